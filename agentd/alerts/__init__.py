@@ -1,0 +1,1 @@
+"""Sinks that carry an alert to the user."""

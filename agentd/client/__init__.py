@@ -1,0 +1,1 @@
+"""The small JSON-RPC client of the commands."""

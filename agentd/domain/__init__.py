@@ -1,0 +1,1 @@
+"""Frozen values every layer shares; no I/O."""

@@ -1,0 +1,63 @@
+"""Alerts: what the user is told without having asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class DeliveryState(StrEnum):
+    """How far a sink has got with an alert."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"  # given up after all tries
+
+
+@dataclass(frozen=True, slots=True)
+class NewAlert:
+    """An alert before it is stored. `digest` is of its normalised text: equal ones within a day are one.
+
+    `sinks` are the names it goes to; none means it is only recorded. `to` is handed to the sink.
+    """
+
+    text: str
+    origin: str
+    digest: str
+    sinks: tuple[str, ...]
+    to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A stored alert."""
+
+    id: int
+    at: datetime
+    text: str
+    origin: str
+    to: str = ""
+    acked: bool = False
+    delivered: dict[str, DeliveryState] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape of `agentd alerts list`."""
+        return {
+            "id": self.id,
+            "at": self.at.isoformat(),
+            "text": self.text,
+            "origin": self.origin,
+            "delivered": {name: str(state) for name, state in self.delivered.items()},
+            "acked": self.acked,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One alert for one sink, as the outbox hands it out. `attempts` counts the tries before this one."""
+
+    alert: Alert
+    sink: str
+    attempts: int

@@ -1,0 +1,84 @@
+"""Heartbeats: what a tick came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """What a beat came to."""
+
+    QUIET = "quiet"
+    ALERT = "alert"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+class Reason(StrEnum):
+    """Why."""
+
+    DISABLED = "disabled"
+    PAUSED = "paused"
+    OUTSIDE_ACTIVE_HOURS = "outside_active_hours"
+    QUIET_HOURS = "quiet_hours"
+    BUSY = "busy"
+    EMPTY_CHECKLIST = "empty_checklist"
+    NOTHING_DUE = "nothing_due"
+    BUDGET = "budget"
+    BREAKER_OPEN = "breaker_open"
+    ACK = "ack"
+    DUPLICATE = "duplicate"
+    NOTIFY = "notify"
+    ALERT = "alert"
+    EMPTY_REPLY = "empty_reply"
+    PROVIDER_ERROR = "provider_error"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One row of the heartbeat's history."""
+
+    id: int
+    at: datetime  # when it ran
+    due: datetime | None  # the slot it stands for; None when somebody asked for it
+    outcome: Outcome
+    reason: Reason
+    text: str = ""  # the alert's text, or what was left over of an acknowledged reply
+    tokens: int = 0
+    cost_usd: float = 0.0
+    file_hash: str = ""  # SHA-256 of HEARTBEAT.md as the beat saw it
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape of `agentd heartbeat run|history`."""
+        return {
+            "outcome": str(self.outcome),
+            "reason": str(self.reason),
+            "text": self.text,
+            "tokens": self.tokens,
+            "cost_usd": self.cost_usd,
+            "at": self.at.isoformat(),
+            "due": self.due.isoformat() if self.due else None,
+            "file_hash": self.file_hash,
+            "id": self.id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatState:
+    """What a restart must not forget."""
+
+    next_due: datetime | None = None
+    paused_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemState:
+    """When a dated checklist item was last done, by the hash of its text."""
+
+    item: str
+    first_seen: datetime
+    last_done: datetime | None = None

@@ -1,0 +1,93 @@
+"""What a running turn tells those who watch it: a closed set of frozen events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentd.domain.message import JsonObject
+from agentd.domain.turn import SessionKey, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The turn has its lane; `text` is the user's message."""
+
+    session: SessionKey
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    """Words of the answer, as they come."""
+
+    session: SessionKey
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtChunk:
+    """Words the model thinks."""
+
+    session: SessionKey
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """A tool is about to run."""
+
+    session: SessionKey
+    call_id: str
+    name: str
+    title: str
+    kind: str  # of the Agent Client Protocol: read, edit, search, other …
+    input: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnded:
+    """A tool has answered."""
+
+    session: SessionKey
+    call_id: str
+    name: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRetracted:
+    """The words shown since the last tool call were cut by a fault and are not stored."""
+
+    session: SessionKey
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """Something the user should know: a compaction, an alert, a recovery."""
+
+    session: SessionKey
+    text: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The turn is over, one way or the other."""
+
+    session: SessionKey
+    turn: Turn
+
+
+TurnEvent = (
+    TurnStarted
+    | TextChunk
+    | ThoughtChunk
+    | ToolCallStarted
+    | ToolCallEnded
+    | AnswerRetracted
+    | Noticed
+    | TurnEnded
+)

@@ -1,0 +1,136 @@
+"""Messages and their blocks, and how they are written as JSON.
+
+The JSON spelling follows the Messages API where it has one: `text`, `tool_use`, `tool_result`.
+Blocks that only their provider understands (thinking, redacted, unknown) are `opaque` and kept verbatim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, assert_never
+
+JsonObject = Mapping[str, Any]
+
+
+class Role(StrEnum):
+    """Who speaks in a message that a model sees."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The model asks for a tool."""
+
+    id: str
+    name: str
+    input: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the tool answered, as the model reads it."""
+
+    tool_use_id: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block that only `provider` understands, kept as it came."""
+
+    provider: str
+    raw: JsonObject
+
+
+Block = Text | ToolUse | ToolResult | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """All words of the message, joined."""
+        return "".join(b.text for b in self.blocks if isinstance(b, Text))
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        """The tools it asks for, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, ToolUse))
+
+
+def user(text: str) -> Message:
+    """A user's message of one text block."""
+    return Message(Role.USER, (Text(text),))
+
+
+def assistant(text: str, *tool_uses: ToolUse) -> Message:
+    """An assistant's message of a text block (if any) and tool calls."""
+    words: tuple[Block, ...] = (Text(text),) if text else ()
+    return Message(Role.ASSISTANT, (*words, *tool_uses))
+
+
+def encode_block(block: Block) -> dict[str, Any]:
+    """The block as a JSON object."""
+    match block:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case ToolUse(id_, name, arguments):
+            return {"type": "tool_use", "id": id_, "name": name, "input": dict(arguments)}
+        case ToolResult(id_, text, is_error):
+            return {
+                "type": "tool_result",
+                "tool_use_id": id_,
+                "content": text,
+                "is_error": is_error,
+            }
+        case Opaque(provider, raw):
+            return {"type": "opaque", "provider": provider, "raw": dict(raw)}
+        case _:
+            assert_never(block)
+
+
+def decode_block(data: JsonObject) -> Block:
+    """The block that `encode_block` wrote. Raises ValueError for anything else."""
+    match data:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {
+            "type": "tool_use",
+            "id": str(id_),
+            "name": str(name),
+            "input": Mapping() as arguments,
+        }:
+            return ToolUse(id_, name, arguments)
+        case {"type": "tool_result", "tool_use_id": str(id_), "content": str(text)}:
+            return ToolResult(id_, text, bool(data.get("is_error", False)))
+        case {"type": "opaque", "provider": str(provider), "raw": Mapping() as raw}:
+            return Opaque(provider, raw)
+    msg = f"not a content block: {data.get('type')!r}"
+    raise ValueError(msg)
+
+
+def encode_blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """All blocks as JSON objects."""
+    return [encode_block(b) for b in blocks]
+
+
+def decode_blocks(data: Iterable[JsonObject]) -> tuple[Block, ...]:
+    """All blocks from JSON objects. Raises ValueError."""
+    return tuple(decode_block(d) for d in data)

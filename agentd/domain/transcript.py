@@ -1,0 +1,103 @@
+"""Rows of a session's transcript and the part of it that a model sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from agentd.domain.message import Block, Message, Role, Text
+from agentd.domain.turn import SessionKey, Usage
+
+
+class RowRole(StrEnum):
+    """What a row is. The first two are messages of the API, the others our own."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SUMMARY = "summary"  # stands for everything before it in the context
+    NOTICE = "notice"  # told to the user: a failure, an alert, a compaction
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stored row. `seq` counts from 1 within its session and never has gaps or changes."""
+
+    seq: int
+    role: RowRole
+    blocks: tuple[Block, ...]
+    at: datetime
+    turn_id: int | None = None
+    provider: str = ""  # who wrote an assistant row: opaque blocks go back only to it
+    usage: Usage | None = None  # of the model call that wrote an assistant row
+    tag: str = ""  # of a notice: `alert`, `failure`, `cancelled`, `compaction` …
+
+    @property
+    def text(self) -> str:
+        """All words of the row."""
+        return "".join(b.text for b in self.blocks if isinstance(b, Text))
+
+    def as_message(self) -> Message:
+        """The message of a user or assistant row."""
+        return Message(Role(self.role.value), self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    """A row before the store has numbered and dated it."""
+
+    role: RowRole
+    blocks: tuple[Block, ...]
+    provider: str = ""
+    usage: Usage | None = None
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Rows `first`…`last` were offered to memory by one flush, or gave up with a recorded failure."""
+
+    first: int
+    last: int
+    ok: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a session's next prompt is made from.
+
+    `rows` are the user, assistant and notice rows from `context_from` on, oldest first, those of
+    unfinished turns included. `summary` stands for what is before them.
+    `covered_to` is the last row that a flush has covered (0: none). `generation` counts the swaps
+    of the context; a compaction made for another generation is stale.
+    """
+
+    session: SessionKey
+    rows: tuple[Row, ...] = ()
+    summary: str = ""
+    context_from: int = 1
+    covered_to: int = 0
+    generation: int = 0
+    flush_failures: int = 0  # failed tries for what is not covered yet
+    flush_due: bool = False  # a stop found something uncovered
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest row (0: empty)."""
+        return self.rows[-1].seq if self.rows else 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A line of `agentd sessions list`."""
+
+    key: SessionKey
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    rows: int
+    turns: int
+    context_tokens: int  # of the last model call
+    generation: int
+    cwd: str = ""

@@ -1,0 +1,1 @@
+"""Deciding when and how the context shrinks."""

@@ -1,0 +1,194 @@
+"""The tree of errors that agentd raises on purpose.
+
+    AgentdError
+    ├── ConfigError            the configuration cannot be used
+    ├── AlreadyRunning         another daemon owns this state directory
+    ├── DaemonUnreachable      no daemon answers on the socket
+    ├── InvalidRequest         the caller asked for something that has no meaning
+    ├── NotFound               no such session, file, alert ...
+    ├── Busy                   the thing is in use; try again
+    │   └── QueueFull          too many prompts wait for this session
+    ├── ShuttingDown           the daemon is stopping and takes no new work
+    ├── StorageError           the database refused
+    │   ├── StorageFull        the disk is full; nothing was acknowledged
+    │   └── StorageCorrupt     a database file cannot be read
+    ├── WorkspaceError         a file of the workspace cannot be used
+    │   ├── PathRefused        outside the workspace, not a regular file, or not allowed here
+    │   ├── FileMissing        absent, or hidden from this kind of session (one answer for both)
+    │   ├── FileUnreadable     no permission, not UTF-8, too large
+    │   └── EditConflict       the file changed since it was read
+    ├── ToolFailed             a tool's own refusal, told to the model
+    └── ProviderError          the model's service failed
+        └── ContextOverflow    the prompt does not fit the model's window
+
+Each class has a stable `code` (for machines), a message (for people) and a `cure` (what to do next).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgentdError(Exception):
+    """agentd failed on purpose and says why."""
+
+    code: ClassVar[str] = "failed"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "", *, cure: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+        self.cure = cure
+
+    @property
+    def message(self) -> str:
+        """What happened, to which thing."""
+        return str(self.args[0])
+
+    @property
+    def reason(self) -> str:
+        """The stable word for machines; the class's `code` unless the instance is more exact."""
+        return self.code
+
+
+class ConfigError(AgentdError):
+    """The configuration cannot be used."""
+
+    code = "config"
+    exit_code = 78
+
+
+class AlreadyRunning(AgentdError):
+    """Another agentd owns this state directory."""
+
+    code = "already_running"
+    exit_code = 75
+
+
+class DaemonUnreachable(AgentdError):
+    """No daemon answers on the socket."""
+
+    code = "unreachable"
+    exit_code = 69
+
+
+class InvalidRequest(AgentdError):
+    """The request has no meaning."""
+
+    code = "invalid"
+    exit_code = 2
+
+
+class NotFound(AgentdError):
+    """There is no such thing."""
+
+    code = "not_found"
+
+
+class Busy(AgentdError):
+    """The thing is in use."""
+
+    code = "busy"
+    exit_code = 75
+
+
+class QueueFull(Busy):
+    """Too many prompts wait for this session."""
+
+    code = "queue_full"
+
+
+class ShuttingDown(Busy):
+    """The daemon is stopping and takes no new work."""
+
+    code = "shutting_down"
+
+
+class StorageError(AgentdError):
+    """The database refused."""
+
+    code = "storage"
+
+
+class StorageFull(StorageError):
+    """The disk is full."""
+
+    code = "storage_full"
+
+
+class StorageCorrupt(StorageError):
+    """A database file cannot be read."""
+
+    code = "storage_corrupt"
+
+
+class WorkspaceError(AgentdError):
+    """A file of the workspace cannot be used."""
+
+    code = "workspace"
+
+
+class PathRefused(WorkspaceError):
+    """The path is not one that may be used here."""
+
+    code = "path_refused"
+
+
+class FileMissing(WorkspaceError):
+    """There is no such file."""
+
+    code = "file_missing"
+
+
+class FileUnreadable(WorkspaceError):
+    """The file cannot be read."""
+
+    code = "file_unreadable"
+
+
+class EditConflict(WorkspaceError):
+    """The file changed since it was read."""
+
+    code = "edit_conflict"
+
+
+class ToolFailed(AgentdError):
+    """The tool refused."""
+
+    code = "tool_failed"
+
+
+class ProviderError(AgentdError):
+    """The model's service failed.
+
+    `kind` is the exact outcome, a word of the table in docs/providers.md (for example `auth`,
+    `rate_limited`, `overloaded`, `timeout`, `stream_cut`). `retryable` says whether the same request
+    may succeed later, `retry_after` how many seconds the service asked to wait.
+    """
+
+    code = "provider"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        cure: str = "",
+        kind: str = "unknown",
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, cure=cure)
+        self.kind = kind
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+    @property
+    def reason(self) -> str:
+        """`provider_` and the kind."""
+        return f"provider_{self.kind}"
+
+
+class ContextOverflow(ProviderError):
+    """The prompt does not fit the model's window."""
+
+    def __init__(self, message: str = "", *, cure: str = "") -> None:
+        super().__init__(message, cure=cure, kind="overflow")

@@ -1,0 +1,1 @@
+"""What happens to memory around a turn: the flush and the index."""

@@ -1,0 +1,1 @@
+"""The socket: frames, connections, sessions of the Agent Client Protocol."""
