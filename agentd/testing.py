@@ -17,6 +17,8 @@ from agentd.domain.turn import SessionKey, Usage
 
 Reply = str | Message | Exception | Callable[[Prompt], "Reply"]
 
+_SMALL = Usage(input_tokens=10, output_tokens=5)
+
 
 class FakeClock:
     """A clock that stands still until it is told to move."""
@@ -89,7 +91,7 @@ class ScriptedProvider:
         self,
         *replies: Reply,
         default: Reply = "ok",
-        usage: Callable[[Prompt, Message], Usage] | Usage = Usage(10, 5),
+        usage: Callable[[Prompt, Message], Usage] | Usage = _SMALL,
         name: str = "scripted",
         model: str = "scripted-1",
     ) -> None:
