@@ -70,7 +70,8 @@ class History:
     `rows` are the user, assistant and notice rows from `context_from` on, oldest first, those of
     unfinished turns included. `summary` stands for what is before them.
     `covered_to` is the last row that a flush has covered (0: none). `generation` counts the swaps
-    of the context; a compaction made for another generation is stale.
+    of the context; a compaction made for another generation is stale. Usage of rows up to
+    `swapped_at` was measured on an older context and says nothing about this one.
     """
 
     session: SessionKey
@@ -79,6 +80,7 @@ class History:
     context_from: int = 1
     covered_to: int = 0
     generation: int = 0
+    swapped_at: int = 0
     flush_failures: int = 0  # failed tries for what is not covered yet
     flush_due: bool = False  # a stop found something uncovered
 

@@ -1,0 +1,78 @@
+"""When the context must shrink and where it may be cut. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentd.domain.message import ToolResult
+from agentd.domain.transcript import Row, RowRole
+from agentd.engine import tokens
+from agentd.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Token counts of the next request, `0 < flush_at < compact_at < window`."""
+
+    window: int
+    flush_at: int  # from here on, finished messages are offered to memory
+    compact_at: int  # from here on, old messages leave the context
+
+
+def thresholds(
+    window: int,
+    soft: int,
+    *,
+    mode: Literal["reserve", "ratio"] = "reserve",
+    reserve: int = 20_000,
+) -> Thresholds:
+    """Both thresholds from the window, for every window of 1,000 tokens or more.
+
+    The reserve is at most a quarter of the window, the soft margin at most a quarter of what is then
+    left, so neither can be eaten up: a window of 100,000 with the defaults flushes at 76,000
+    ("ratio": 71,000). Raises ConfigError for a smaller window.
+    """
+    if window < 1000:
+        msg = f"a context window of {window} tokens is too small"
+        raise ConfigError(msg, cure="Set [provider] context_window to 1000 or more.")
+    compact_at = window * 3 // 4 if mode == "ratio" else window - min(reserve, window // 4)
+    return Thresholds(window, compact_at - max(1, min(soft, compact_at // 4)), compact_at)
+
+
+def smallest_window(fixed: int, soft: int, reserve: int) -> int:
+    """The smallest window whose flush threshold leaves twice the room of the fixed prompt."""
+    window = 1000
+    while thresholds(window, soft, reserve=reserve).flush_at < 2 * fixed:
+        window = window + max(100, window // 20)
+    return window
+
+
+def cut_point(rows: Sequence[Row], tail_tokens: int) -> int:
+    """The row number at which the kept tail begins; the first row's when nothing can go.
+
+    The tail is as long as fits `tail_tokens`, always holds the last user message, and never begins
+    between a tool call and its result.
+    """
+    spoken = [r for r in rows if r.role in (RowRole.USER, RowRole.ASSISTANT)]
+    if not spoken:
+        return rows[0].seq if rows else 1
+    asked = [r.seq for r in spoken if _is_question(r)]
+    newest = asked[-1] if asked else spoken[0].seq
+    best, used = newest, 0
+    for row in reversed(spoken):
+        used += tokens.of_row(row)
+        if used > tail_tokens and row.seq < newest:
+            break
+        if row.seq <= newest and not _holds_results(row):
+            best = row.seq
+    return best
+
+
+def _is_question(row: Row) -> bool:
+    return row.role is RowRole.USER and not _holds_results(row)
+
+
+def _holds_results(row: Row) -> bool:
+    return any(isinstance(b, ToolResult) for b in row.blocks)

@@ -1,0 +1,140 @@
+"""Rows in, prompt out. Pure: the same rows always make the same messages.
+
+What is stored is never changed here. Text that belongs to one turn only (the time, retrieved
+memories) goes before the user's words of that turn, and the cache breakpoint before that message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from agentd.domain.message import Block, Message, Opaque, Role, Text, ToolResult
+from agentd.domain.prompt import Prompt, ToolSpec
+from agentd.domain.transcript import Row, RowRole
+from agentd.domain.turn import TurnRequest
+
+ALERT_TAG = "alert"
+CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything of a prompt that stays the same while one turn runs."""
+
+    request: TurnRequest
+    system: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    past: tuple[Row, ...]  # rows of earlier turns, notices among them
+    summary: str
+    volatile: str
+    provider: str
+
+
+def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None) -> Prompt:
+    """The next model call of a turn whose rows so far are `turn`, its user row first.
+
+    With `clip_results` every tool result of this turn is cut to that many characters.
+    """
+    past = _messages(scene.past, scene.provider)
+    if scene.summary:
+        past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
+    now = _messages(_clipped(turn, clip_results), scene.provider)
+    loose = _open_notices(scene.past)
+    prefix = tuple(Text(t) for t in (loose, scene.volatile) if t)
+    now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
+    messages = _merged([*past, *now])
+    cached = len(past) - (1 if past and past[-1].role is Role.USER else 0)
+    return Prompt(
+        system=scene.system,
+        messages=tuple(messages),
+        tools=scene.tools,
+        cached_messages=cached,
+        model=scene.request.model,
+        origin=scene.request.origin,
+    )
+
+
+def clock_line(now: datetime) -> str:
+    """The line that tells the model what time it is."""
+    return f"[Now: {now:%A %Y-%m-%d %H:%M} {now.tzname()}]"
+
+
+def fence(label: str, text: str) -> str:
+    """Text from elsewhere as data: attributed, and unable to close its own fence."""
+    body = text.replace("</data", "<\u200b/data")
+    return f'<data source="{label}">\n{body}\n</data>'
+
+
+def _messages(rows: Iterable[Row], provider: str) -> list[Message]:
+    messages: list[Message] = []
+    notices: list[str] = []
+    for row in rows:
+        if row.role is RowRole.NOTICE:
+            if row.tag.startswith(ALERT_TAG):
+                notices.append(_notice(row))
+            continue
+        if row.role is RowRole.SUMMARY:
+            continue
+        blocks = tuple(b for b in row.blocks if _may_send(b, provider))
+        if notices and row.role is RowRole.USER and not _holds_results(row):
+            blocks = (*(Text(n) for n in notices), *blocks)
+            notices = []
+        if blocks:
+            messages.append(Message(Role(row.role.value), blocks))
+    return _merged(messages)
+
+
+def _may_send(block: Block, provider: str) -> bool:
+    if isinstance(block, Opaque):
+        return block.provider == provider
+    return not (isinstance(block, Text) and not block.text.strip())
+
+
+def _open_notices(rows: Sequence[Row]) -> str:
+    """Alert notices behind the last user row: the message they go before is the new one."""
+    found: list[str] = []
+    for row in reversed(rows):
+        if row.role is RowRole.USER and not _holds_results(row):
+            break
+        if row.role is RowRole.NOTICE and row.tag.startswith(ALERT_TAG):
+            found.append(_notice(row))
+    return "\n".join(reversed(found))
+
+
+def _notice(row: Row) -> str:
+    return fence(f"agentd alert of {row.at:%Y-%m-%d %H:%M} UTC, shown to the user", row.text)
+
+
+def _holds_results(row: Row) -> bool:
+    return any(isinstance(b, ToolResult) for b in row.blocks)
+
+
+def _summary(summary: str) -> str:
+    return fence("agentd, summary of the conversation before this point", summary)
+
+
+def _merged(messages: Iterable[Message]) -> list[Message]:
+    """Neighbours of one role as one message, as the API reads them anyway."""
+    merged: list[Message] = []
+    for message in messages:
+        if merged and merged[-1].role is message.role:
+            merged[-1] = Message(message.role, (*merged[-1].blocks, *message.blocks))
+        else:
+            merged.append(message)
+    return merged
+
+
+def _clipped(rows: Sequence[Row], limit: int | None) -> list[Row]:
+    if limit is None:
+        return list(rows)
+    return [replace(r, blocks=tuple(clip(b, limit) for b in r.blocks)) for r in rows]
+
+
+def clip(block: Block, limit: int) -> Block:
+    """A tool result cut to `limit` characters, saying so; any other block as it is."""
+    if not isinstance(block, ToolResult) or len(block.text) <= limit:
+        return block
+    cut = len(block.text) - limit
+    return replace(block, text=block.text[:limit] + CLIPPED.format(cut=cut, total=len(block.text)))

@@ -1,0 +1,27 @@
+"""Settings of turns: `[agent]`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from agentd.domain.settings import Duration, Settings, ZoneName, parse_duration
+
+
+class AgentSettings(Settings):
+    """How turns run."""
+
+    timezone: ZoneName = Field("", description="IANA zone of the owner; empty: the system's")
+    max_model_calls: int = Field(
+        25, ge=1, le=500, description="model calls in one turn before it stops"
+    )
+    max_queued: int = Field(16, ge=1, le=1000, description="prompts that may wait for one session")
+    max_concurrent_turns: int = Field(
+        16, ge=1, le=256, description="turns that run at once, over all sessions"
+    )
+    tool_timeout: Duration = Field(
+        parse_duration("60s"),
+        description="how long a tool may take, waiting for a permission aside",
+    )
+    max_tool_output: int = Field(
+        32_000, ge=1000, description="characters of a tool's answer that the model is shown"
+    )

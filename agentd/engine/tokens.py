@@ -1,0 +1,71 @@
+"""How many tokens things take: real usage where there is some, an estimate for the rest.
+
+The estimate is UTF-8 bytes over 3.5, rounded up: a little over what English takes, about right for
+code, and safe for scripts whose characters take three bytes and one or two tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from math import ceil
+
+from agentd.domain.message import Block, Opaque, Text, ToolResult, ToolUse
+from agentd.domain.prompt import ToolSpec
+from agentd.domain.transcript import History, Row, RowRole
+
+_BYTES_PER_TOKEN = 3.5
+_PER_MESSAGE = 4  # role and separators
+
+
+def of_text(text: str) -> int:
+    """Estimated tokens of a text."""
+    return ceil(len(text.encode(errors="replace")) / _BYTES_PER_TOKEN)
+
+
+def of_block(block: Block) -> int:
+    """Estimated tokens of a content block."""
+    match block:
+        case Text(text):
+            return of_text(text)
+        case ToolUse(_, name, arguments):
+            return of_text(name) + of_text(json.dumps(arguments, ensure_ascii=False)) + 8
+        case ToolResult(_, text, _):
+            return of_text(text) + 8
+        case Opaque(_, raw):
+            return of_text(json.dumps(raw, ensure_ascii=False))
+
+
+def of_row(row: Row) -> int:
+    """Estimated tokens of a row."""
+    return _PER_MESSAGE + sum(of_block(b) for b in row.blocks)
+
+
+def of_rows(rows: Iterable[Row]) -> int:
+    """Estimated tokens of rows."""
+    return sum(of_row(r) for r in rows)
+
+
+def of_fixed(system: Sequence[str], tools: Sequence[ToolSpec]) -> int:
+    """Estimated tokens of what every call carries."""
+    specs = sum(
+        of_text(t.name) + of_text(t.description) + of_text(json.dumps(t.input_schema))
+        for t in tools
+    )
+    return sum(of_text(s) for s in system) + specs
+
+
+def of_next_request(history: History, incoming: str, fixed: int) -> int:
+    """Tokens of the session's next model call, with `incoming` as the new user text.
+
+    What the last call really used stands for everything up to its answer; only what came after is
+    estimated. Without a usable figure everything is, `fixed` (system and tools) included.
+    """
+    extra = of_text(incoming) + _PER_MESSAGE
+    for index in range(len(history.rows) - 1, -1, -1):
+        row = history.rows[index]
+        if row.seq <= history.swapped_at:
+            break
+        if row.role is RowRole.ASSISTANT and row.usage is not None and row.usage.total_tokens:
+            return row.usage.total_tokens + of_rows(history.rows[index + 1 :]) + extra
+    return fixed + of_text(history.summary) + of_rows(history.rows) + extra
