@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -61,3 +63,9 @@ class Delivery:
     alert: Alert
     sink: str
     attempts: int
+
+
+def alert_digest(text: str) -> str:
+    """What makes two alerts equal: SHA-256 (hex) of the words, whatever their case, spacing and Unicode form."""
+    words = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return hashlib.sha256(unicodedata.normalize("NFC", words).encode()).hexdigest()

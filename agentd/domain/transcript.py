@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from agentd.domain.message import Block, Message, Role, Text
+from agentd.domain.message import Block, Message, Role, Text, encode_blocks
 from agentd.domain.turn import SessionKey, Usage
 
 
@@ -103,3 +104,13 @@ class SessionInfo:
     context_tokens: int  # of the last model call
     generation: int
     cwd: str = ""
+
+
+def export_row(row: Row) -> dict[str, Any]:
+    """One line of `agentd sessions export`, and of the virtual file `sessions/KEY.jsonl`."""
+    return {
+        "role": str(row.role),
+        "content": encode_blocks(row.blocks),
+        "at": row.at.isoformat(),
+        "seq": row.seq,
+    }

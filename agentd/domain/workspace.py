@@ -31,6 +31,7 @@ class TreeEntry:
     path: str
     size: int
     is_dir: bool
+    mtime_ns: int = 0  # 0: not known
 
 
 @dataclass(frozen=True, slots=True)
