@@ -1,1 +1,1 @@
-"""The small JSON-RPC client of the commands."""
+"""The small client that the command line uses: one JSON object a line over the daemon's socket."""

@@ -1,0 +1,179 @@
+"""One session over any number of connections: what is said arrives exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import agentd
+from agentd.client.connection import Connection, Watcher, alone, connected
+from agentd.client.dialing import CURE
+from agentd.client.errors import ConnectionLost, RemoteError, exit_status
+from agentd.errors import Busy, DaemonUnreachable
+
+PATIENCE = 30.0  # seconds that a message waits for a daemon that went away
+_RETRY_SECONDS = 0.1
+_PROTOCOL_VERSION = 1
+_CALL_SECONDS = 30.0
+
+
+class Companion(Watcher, Protocol):
+    """A watcher that also hears how the connection fares."""
+
+    def lost(self) -> None:
+        """The daemon has gone."""
+
+    def regained(self) -> None:
+        """The daemon is back, and the session attached again."""
+
+
+class Conversation:
+    """A session that outlives the daemon. Use `joined` to get one."""
+
+    def __init__(
+        self,
+        sockets: Sequence[Path],
+        session: str,
+        companion: Companion,
+        *,
+        deny: bool = False,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.session = session
+        self._sockets = sockets
+        self._companion = companion
+        self._deny = deny
+        self._patience = patience
+        self._connection: Connection | None = None
+        self._ready = asyncio.Event()
+
+    async def say(self, text: str, message_id: str) -> Any:
+        """The result of one prompt, a JSON object.
+
+        A daemon that goes away meanwhile gets the same message again when it is back: by its id it
+        knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
+        when nobody is back within the patience.
+        """
+        while True:
+            connection = await self._attached()
+            params = {
+                "sessionId": self.session,
+                "prompt": [{"type": "text", "text": text}],
+                "_meta": {"agentd/messageId": message_id},
+            }
+            try:
+                return await connection.call("session/prompt", params)
+            except ConnectionLost:
+                self._forget(connection)
+            except RemoteError as error:
+                if error.reason != "shutting_down":
+                    raise
+                await self._leave(connection)
+
+    async def cancel(self) -> None:
+        """Ask for the end of the running turn; it then ends with the stop reason `cancelled`."""
+        if self._connection is not None:
+            await self._connection.notify("session/cancel", {"sessionId": self.session})
+
+    async def keep(self) -> None:
+        """Stay attached. Raises DaemonUnreachable if the very first attempt fails, RemoteError when
+        the daemon refuses the session.
+        """
+        attached_before = False
+        while True:
+            try:
+                async with connected(self._sockets, self._companion) as connection:
+                    await self._attach(connection)
+                    self._connection = connection
+                    self._ready.set()
+                    if attached_before:
+                        self._companion.regained()
+                    attached_before = True
+                    await connection.wait_closed()
+                    self._forget(connection)
+                    self._companion.lost()
+            except (DaemonUnreachable, RemoteError, Busy) as error:
+                passing = isinstance(error, DaemonUnreachable) or exit_status(error) == 75
+                if not attached_before or not passing:
+                    raise
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def wait_attached(self) -> None:
+        """Return when the session is attached."""
+        await self._ready.wait()
+
+    async def _attached(self) -> Connection:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._ready.wait()
+        except TimeoutError as error:
+            raise DaemonUnreachable(
+                f"the daemon has been gone for {self._patience:g} s", cure=CURE
+            ) from error
+        assert self._connection is not None
+        return self._connection
+
+    async def _leave(self, connection: Connection) -> None:
+        """Wait for the end of a daemon that is stopping."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await connection.wait_closed()
+        except TimeoutError as error:
+            raise DaemonUnreachable("the daemon is stopping and does not end", cure=CURE) from error
+        self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        if self._connection is connection:
+            self._connection = None
+            self._ready.clear()
+
+    async def _attach(self, connection: Connection) -> None:
+        await connection.call("initialize", _introduction(deny=self._deny), within=_CALL_SECONDS)
+        place = {"cwd": str(Path.cwd()), "mcpServers": []}
+        try:
+            await connection.call(
+                "session/resume", {"sessionId": self.session, **place}, within=_CALL_SECONDS
+            )
+        except RemoteError as error:
+            if error.reason != "not_found":
+                raise
+            wanted = {**place, "_meta": {"agentd/key": self.session}}
+            made = await connection.call("session/new", wanted, within=_CALL_SECONDS)
+            self.session = made["sessionId"]
+
+
+@asynccontextmanager
+async def joined(
+    sockets: Sequence[Path],
+    session: str,
+    companion: Companion,
+    *,
+    deny: bool = False,
+    patience: float = PATIENCE,
+) -> AsyncIterator[Conversation]:
+    """An attached conversation; `deny` says that nobody is there to allow anything.
+
+    Raises DaemonUnreachable, RemoteError.
+    """
+    conversation = Conversation(sockets, session, companion, deny=deny, patience=patience)
+    async with alone(), asyncio.TaskGroup() as group:
+        keeping = group.create_task(conversation.keep())
+        try:
+            await conversation.wait_attached()
+            yield conversation
+        finally:
+            keeping.cancel()
+
+
+def _introduction(*, deny: bool) -> dict[str, Any]:
+    introduction: dict[str, Any] = {
+        "protocolVersion": _PROTOCOL_VERSION,
+        "clientCapabilities": {},
+        "clientInfo": {"name": "agentd", "title": "agentd", "version": agentd.__version__},
+    }
+    if deny:
+        introduction["_meta"] = {"agentd/permissions": "deny"}
+    return introduction
