@@ -1,0 +1,37 @@
+"""Waiting for room on a full disk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from agentd.errors import StorageFull
+from agentd.ports import Clock
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+POLL_SECONDS = 1.0
+
+
+async def when_space(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
+    """The step's result; on a full disk it is tried again until there is room.
+
+    What has been accepted must not be lost for want of space, and an answer that has been paid for
+    is kept in memory until it can be stored. The step must be one transaction.
+    """
+    told = False
+    while True:
+        try:
+            result = await step()
+        except StorageFull as error:
+            if not told:
+                log.warning("disk_full", reason=error.reason, action="waiting for space")
+                told = True
+            await clock.sleep(POLL_SECONDS)
+        else:
+            if told:
+                log.info("disk_has_space")
+            return result

@@ -1,0 +1,197 @@
+"""Runs one tool call: checks it, asks, journals, limits, and always comes back with an output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import fastjsonschema
+import structlog
+
+from agentd.domain.prompt import Effect, ToolSpec
+from agentd.domain.tool import Approval, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
+from agentd.domain.turn import Origin, SessionKey, TurnRequest
+from agentd.engine.durable import when_space
+from agentd.engine.interrupt import Interrupt, Interrupted
+from agentd.engine.settings import AgentSettings
+from agentd.errors import AgentdError, StorageError
+from agentd.failpoints import hit
+from agentd.ports import Approver, Clock, Journal, Tool
+
+log = structlog.get_logger()
+
+UNKNOWN_OUTCOME = (
+    "The daemon stopped while this ran, so its outcome is unknown after the restart. "
+    "It was not run again. Check before you repeat it."
+)
+
+
+class Toolbox:
+    """All tools, behind one door."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        journal: Journal,
+        approver: Approver,
+        clock: Clock,
+        settings: AgentSettings,
+    ) -> None:
+        self._tools = {t.spec.name: t for t in tools}
+        self._checks = {name: _compiled(tool.spec) for name, tool in self._tools.items()}
+        self._journal = journal
+        self._approver = approver
+        self._clock = clock
+        self._settings = settings
+        self._granted: set[tuple[SessionKey, str]] = set()
+
+    def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """What the model of this turn may call, in a fixed order."""
+        return tuple(
+            tool.spec
+            for name, tool in self._tools.items()
+            if request.tools is None or name in request.tools
+        )
+
+    def spec(self, name: str) -> ToolSpec | None:
+        """The tool's description, if there is such a tool."""
+        tool = self._tools.get(name)
+        return tool.spec if tool else None
+
+    async def run(
+        self, turn_id: int, call: ToolCall, request: TurnRequest, interrupt: Interrupt
+    ) -> ToolOutput:
+        """Run the call and journal its output. Every refusal is an error output for the model.
+
+        Raises StorageError when the journal cannot be written, Interrupted when the user stops the
+        turn instead of answering a question.
+        """
+        output = await self._attempt(turn_id, call, request, interrupt)
+        output = replace(output, text=_shortened(output.text, self._settings.max_tool_output))
+        hit("tool.done")
+        await when_space(self._clock, lambda: self._journal.settle(turn_id, call.id, output))
+        hit("tool.settled")
+        return output
+
+    async def recover(self, found: OpenCall) -> None:
+        """Settle a call that a crash cut behind its intent, or leave it to be run again."""
+        intent = found.intent
+        tool = self._tools.get(intent.call.name) if intent else None
+        if intent is None or (tool and _may_repeat(tool.spec.effect)):
+            return
+        output = ToolOutput(UNKNOWN_OUTCOME, is_error=True)
+        if tool is not None and tool.spec.effect is Effect.FILE and intent.file is not None:
+            try:
+                output = await tool.settle(intent)
+            except AgentdError as error:
+                output = _refusal(error)
+        log.info("tool_settled", tool=intent.call.name, turn=found.turn_id, error=output.is_error)
+        await self._journal.settle(found.turn_id, found.call_id, output)
+
+    async def _attempt(
+        self, turn_id: int, call: ToolCall, request: TurnRequest, interrupt: Interrupt
+    ) -> ToolOutput:
+        tool = self._tools.get(call.name)
+        if tool is None or (request.tools is not None and call.name not in request.tools):
+            known = ", ".join(s.name for s in self.specs(request))
+            return ToolOutput(
+                f"There is no tool {call.name!r} here. There are: {known}.", is_error=True
+            )
+        wrong = self._checks[call.name](call.input)
+        if wrong:
+            return ToolOutput(f"The input does not fit {call.name}: {wrong}.", is_error=True)
+        try:
+            async with asyncio.timeout(self._settings.tool_timeout.total_seconds()) as limit:
+                gate = _Gate(self, turn_id, call, limit, interrupt)
+                if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
+                    await gate.intend()
+                return await tool.run(call, gate)
+        except (StorageError, Interrupted):
+            raise
+        except AgentdError as error:
+            return _refusal(error)
+        except TimeoutError:
+            seconds = self._settings.tool_timeout.total_seconds()
+            return ToolOutput(
+                f"{call.name} took longer than {seconds:g} s and was stopped.", is_error=True
+            )
+        except Exception:
+            # A defect in one tool must not end the turn: the model is told, the log has the trace.
+            log.exception("tool_crashed", tool=call.name, session=call.session)
+            return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
+
+    async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
+        """The user's answer, asked at most once for a scope in a session; silent turns get a no."""
+        if call.origin is not Origin.USER:
+            return False
+        grant = (call.session, approval.scope)
+        if approval.scope != "once" and grant in self._granted:
+            return True
+        async with interrupt.guard():
+            answer = await self._approver.ask(call.session, call.id, approval)
+        if answer and approval.scope != "once":
+            self._granted.add(grant)
+        log.info("approval", session=call.session, tool=call.name, granted=answer)
+        return answer
+
+    async def intend(self, turn_id: int, intent: Intent) -> None:
+        """Make an intent durable."""
+        hit("tool.planned")
+        await when_space(self._clock, lambda: self._journal.intend(turn_id, intent))
+        hit("tool.intended")
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    toolbox: Toolbox
+    turn_id: int
+    call: ToolCall
+    limit: asyncio.Timeout
+    interrupt: Interrupt
+
+    async def approve(self, approval: Approval) -> bool:
+        """Ask with the tool's own time standing still."""
+        loop = asyncio.get_running_loop()
+        deadline = self.limit.when()
+        asked = loop.time()
+        self.limit.reschedule(None)
+        try:
+            return await self.toolbox.ask(self.call, approval, self.interrupt)
+        finally:
+            if deadline is not None:
+                self.limit.reschedule(deadline + loop.time() - asked)
+
+    async def intend(self, intent: FileIntent | None = None) -> None:
+        """Journal it."""
+        await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
+
+
+def _may_repeat(effect: Effect) -> bool:
+    return effect in (Effect.READ_ONLY, Effect.IDEMPOTENT)
+
+
+def _compiled(spec: ToolSpec) -> Callable[[Any], str]:
+    validate = fastjsonschema.compile(dict(spec.input_schema))
+
+    def check(value: Any) -> str:
+        try:
+            validate(json.loads(json.dumps(dict(value))))
+        except fastjsonschema.JsonSchemaValueException as error:
+            return str(error.message).replace("data.", "").replace("data ", "the input ")
+        return ""
+
+    return check
+
+
+def _refusal(error: AgentdError) -> ToolOutput:
+    text = f"{error.message} {error.cure}".strip()
+    return ToolOutput(text, is_error=True)
+
+
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[… {len(text) - limit} of {len(text)} characters left out]"
