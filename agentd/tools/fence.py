@@ -1,0 +1,39 @@
+"""Text from files, as the model reads it: data inside a fence that the text cannot close."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MARK = re.compile(r"<!--\s*agentd\s*:", re.IGNORECASE)  # how a remark about a line's origin begins
+_UNTRUSTED = re.compile(r"<!--\s*agentd\s*:\s*origin=untrusted\b", re.IGNORECASE)
+_BACKTICKS = re.compile(r"`{3,}")
+_STEERING = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+
+
+def fenced(text: str) -> str:
+    """`text` between two lines of backticks, more of them than stand anywhere inside."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+    bar = "`" * (longest + 1)
+    return f"{bar}text\n{printable(text).rstrip(chr(10))}\n{bar}"
+
+
+def printable(text: str) -> str:
+    """`text` with control, text-direction and tag characters replaced by U+FFFD."""
+    shown = "".join("\ufffd" if is_control(c) else c for c in text)
+    return _STEERING.sub("\ufffd", shown)
+
+
+def is_control(char: str) -> bool:
+    """Whether a character has no place in a text file: controls but newline and tab, surrogates."""
+    return char not in "\n\t" and unicodedata.category(char) in {"Cc", "Cs"}
+
+
+def is_untrusted(text: str) -> bool:
+    """Whether a line of `text` is marked as coming from outside the owner's own words."""
+    return _UNTRUSTED.search(text) is not None
+
+
+def without_marks(text: str) -> str:
+    """`text` with every remark of ours turned into plain words, since only agentd makes them."""
+    return MARK.sub(lambda match: f"&lt;!--{match.group()[4:]}", text)

@@ -1,0 +1,211 @@
+"""The tool `memory_write`: change one file of the workspace, after asking where that is due.
+
+Who may write what:
+
+- the owner's chats: any file; protected ones after the user's yes to these very bytes;
+- groups and isolated sessions: nothing that is the owner's alone, the rest after a yes;
+- heartbeats, flushes and turns that have read foreign text: further entries of today's note.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from agentd.domain.prompt import Effect, ToolSpec
+from agentd.domain.tool import Approval, FileIntent, Intent, ToolCall, ToolOutput
+from agentd.domain.turn import Kind, Origin, SessionKey
+from agentd.domain.workspace import Reader
+from agentd.errors import EditConflict, FileMissing, PathRefused, ToolFailed
+from agentd.ports import Clock, Gate, Workspace
+from agentd.tools.change import Change, Mode, Stamp, drops_marks, parse, written
+
+_BOOTSTRAP = "BOOTSTRAP.md"
+_NAMED = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": _BOOTSTRAP}
+_OWNERS_FILES = frozenset({"memory.md", "user.md"})
+_SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
+_SPEC = ToolSpec(
+    "memory_write",
+    "Write memory. target: daily_log, memory, heartbeat, bootstrap or a path. Appends; append=false "
+    "replaces the file, old_string/new_string patch it (read it first). Empty content ends bootstrap.",
+    {
+        "type": "object",
+        "properties": {
+            "content": {"type": "string"},
+            "target": {"type": "string", "default": "daily_log"},
+            "append": {"type": "boolean", "default": True},
+            "old_string": {"type": "string"},
+            "new_string": {"type": "string"},
+            "replace_all": {"type": "boolean"},
+        },
+        "additionalProperties": False,
+    },
+    Effect.FILE,
+    "edit",
+)
+_DONE = {
+    Mode.APPEND: "Added to",
+    Mode.REPLACE: "Wrote",
+    Mode.PATCH: "Changed",
+    Mode.DELETE: "Deleted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A change worked out against what is on disk; `approval` if the user must say yes."""
+
+    intent: FileIntent
+    approval: Approval | None
+
+
+class MemoryWrite:
+    """Writes through the workspace, durably intended before and settled after a crash."""
+
+    spec = _SPEC
+
+    def __init__(self, workspace: Workspace, clock: Clock) -> None:
+        self._workspace = workspace
+        self._clock = clock
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """Which file was changed. Raises ToolFailed, EditConflict, PathRefused with the cure."""
+        change = parse(self._path(call), call.input)
+        await self._permit(call, change)
+        stamp = self._stamp(call, change)
+        approved: _Draft | None = None
+        if self._may_ask(call, change):
+            approved = await self._draft(call, change, stamp)
+            if approved.approval and not await gate.approve(approved.approval):
+                return ToolOutput(f"The user did not allow a change of {change.path}.", True)
+        async with self._workspace.lock(change.path):
+            draft = await self._draft(call, change, stamp)
+            if draft.approval and (approved is None or approved.intent != draft.intent):
+                raise _changed(change.path)
+            await gate.intend(draft.intent)
+            await self._apply(draft.intent, call)
+        return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Finish the change if the file is as it was before; never overwrite anything else."""
+        if intent.file is None:
+            raise ToolFailed("a restart cut this write before it began", cure="Write again.")
+        path = intent.file.path
+        async with self._workspace.lock(path):
+            state = await self._workspace.inspect(intent.file)
+            if state == "before":
+                await self._apply(intent.file, intent.call)
+        if state in {"before", "after"}:
+            return ToolOutput(f"Saved {path}.")
+        return ToolOutput(
+            f"A restart cut this write, and {path} has changed since: nothing was written. "
+            "Read it and decide again.",
+            is_error=True,
+        )
+
+    def _path(self, call: ToolCall) -> str:
+        target = str(call.input.get("target") or "daily_log")
+        if target == "daily_log":
+            return self._workspace.daily_note()
+        path = self._workspace.canonical(_NAMED.get(target, target))
+        if path.startswith(("@", "sessions/")):
+            msg = f"{path} can only be read"
+            raise PathRefused(msg, cure="Write to a file of the workspace itself.")
+        return path
+
+    async def _permit(self, call: ToolCall, change: Change) -> None:
+        note = self._workspace.daily_note()
+        restricted = call.tainted or call.origin is not Origin.USER
+        if call.kind is not Kind.MAIN:
+            if restricted or await self._is_owners(change.path, note):
+                msg = f"this session cannot write {change.path}"
+                raise ToolFailed(msg)
+        elif restricted and not (change.path == note and change.mode is Mode.APPEND):
+            why = "has read text from outside" if call.tainted else "runs without the user"
+            msg = f"this turn {why}: it may only add to today's note"
+            raise ToolFailed(msg, cure="Use target daily_log with append.")
+
+    async def _is_owners(self, path: str, note: str) -> bool:
+        """Whether the path is hidden from others, decided alike for present and absent files."""
+        folder = str(PurePosixPath(note).parent).casefold()
+        low = path.casefold()
+        if low in _OWNERS_FILES or low.startswith(f"{folder}/") or low == note.casefold():
+            return True
+        seen = [
+            await self._workspace.exists(path, Reader(_SELF, kind))
+            for kind in (Kind.MAIN, Kind.GROUP)
+        ]
+        return seen == [True, False]
+
+    def _stamp(self, call: ToolCall, change: Change) -> Stamp | None:
+        if change.mode is not Mode.APPEND or change.path != self._workspace.daily_note():
+            return None
+        time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
+        if call.tainted:
+            return Stamp(time, "untrusted")
+        return Stamp(time, "heartbeat" if call.origin is Origin.HEARTBEAT else "")
+
+    def _may_ask(self, call: ToolCall, change: Change) -> bool:
+        """Whether an approval can be due: an unasked append to a plain file is worked out only under
+        its lock, so that two of them never collide.
+        """
+        plain = call.kind is Kind.MAIN and change.mode is Mode.APPEND
+        return not plain or self._workspace.is_protected(change.path)
+
+    async def _draft(self, call: ToolCall, change: Change, stamp: Stamp | None) -> _Draft:
+        current, digest = await self._current(change.path, call.kind)
+        data = written(change, current, stamp)
+        intent = await self._workspace.plan(change.path, change.mode.action, data)
+        if intent.before != digest:
+            raise _changed(change.path)
+        if change.mode in {Mode.REPLACE, Mode.PATCH} and current:
+            reader = Reader(call.session, call.kind)
+            if not await self._workspace.has_seen(change.path, intent.before, reader):
+                msg = f"{change.path} has text that this session has not read as it is now"
+                raise EditConflict(msg, cure="Read it with memory_read, then write.")
+        before = current or ""
+        after = before + data.decode() if change.mode is Mode.APPEND else data.decode()
+        ask = (
+            call.kind is not Kind.MAIN
+            or self._workspace.is_protected(change.path)
+            or drops_marks(before, after)
+        )
+        if not ask:
+            return _Draft(intent, None)
+        approval = Approval(
+            title=f"{'Delete' if change.mode is Mode.DELETE else 'Write'} {change.path}",
+            digest=intent.after or hashlib.sha256(b"").hexdigest(),
+            path=change.path,
+            old_text=current,
+            new_text=after,
+            scope=await self._scope(call, change.path),
+        )
+        return _Draft(intent, approval)
+
+    async def _scope(self, call: ToolCall, path: str) -> str:
+        """While BOOTSTRAP.md has text, one yes for a protected file covers the conversation."""
+        if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
+            return "once"
+        text, _ = await self._current(_BOOTSTRAP, call.kind)
+        if not (text or "").strip():
+            return "once"
+        return "bootstrap" if path == _BOOTSTRAP else f"bootstrap:{path}"
+
+    async def _current(self, path: str, kind: Kind) -> tuple[str | None, str]:
+        try:
+            view = await self._workspace.read(path, Reader(_SELF, kind))
+        except FileMissing:
+            return None, ""
+        return view.text, view.digest
+
+    async def _apply(self, intent: FileIntent, call: ToolCall) -> None:
+        # Adding to a file that the session has not read does not show it what was there before.
+        reader = Reader(call.session, call.kind)
+        seen = await self._workspace.has_seen(intent.path, intent.before, reader)
+        await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind))
+
+
+def _changed(path: str) -> EditConflict:
+    msg = f"{path} changed meanwhile; nothing was written"
+    return EditConflict(msg, cure="Read it and write again.")
