@@ -1,0 +1,238 @@
+"""The events of one Messages API stream, put together to one whole answer or to an error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import structlog
+
+from agentd.domain.message import Block, Message, Opaque, Role, Text, ToolUse
+from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.domain.turn import Usage
+from agentd.providers.anthropic_request import PROVIDER
+from agentd.providers.faults import failure, kind_of
+
+log = structlog.get_logger()
+
+_STOPS = {
+    "end_turn": ModelStop.END_TURN,
+    "stop_sequence": ModelStop.END_TURN,
+    "tool_use": ModelStop.TOOL_USE,
+    "max_tokens": ModelStop.MAX_TOKENS,
+    "refusal": ModelStop.REFUSAL,
+    "pause_turn": ModelStop.PAUSE,
+}
+_CUT = (ModelStop.MAX_TOKENS, ModelStop.REFUSAL)
+_USAGE = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+# What a delta appends to: its type, its own key, and the key in the block.
+_APPEND = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+}
+
+Json = dict[str, Any]
+
+
+class Assembly:
+    """Takes a stream's events in order; `answered` is there only once the stream is complete.
+
+    Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
+    Event and block types that are not known pass through, as the API's versioning rule asks.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.answered: Answered | None = None
+        self._model = model
+        self._started = False
+        self._blocks: list[_Part] = []
+        self._stop = ""
+        self._usage = dict.fromkeys(_USAGE, 0)
+
+    def feed(self, event: object) -> TextDelta | ThoughtDelta | None:
+        """Take one event; what of it can be shown at once comes back."""
+        if not isinstance(event, dict) or self.answered is not None:
+            _bad("an event out of place")
+        try:
+            return self._feed(event)
+        except (KeyError, TypeError, AttributeError):
+            _bad("an event without its parts")
+
+    def _feed(self, event: Json) -> TextDelta | ThoughtDelta | None:
+        kind = event["type"]
+        if kind == "error":
+            error = event["error"]
+            raise failure(
+                kind_of(200, str(error.get("type")), str(error.get("message"))),
+                "reported inside the answer",
+            )
+        if kind == "message_start":
+            self._start(event["message"])
+        elif not self._started and kind != "ping":
+            _bad("an answer without a beginning")
+        elif kind == "content_block_start":
+            return self._open(event["index"], event["content_block"])
+        elif kind == "content_block_delta":
+            return self._current(event["index"]).add(event["delta"])
+        elif kind == "content_block_stop":
+            self._current(event["index"]).is_open = False
+        elif kind == "message_delta":
+            self._stop = event["delta"].get("stop_reason") or self._stop
+            self._count(event.get("usage"))
+        elif kind == "message_stop":
+            self.answered = self._finish()
+        return None
+
+    def _start(self, message: Json) -> None:
+        if self._started:
+            _bad("two answers in one")
+        self._started = True
+        self._model = str(message.get("model") or self._model)
+        self._count(message.get("usage"))
+
+    def _open(self, index: int, raw: Json) -> TextDelta | None:
+        if index != len(self._blocks) or any(p.is_open for p in self._blocks):
+            _bad("blocks out of order")
+        part = _Part(raw)
+        self._blocks.append(part)
+        return TextDelta(raw["text"]) if part.kind == "text" and raw.get("text") else None
+
+    def _current(self, index: int) -> _Part:
+        if index != len(self._blocks) - 1 or not self._blocks[-1].is_open:
+            _bad("a piece of a block that is not open")
+        return self._blocks[-1]
+
+    def _count(self, usage: Json | None) -> None:
+        # The figures of a later event are totals, not additions; null means no news.
+        for key in _USAGE:
+            if usage and isinstance(usage.get(key), int):
+                self._usage[key] = usage[key]
+
+    def _finish(self) -> Answered:
+        if self._stop == "model_context_window_exceeded":
+            raise failure("overflow", "its window was full before the answer was complete")
+        if not self._stop:
+            raise failure("stream_cut", "no stop reason")
+        if self._stop not in _STOPS:
+            raise failure("unknown_stop")
+        stop = _STOPS[self._stop]
+        blocks = _cut_blocks(self._blocks) if stop in _CUT else _whole_blocks(self._blocks)
+        message = Message(Role.ASSISTANT, blocks)
+        if stop is ModelStop.END_TURN and message.tool_uses:
+            stop = ModelStop.TOOL_USE
+        if stop is ModelStop.TOOL_USE and not message.tool_uses:
+            _bad("a tool call without a tool")
+        if stop is ModelStop.END_TURN and not message.text.strip():
+            raise failure("empty_answer")
+        read, written = "cache_read_input_tokens", "cache_creation_input_tokens"
+        usage = Usage(
+            self._usage["input_tokens"],
+            self._usage["output_tokens"],
+            self._usage[read],
+            self._usage[written],
+        )
+        return Answered(message, stop, usage, self._model, PROVIDER)
+
+
+class _Part:
+    """A block that grows."""
+
+    def __init__(self, raw: Json) -> None:
+        self.kind: str = raw["type"]
+        self.raw = dict(raw)
+        self.is_open = True
+        self.is_known = True
+        self._json: list[str] = []
+        self._pieces: dict[str, list[str]] = {}
+
+    def add(self, delta: Json) -> TextDelta | ThoughtDelta | None:
+        kind = delta["type"]
+        if kind == "input_json_delta":
+            self._json.append(_str(delta["partial_json"]))
+        elif kind in _APPEND:
+            source, target = _APPEND[kind]
+            piece = _str(delta[source])
+            self._pieces.setdefault(target, []).append(piece)
+            if piece and kind == "text_delta" and self.kind == "text":
+                return TextDelta(piece)
+            if piece and kind == "thinking_delta":
+                return ThoughtDelta(piece)
+        elif self.kind != "text":  # a text block is its text, whatever else is said about it
+            self.is_known = False
+            log.warning("provider_block_dropped", type=self.kind, delta=kind)
+        return None
+
+    def block(self) -> Block | None:
+        """The finished block; None if it cannot be rebuilt. Raises ProviderError for bad JSON."""
+        raw = dict(self.raw)
+        for key, pieces in self._pieces.items():
+            raw[key] = str(raw.get(key) or "") + "".join(pieces)
+        if self._json:
+            raw["input"] = _arguments("".join(self._json))
+        if self.kind == "text":
+            return Text(raw["text"]) if raw.get("text") else None
+        if self.kind == "tool_use":
+            if not isinstance(raw.get("input"), dict):
+                raise failure("bad_tool_json")
+            return ToolUse(_name(raw["id"]), _name(raw["name"]), raw["input"])
+        return Opaque(PROVIDER, raw) if self.is_known else None
+
+
+def _whole_blocks(parts: list[_Part]) -> tuple[Block, ...]:
+    if any(p.is_open for p in parts):
+        _bad("a block without an end")
+    return tuple(b for p in parts if (b := p.block()) is not None)
+
+
+def _cut_blocks(parts: list[_Part]) -> tuple[Block, ...]:
+    """What may be kept of an answer that was ended early.
+
+    No tool call is: one that was cut before its first argument looks like a whole one without
+    arguments. Thinking at the end is not either: the API does not take it back there.
+    """
+    kept: list[Block] = []
+    for part in parts:
+        if part.kind == "text" or (not part.is_open and part.kind.endswith("thinking")):
+            block = part.block()
+            if block is not None:
+                kept.append(block)
+    while kept and isinstance(kept[-1], Opaque):
+        kept.pop()
+    return tuple(kept)
+
+
+def _arguments(text: str) -> Json:
+    try:
+        value = json.loads(text, parse_constant=_refuse) if text.strip() else {}
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise failure("bad_tool_json")
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    msg = f"{constant} is not JSON"
+    raise ValueError(msg)
+
+
+def _str(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _name(value: object) -> str:
+    if not _str(value):
+        _bad("a tool call without a name")
+    return str(value)
+
+
+def _bad(what: str) -> NoReturn:
+    raise failure("bad_stream", what)

@@ -1,0 +1,128 @@
+"""The official SDK, asked for raw events; whatever it raises comes out as a ProviderError.
+
+Importing this module imports the SDK (over a second of CPU): only `anthropic.py` does, in a thread.
+The events are taken before the SDK makes objects of them: so an unparsable tool argument or a
+missing end is seen as what it is, and unknown blocks keep every key.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncGenerator
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import anthropic
+import httpx2
+import structlog
+
+from agentd.errors import ProviderError
+from agentd.providers.faults import failure, kind_of
+from agentd.providers.secrets import Secret
+from agentd.providers.settings import ProviderSettings
+
+log = structlog.get_logger()
+
+
+class AnthropicApi:
+    """One client with its connection pool."""
+
+    def __init__(
+        self,
+        settings: ProviderSettings,
+        secret: Secret,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        silence = settings.timeout.total_seconds()
+        timeout = httpx2.Timeout(silence, connect=settings.connect_timeout.total_seconds())
+        self._client = anthropic.AsyncAnthropic(
+            api_key=secret.reveal(),
+            base_url=settings.base_url or None,
+            max_retries=0,
+            timeout=timeout,
+            open_telemetry=False,
+            http_client=httpx2.AsyncClient(
+                transport=transport,
+                timeout=timeout,
+                limits=httpx2.Limits(max_connections=32, max_keepalive_connections=8),
+                follow_redirects=False,
+                trust_env=False,
+            ),
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def events(self, body: dict[str, Any]) -> AsyncGenerator[Any, None]:
+        """The stream's events as parsed JSON. Raises ProviderError for every failure."""
+        try:
+            async with self._client.messages.with_streaming_response.create(
+                **body, stream=True
+            ) as response:
+                raw = anthropic.AsyncStream.raw_events(response.http_response)
+                async for event in raw:
+                    if event.data:
+                        yield json.loads(event.data)
+        except anthropic.APIStatusError as error:
+            raise _reported(error) from None
+        except anthropic.APIConnectionError as error:
+            raise failure(_network_kind(error.__cause__)) from None
+        except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
+            raise failure(_network_kind(error)) from None
+        except (httpx2.InvalidURL, ValueError) as error:
+            # A UnicodeDecodeError or a JSONDecodeError holds the text it stumbled over.
+            raise failure("bad_stream", type(error).__name__) from None
+
+
+def _reported(error: anthropic.APIStatusError) -> ProviderError:
+    headers = error.response.headers
+    error_type = str(error.type or "")
+    if not (error_type.isidentifier() and len(error_type) <= 60):
+        error_type = ""  # a word of the service is repeated, a sentence is not
+    kind = kind_of(error.status_code, error_type, _said(error))
+    log.warning(
+        "provider_refused",
+        status=error.status_code,
+        type=error_type,
+        kind=kind,
+        request_id=error.request_id,
+    )
+    detail = f"HTTP {error.status_code}" + (f", {error_type}" if error_type else "")
+    found = failure(kind, detail, retry_after=_retry_after(headers))
+    if headers.get("x-should-retry") == "false":
+        found.retryable = False
+    return found
+
+
+def _said(error: anthropic.APIStatusError) -> str:
+    """What the kind is recognised by: the whole error body, since only a part of it is text."""
+    return error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
+
+
+def _network_kind(error: BaseException | None) -> str:
+    if isinstance(error, httpx2.ConnectTimeout):
+        return "connect_timeout"
+    if isinstance(error, httpx2.TimeoutException):
+        return "timeout"
+    if isinstance(
+        error,
+        (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.InvalidURL),
+    ):
+        return "connect"
+    return "stream_cut"
+
+
+def _retry_after(headers: httpx2.Headers) -> float | None:
+    """Seconds; a date is measured against the response's own, so that no clock need agree."""
+    text = headers.get("retry-after", "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
+        except (ValueError, TypeError):
+            return None
+        seconds = wait.total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None

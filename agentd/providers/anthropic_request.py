@@ -1,0 +1,79 @@
+"""A prompt as the body of a request to the Messages API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentd.domain.message import Block, Message, Opaque, Text, encode_block
+from agentd.domain.prompt import Prompt, ToolSpec
+from agentd.providers.settings import ProviderSettings
+
+PROVIDER = "anthropic"
+
+_CACHE = {"type": "ephemeral"}
+_CACHEABLE = frozenset({"text", "tool_use", "tool_result"})
+
+Json = dict[str, Any]
+
+
+def request_body(prompt: Prompt, settings: ProviderSettings, model: str) -> Json:
+    """The body without `stream`.
+
+    Cache breakpoints (the API allows four) stand behind the tools, the system text, the messages
+    that stay, and the last message. `thinking = "off"` sends nothing, since not every model lets
+    itself be told not to think.
+    """
+    body: Json = {
+        "model": model,
+        "max_tokens": prompt.max_tokens or settings.max_tokens,
+        "messages": _messages(prompt.messages, prompt.cached_messages),
+    }
+    if system := [{"type": "text", "text": s} for s in prompt.system if s.strip()]:
+        _mark(system)
+        body["system"] = system
+    if tools := [_tool(t) for t in prompt.tools]:
+        tools[-1]["cache_control"] = _CACHE
+        body["tools"] = tools
+    if settings.thinking == "adaptive":
+        body["thinking"] = {"type": "adaptive"}
+    return body
+
+
+def _messages(messages: tuple[Message, ...], cached: int) -> list[Json]:
+    out: list[Json] = []
+    for number, message in enumerate(messages, start=1):
+        blocks = [raw for b in message.blocks if (raw := _block(b)) is not None]
+        if blocks and out and out[-1]["role"] == message.role:
+            out[-1]["content"].extend(blocks)
+        elif blocks:
+            out.append({"role": str(message.role), "content": blocks})
+        if number == cached and out:
+            _mark(out[-1]["content"])
+    if out:
+        _mark(out[-1]["content"])
+    return out
+
+
+def _block(block: Block) -> Json | None:
+    match block:
+        case Text(text) if not text.strip():
+            return None  # the API refuses text without a visible character
+        case Opaque(provider, raw):
+            return dict(raw) if provider == PROVIDER else None
+    return encode_block(block)
+
+
+def _mark(blocks: list[Json]) -> None:
+    """Set a breakpoint on the last block that may carry one; thinking may not."""
+    for block in reversed(blocks):
+        if block["type"] in _CACHEABLE:
+            block["cache_control"] = _CACHE
+            return
+
+
+def _tool(spec: ToolSpec) -> Json:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "input_schema": dict(spec.input_schema),
+    }

@@ -1,0 +1,225 @@
+"""Every way in which a model call fails: its word, whether a new try may help, what to say and do.
+
+docs/providers.md shows this table; a test keeps the two equal. Texts of the service are never
+repeated: they may hold parts of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentd.errors import ContextOverflow, ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One row of the table.
+
+    `retryable`: the same request may succeed soon. `counts`: it is a failure of the service (or of
+    the way to it), so the circuit breaker counts it.
+    """
+
+    message: str
+    cure: str
+    retryable: bool
+    counts: bool
+
+
+_WAIT = "Try again in a few minutes; status.claude.com shows known outages."
+_NETWORK = "Check the network, the firewall and [provider] base_url."
+_AGAIN = "Send the message again."
+_REPORT = "Send the message again; if it stays, report it with the log's request id."
+
+FAULTS: Mapping[str, Fault] = {
+    "auth": Fault(
+        "The service does not accept the key.",
+        "Put a valid key where [provider] says, and restart agentd.",
+        retryable=False,
+        counts=True,
+    ),
+    "billing": Fault(
+        "The account has no credit left, or has reached its spending limit.",
+        "Add credit or raise the limit in the provider's console.",
+        retryable=False,
+        counts=True,
+    ),
+    "forbidden": Fault(
+        "The key may not use this model or address.",
+        "Give the key access in the provider's console, or choose another [provider] model.",
+        retryable=False,
+        counts=True,
+    ),
+    "not_found": Fault(
+        "The service knows no such model or address.",
+        "Correct [provider] model or base_url (the address goes without /v1).",
+        retryable=False,
+        counts=True,
+    ),
+    "redirected": Fault(
+        "The service answered with a redirect, which is never followed with a key.",
+        "Let [provider] base_url name the final address.",
+        retryable=False,
+        counts=True,
+    ),
+    "bad_request": Fault(
+        "The service refused the request as malformed.",
+        "Start over with /new; if it stays, report it with the log's request id.",
+        retryable=False,
+        counts=False,
+    ),
+    "overflow": Fault(
+        "The conversation does not fit the model's window.",
+        "Run /compact, or start over with /new; [provider] context_window may be set too large.",
+        retryable=False,
+        counts=False,
+    ),
+    "rate_limited": Fault(
+        "The service limits how much this account may ask.",
+        "Wait a little, or raise the account's limits.",
+        retryable=True,
+        counts=True,
+    ),
+    "overloaded": Fault("The service is overloaded.", _WAIT, retryable=True, counts=True),
+    "server_error": Fault("The service failed inside.", _WAIT, retryable=True, counts=True),
+    "server_timeout": Fault(
+        "The service gave up on the request for lack of time.", _WAIT, retryable=True, counts=True
+    ),
+    "conflict": Fault(
+        "The service was busy with a conflicting request.", _AGAIN, retryable=True, counts=True
+    ),
+    "connect": Fault("The service cannot be reached.", _NETWORK, retryable=True, counts=True),
+    "connect_timeout": Fault(
+        "The service did not take the connection in time.", _NETWORK, retryable=True, counts=True
+    ),
+    "timeout": Fault(
+        "The service went silent in the middle of the call.",
+        "Send the message again; [provider] timeout is the longest silence that is borne.",
+        retryable=True,
+        counts=True,
+    ),
+    "too_slow": Fault(
+        "The answer took longer than one call may take.",
+        "Ask for less at once, or raise [provider] call_timeout.",
+        retryable=False,
+        counts=True,
+    ),
+    "stream_cut": Fault(
+        "The connection ended before the answer did.", _AGAIN, retryable=True, counts=True
+    ),
+    "bad_stream": Fault(
+        "The service sent something that is no answer.", _REPORT, retryable=True, counts=True
+    ),
+    "bad_tool_json": Fault(
+        "The model asked for a tool with arguments that cannot be read; no tool was run.",
+        _AGAIN,
+        retryable=True,
+        counts=False,
+    ),
+    "empty_answer": Fault(
+        "The model ended its turn without a word.",
+        "Send the message again, in other words.",
+        retryable=True,
+        counts=False,
+    ),
+    "unknown_stop": Fault(
+        "The model stopped for a reason that this version of agentd does not know.",
+        "Update agentd.",
+        retryable=False,
+        counts=False,
+    ),
+    "breaker_open": Fault(
+        "The model's service has failed repeatedly, so calls are paused.",
+        "Wait for the next try, or see `agentd status` for the cause.",
+        retryable=False,
+        counts=False,
+    ),
+}
+
+ONCE_MORE = frozenset({"empty_answer"})  # a model that stays silent twice stays silent
+
+_BY_STATUS: Mapping[int, str] = {
+    401: "auth",
+    402: "billing",
+    403: "forbidden",
+    404: "not_found",
+    408: "server_timeout",
+    409: "conflict",
+    413: "overflow",
+    429: "rate_limited",
+    504: "server_timeout",
+    529: "overloaded",
+}
+_BY_TYPE: Mapping[str, str] = {
+    "invalid_request_error": "bad_request",
+    "authentication_error": "auth",
+    "billing_error": "billing",
+    "permission_error": "forbidden",
+    "not_found_error": "not_found",
+    "request_too_large": "overflow",
+    "rate_limit_error": "rate_limited",
+    "timeout_error": "server_timeout",
+    "overloaded_error": "overloaded",
+    "api_error": "server_error",
+    "conflict_error": "conflict",
+}
+# The API has no error type for it: the text of a 400 is all there is to know it by.
+_OVERFLOW_PHRASES = (
+    "prompt is too long",
+    "input is too long",
+    "context length",
+    "context window",
+    "context limit",
+    "context_length_exceeded",
+    "exceed context",
+    "too many tokens",
+)
+
+
+def failure(
+    kind: str, detail: str = "", *, cure: str = "", retry_after: float | None = None
+) -> ProviderError:
+    """The error for a row of the table; `detail` is put behind its message, `cure` replaces its own."""
+    fault = FAULTS[kind]
+    message = f"{fault.message} ({detail})" if detail else fault.message
+    if kind == "overflow":
+        return ContextOverflow(message, cure=cure or fault.cure)
+    return ProviderError(
+        message,
+        cure=cure or fault.cure,
+        kind=kind,
+        retryable=fault.retryable,
+        retry_after=retry_after,
+    )
+
+
+def kind_of(status: int, error_type: str, text: str) -> str:
+    """The row for an error that the service reported: HTTP status (200 inside a stream), the
+    service's own error type, and its text, which is only looked at.
+    """
+    if status == 429 and "spend" in text.casefold():
+        return "billing"
+    kind = _BY_STATUS.get(status) or _BY_TYPE.get(error_type) or _by_class(status)
+    if kind == "bad_request":
+        folded = text.casefold()
+        if any(phrase in folded for phrase in _OVERFLOW_PHRASES):
+            return "overflow"
+        if "credit balance" in folded:
+            return "billing"
+    return kind
+
+
+def missing_key_cure(variable: str) -> str:
+    """What to do when there is no key at all."""
+    return (
+        f"Set {variable} in the daemon's environment (or a systemd credential, or [provider] "
+        'api_key_file) and restart agentd; kind = "offline" needs no key.'
+    )
+
+
+def _by_class(status: int) -> str:
+    if 300 <= status < 400:
+        return "redirected"
+    if 400 <= status < 500:
+        return "bad_request"
+    return "server_error"
