@@ -1,0 +1,109 @@
+"""The silent flush: before rows leave a context, the model may save what they say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from agentd import failpoints
+from agentd.domain.compaction import Answer, CompactionPlan, Question
+from agentd.domain.transcript import Coverage
+from agentd.domain.turn import SessionKey
+from agentd.errors import AgentdError, ShuttingDown
+from agentd.memory.flush_prompt import flush_prompt, is_no_reply
+from agentd.memory.settings import MemoryFlushSettings
+from agentd.memory.slices import Part, split
+from agentd.ports import Clock, SessionStore
+
+TRIES = 3  # then the rows are cut unsaved, with a record of it
+_TOOLS = frozenset({"memory_read", "memory_search", "memory_write"})
+
+Ask = Callable[[Question], Awaitable[Answer]]
+
+log = structlog.get_logger()
+
+
+class MemoryFlush:
+    """A compaction hook. Every row it is shown is covered exactly once: by a success, or by the
+    record of its third failure. `part_tokens` is how much conversation one question may carry.
+    """
+
+    name = "memory_flush"
+
+    def __init__(
+        self,
+        store: SessionStore,
+        settings: MemoryFlushSettings,
+        clock: Clock,
+        part_tokens: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._part_tokens = part_tokens
+
+    async def before_compaction(self, plan: CompactionPlan, ask: Ask) -> None:
+        """Offer the uncovered rows to memory. One try a call, or all that are left when this is the
+        last chance. Raises StorageError, ShuttingDown; a failed try is recorded instead.
+        """
+        if not plan.uncovered:
+            return
+        first, last = plan.uncovered[0].seq, plan.uncovered[-1].seq
+        if not self._settings.enabled:
+            if plan.last_try:
+                await self._store.cover(plan.session, Coverage(first, last, False, "disabled"))
+            return
+        failures = plan.failures
+        reason = "failed_before"
+        for part in split(plan.uncovered, max(1, self._part_tokens())):
+            while failures < TRIES:
+                saved, reason = await self._try(plan, part, failures, ask)
+                if saved:
+                    break
+                failures = await self._store.flush_failed(plan.session, reason)
+                log.warning("flush_failed", session=plan.session, reason=reason, failures=failures)
+                if failures < TRIES and not plan.last_try:
+                    return
+            else:
+                await self._store.cover(plan.session, Coverage(first, last, False, reason))
+                return
+            if part.covered >= first:
+                await self._cover(plan.session, Coverage(first, part.covered, True, reason))
+                first, failures = part.covered + 1, 0
+
+    async def _try(
+        self, plan: CompactionPlan, part: Part, failures: int, ask: Ask
+    ) -> tuple[bool, str]:
+        """Whether one question about one part went well, and the word for it."""
+        now = self._clock.now().astimezone(self._clock.zone)
+        system, text = flush_prompt(self._settings, now, str(self._clock.zone))
+        # A turn that ended badly keeps its key, so each further try has its own; the count is
+        # stored, so a restart asks under the same key again.
+        again = f"#{failures + 1}" if failures else ""
+        key = f"flush:{plan.session}:{part.name}{again}"
+        failpoints.hit("flush.begun")
+        try:
+            async with asyncio.timeout(self._settings.timeout.total_seconds()):
+                answer = await ask(Question(key, system, text, part.rows, _TOOLS, plan.summary))
+        except ShuttingDown:
+            raise
+        except TimeoutError:
+            return False, "timeout"
+        except AgentdError as error:
+            return False, error.reason
+        failpoints.hit("flush.done")
+        if answer.writes:
+            return True, "stored"
+        return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
+
+    async def _cover(self, session: SessionKey, coverage: Coverage) -> None:
+        await self._store.cover(session, coverage)
+        log.info(
+            "flush_done",
+            session=session,
+            first=coverage.first,
+            last=coverage.last,
+            reason=coverage.reason,
+        )

@@ -1,0 +1,42 @@
+"""What the model is told when it is to save memories."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from importlib.resources import files
+
+from agentd.memory.settings import MemoryFlushSettings
+
+_PROMPTS = files("agentd") / "prompts"
+_SYSTEM = (_PROMPTS / "flush_system.md").read_text(encoding="utf-8").strip()
+_USER = (_PROMPTS / "flush_user.md").read_text(encoding="utf-8").strip()
+_APPEND_HINT = (
+    "Write only by appending to today's note, memory/YYYY-MM-DD.md; all other files are read-only."
+)
+_SILENCE_HINT = "If there is nothing to store, reply with NO_REPLY alone."
+_NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
+
+
+def flush_prompt(settings: MemoryFlushSettings, now: datetime, zone: str) -> tuple[str, str]:
+    """System and user text for `now`, a time in the owner's zone. Prompts of the user's own get
+    the rules that they lack.
+    """
+    system = settings.system_prompt.strip() or _SYSTEM
+    user = settings.user_prompt.strip() or _USER
+    both = f"{system}\n{user}".casefold()
+    if "append" not in both or "yyyy-mm-dd" not in both:
+        user = f"{user}\n{_APPEND_HINT}"
+    if "no_reply" not in both:
+        user = f"{user}\n{_SILENCE_HINT}"
+    day = f"{now:%Y-%m-%d}"
+    user = f"{user}\nCurrent time: {now:%H:%M} {zone}"
+    return system.replace("YYYY-MM-DD", day), user.replace("YYYY-MM-DD", day)
+
+
+def is_no_reply(text: str) -> bool:
+    """Whether the whole text says NO_REPLY, in any case and whatever markup or punctuation is
+    around it.
+    """
+    return _NO_REPLY.fullmatch(_TAG.sub("", text)) is not None
