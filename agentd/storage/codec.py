@@ -1,0 +1,157 @@
+"""Domain values as columns, and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from agentd.domain.message import Block, decode_blocks, encode_blocks
+from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
+from agentd.domain.transcript import Row, RowRole
+from agentd.domain.turn import Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
+
+
+def stamp(at: datetime) -> str:
+    """An aware time as UTC text that sorts like the time."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment(text: str) -> datetime:
+    """The time that `stamp` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def maybe_stamp(at: datetime | None) -> str | None:
+    """`stamp`, None staying None."""
+    return None if at is None else stamp(at)
+
+
+def maybe_moment(text: str | None) -> datetime | None:
+    """`moment`, None staying None."""
+    return None if text is None else moment(text)
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON; letters as they are, unless a lone surrogate forbids it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+    return text
+
+
+def dump_blocks(blocks: Iterable[Block]) -> str:
+    """Message blocks as a column."""
+    return dumps(encode_blocks(blocks))
+
+
+def dump_usage(usage: Usage | None) -> str | None:
+    """Usage as a column."""
+    return None if usage is None else dumps(_usage_fields(usage))
+
+
+def load_row(row: sqlite3.Row) -> Row:
+    """A transcript row from its columns."""
+    return Row(
+        seq=row["seq"],
+        role=RowRole(row["role"]),
+        blocks=decode_blocks(json.loads(row["blocks"])),
+        at=moment(row["at"]),
+        turn_id=row["turn_id"],
+        provider=row["provider"],
+        usage=_load_usage(row["usage"]),
+        tag=row["tag"],
+    )
+
+
+def dump_turn(turn: Turn) -> str:
+    """The outcome of a turn as a column; who and where stand in the columns beside it."""
+    failure = turn.failure
+    return dumps(
+        {
+            "text": turn.text,
+            "stop_reason": turn.stop_reason,
+            "usage": _usage_fields(turn.usage),
+            "tool_calls": list(turn.tool_calls),
+            "failure": failure and [failure.code, failure.message, failure.cure],
+        }
+    )
+
+
+def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> Turn:
+    """The ended turn that `dump_turn` wrote."""
+    data = json.loads(outcome)
+    stop = data["stop_reason"]
+    return Turn(
+        session=session,
+        message_id=message_id,
+        seq=seq,
+        text=data["text"],
+        stop_reason=StopReason(stop) if stop else None,
+        usage=Usage(*data["usage"]),
+        tool_calls=tuple(data["tool_calls"]),
+        failure=Failure(*data["failure"]) if data["failure"] else None,
+    )
+
+
+def dump_intent(intent: Intent) -> tuple[str, bytes | None]:
+    """An intent as two columns: JSON, and the bytes of its file change."""
+    call, file = intent.call, intent.file
+    data: dict[str, Any] = {
+        "id": call.id,
+        "name": call.name,
+        "input": dict(call.input),
+        "session": call.session,
+        "kind": call.kind,
+        "origin": call.origin,
+        "tainted": call.tainted,
+    }
+    if file is None:
+        return dumps(data), None
+    data["file"] = [file.path, file.action, file.before, file.after, file.offset]
+    return dumps(data), file.data
+
+
+def load_intent(text: str, content: bytes | None) -> Intent:
+    """The intent that `dump_intent` wrote."""
+    data = json.loads(text)
+    call = ToolCall(
+        id=data["id"],
+        name=data["name"],
+        input=data["input"],
+        session=SessionKey(data["session"]),
+        kind=Kind(data["kind"]),
+        origin=Origin(data["origin"]),
+        tainted=data["tainted"],
+    )
+    if content is None:
+        return Intent(call)
+    path, action, before, after, offset = data["file"]
+    return Intent(call, FileIntent(path, FileAction(action), before, after, content, offset))
+
+
+def dump_output(output: ToolOutput) -> str:
+    """A tool's answer as a column."""
+    return dumps([output.text, output.is_error, output.tainted])
+
+
+def load_output(text: str) -> ToolOutput:
+    """The answer that `dump_output` wrote."""
+    return ToolOutput(*json.loads(text))
+
+
+def _usage_fields(usage: Usage) -> list[int]:
+    return [
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    ]
+
+
+def _load_usage(text: str | None) -> Usage | None:
+    return None if text is None else Usage(*json.loads(text))

@@ -1,0 +1,68 @@
+"""What SQLite's errors mean to those who wait for a write."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from agentd.errors import StorageCorrupt, StorageError, StorageFull
+
+_LATCHING = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
+_ROOM = 64 * 1024  # bytes; with less free a failed write is put down to the disk being full
+
+
+def is_lost_sync(error: sqlite3.Error) -> bool:
+    """Whether a sync failed. The kernel may have dropped the pages and will not report it again, so
+    no later sync of the same file proves anything.
+    """
+    return _code(error) in _LATCHING
+
+
+def translate(error: sqlite3.Error, path: Path) -> StorageError:
+    """The error of our own that says the same about the database `path`."""
+    primary = _code(error) & 0xFF
+    if primary == sqlite3.SQLITE_FULL or (
+        primary == sqlite3.SQLITE_IOERR and _is_full(error, path)
+    ):
+        return StorageFull(
+            f"no space left for {path.name}; nothing was stored",
+            cure=f"free space on the file system of {path.parent}; agentd goes on by itself",
+        )
+    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return corrupt(path)
+    if primary == sqlite3.SQLITE_BUSY:
+        return StorageError(
+            f"{path.name} is locked by another program",
+            cure="close what else has the database open; only the daemon may",
+        )
+    return StorageError(
+        f"{path.name} could not be used ({_name(error)})",
+        cure=f"check the disk and the rights of {path.parent}, then restart agentd",
+    )
+
+
+def corrupt(path: Path) -> StorageCorrupt:
+    """The error for a file that SQLite cannot read."""
+    return StorageCorrupt(
+        f"{path.name} is damaged",
+        cure=f"stop agentd, keep a copy of {path.parent}, and restore a backup",
+    )
+
+
+def _is_full(error: sqlite3.Error, path: Path) -> bool:
+    if _code(error) == sqlite3.SQLITE_IOERR_SHMSIZE:
+        return True
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _ROOM
+
+
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0))
+
+
+def _name(error: sqlite3.Error) -> str:
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))

@@ -1,0 +1,122 @@
+"""Database files: made private, opened, and put aside when they cannot be read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from agentd.domain.health import Problem
+from agentd.errors import StorageCorrupt, StorageError
+from agentd.storage.faults import corrupt, translate
+from agentd.storage.migrations import Schema, check, migrate
+
+Synchronous = Literal["FULL", "NORMAL"]
+
+_SUFFIXES = ("", "-wal", "-shm")
+
+
+def open_file(
+    path: Path, schema: Schema, synchronous: Synchronous
+) -> tuple[sqlite3.Connection, Problem | None]:
+    """The one connection to `path`, brought to the schema's newest version, and what was wrong.
+
+    Raises StorageError and its kinds. To be called on the thread that will use the connection.
+    """
+    try:
+        private_directory(path.parent)
+        try:
+            return _connect(path, schema, synchronous), None
+        except StorageError as error:
+            if not (schema.derived and _is_hopeless(error)):
+                raise
+            aside = _put_aside(path)
+            problem = Problem(
+                f"{schema.name}_rebuilt",
+                f"{path.name} was put aside as {aside.name}: {error.message}",
+                f"nothing is lost, it is built again; delete {aside.name} when you like",
+            )
+        return _connect(path, schema, synchronous), problem
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be opened ({error.strerror})",
+            cure=f"make {path.parent} a directory that agentd's user can write",
+        ) from error
+
+
+def private_directory(path: Path) -> None:
+    """Make `path` a directory for its owner alone, whatever the umask, and its entry durable."""
+    if path.is_dir():
+        return
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    _sync(path.parent)
+
+
+def _connect(path: Path, schema: Schema, synchronous: Synchronous) -> sqlite3.Connection:
+    _private_file(path)
+    try:
+        conn = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+        try:
+            _prepare(conn, path, schema, synchronous)
+        except BaseException:
+            conn.close()
+            raise
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    return conn
+
+
+def _prepare(
+    conn: sqlite3.Connection, path: Path, schema: Schema, synchronous: Synchronous
+) -> None:
+    conn.row_factory = sqlite3.Row
+    check(conn, schema)
+    if schema.derived and conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise corrupt(path)
+    conn.execute("PRAGMA journal_mode = WAL")
+    conn.execute(f"PRAGMA synchronous = {synchronous}")
+    conn.execute("PRAGMA foreign_keys = ON")
+    conn.execute("PRAGMA secure_delete = ON")
+    conn.execute("PRAGMA temp_store = MEMORY")
+    conn.execute("PRAGMA journal_size_limit = 16777216")
+    migrate(conn, schema)
+
+
+def _is_hopeless(error: StorageError) -> bool:
+    # Damaged, somebody else's or a newer agentd's. Behind a cause there is a disk that is full or a
+    # file that is locked, where a new file would fare no better.
+    return isinstance(error, StorageCorrupt) or error.__cause__ is None
+
+
+def _private_file(path: Path) -> None:
+    # Before our connection exists: closing any other descriptor of the file later on would drop
+    # the locks that SQLite holds. SQLite gives the -wal and -shm files the same mode.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+    path.chmod(0o600)
+
+
+def _put_aside(path: Path) -> Path:
+    aside = next(
+        candidate
+        for n in count(1)
+        if not (candidate := path.with_name(f"{path.name}.corrupt-{n}")).exists()
+    )
+    for suffix in _SUFFIXES:
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + suffix))
+    _sync(path.parent)
+    return aside
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

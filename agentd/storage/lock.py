@@ -1,0 +1,36 @@
+"""The proof that one daemon alone uses a state directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentd.errors import AlreadyRunning
+from agentd.storage.files import private_directory
+
+
+@contextmanager
+def state_lock(directory: Path) -> Iterator[None]:
+    """Own `directory` until the block ends or the process dies; the kernel frees it then.
+
+    The lock is on a file of its own, since SQLite's locks do not survive a close of its file.
+    Raises AlreadyRunning, having changed nothing, when another process owns it.
+    """
+    private_directory(directory)
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(directory / "agentd.lock", flags, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning(
+                f"another agentd owns {directory}",
+                cure="use the running one, or end it with `agentd stop`",
+            ) from None
+        os.fchmod(descriptor, 0o600)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,136 @@
+"""Alerts and their deliveries in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.errors import NotFound
+from agentd.ports import Clock
+from agentd.storage.codec import maybe_moment, moment, stamp
+from agentd.storage.sqlite import Database
+
+REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
+
+_INSERT = """
+INSERT INTO alerts (at, text, origin, recipient, digest) VALUES (?, ?, ?, ?, ?) RETURNING id
+"""
+_DUE = """
+SELECT alert_id, sink, attempts FROM deliveries WHERE state = 'pending' AND due_at <= ?
+ORDER BY alert_id, due_at, sink
+"""
+_NEXT_DUE = "SELECT min(due_at) FROM deliveries WHERE state = 'pending'"
+_SENT = "UPDATE deliveries SET state = 'sent' WHERE alert_id = ? AND sink = ?"
+_RETRY = """
+UPDATE deliveries SET attempts = attempts + 1, state = ?, due_at = ? WHERE alert_id = ? AND sink = ?
+"""
+_NEWEST = "SELECT * FROM alerts ORDER BY id DESC LIMIT ?"
+_NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?"
+
+
+def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
+    """Store an alert and its deliveries; None if an equal one was put within 24 hours."""
+    horizon = stamp(at - REPEAT_AFTER)
+    recent = "SELECT 1 FROM alerts WHERE digest = ? AND at > ?"
+    if conn.execute(recent, (new.digest, horizon)).fetchone():
+        return None
+    values = (stamp(at), new.text, new.origin, new.to, new.digest)
+    ((alert_id,),) = conn.execute(_INSERT, values).fetchall()
+    sinks = tuple(dict.fromkeys(new.sinks))
+    conn.executemany(
+        "INSERT INTO deliveries (alert_id, sink, state, due_at) VALUES (?, ?, 'pending', ?)",
+        [(alert_id, sink, stamp(at)) for sink in sinks],
+    )
+    delivered = dict.fromkeys(sinks, DeliveryState.PENDING)
+    return Alert(alert_id, at, new.text, new.origin, new.to, delivered=delivered)
+
+
+class SqliteOutbox:
+    """The Outbox of the state database."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def put(self, alert: NewAlert) -> Alert | None:
+        """See Outbox."""
+        now = self._clock.now()
+        return await self._db.write(lambda conn: put_alert(conn, alert, now))
+
+    async def due(self) -> tuple[Delivery, ...]:
+        """See Outbox."""
+        now = stamp(self._clock.now())
+
+        def find(conn: sqlite3.Connection) -> tuple[Delivery, ...]:
+            return tuple(
+                Delivery(_get(conn, row["alert_id"]), row["sink"], row["attempts"])
+                for row in conn.execute(_DUE, (now,)).fetchall()
+            )
+
+        return await self._db.read(find)
+
+    async def next_due(self) -> datetime | None:
+        """See Outbox."""
+        return maybe_moment(await self._db.read(lambda conn: conn.execute(_NEXT_DUE).fetchone()[0]))
+
+    async def sent(self, alert_id: int, sink: str) -> None:
+        """See Outbox."""
+        await self._db.execute(_SENT, (alert_id, sink))
+
+    async def retry(self, alert_id: int, sink: str, after: timedelta | None) -> None:
+        """See Outbox."""
+        state = DeliveryState.FAILED if after is None else DeliveryState.PENDING
+        due_at = stamp(self._clock.now() + (after or timedelta()))
+        values = (state, due_at, alert_id, sink)
+        await self._db.execute(_RETRY, values)
+
+    async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
+        """See Outbox."""
+        query = _NEWEST_UNACKED if unacked else _NEWEST
+
+        def find(conn: sqlite3.Connection) -> tuple[Alert, ...]:
+            return _load(conn, conn.execute(query, (max(0, limit),)).fetchall())
+
+        return await self._db.read(find)
+
+    async def ack(self, alert_id: int) -> Alert:
+        """See Outbox."""
+
+        def mark(conn: sqlite3.Connection) -> Alert:
+            conn.execute("UPDATE alerts SET acked = 1 WHERE id = ?", (alert_id,))
+            return _get(conn, alert_id)
+
+        return await self._db.write(mark)
+
+
+def _get(conn: sqlite3.Connection, alert_id: int) -> Alert:
+    found = conn.execute("SELECT * FROM alerts WHERE id = ?", (alert_id,)).fetchall()
+    if not found:
+        raise NotFound(
+            f"there is no alert {alert_id}", cure="`agentd alerts list` shows all of them"
+        )
+    return _load(conn, found)[0]
+
+
+def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert, ...]:
+    return tuple(
+        Alert(
+            id=row["id"],
+            at=moment(row["at"]),
+            text=row["text"],
+            origin=row["origin"],
+            to=row["recipient"],
+            acked=bool(row["acked"]),
+            delivered=_delivered(conn, row["id"]),
+        )
+        for row in found
+    )
+
+
+def _delivered(conn: sqlite3.Connection, alert_id: int) -> dict[str, DeliveryState]:
+    found = conn.execute(
+        "SELECT sink, state FROM deliveries WHERE alert_id = ? ORDER BY rowid", (alert_id,)
+    )
+    return {row["sink"]: DeliveryState(row["state"]) for row in found}

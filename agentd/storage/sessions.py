@@ -1,0 +1,223 @@
+"""Inbox, transcripts and contexts in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from agentd.domain.message import Text
+from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
+from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
+from agentd.errors import Busy
+from agentd.ports import Clock
+from agentd.storage import inbox, transcript
+from agentd.storage.codec import stamp
+from agentd.storage.sqlite import Database
+
+_SWAP = """
+UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ? WHERE id = ?
+"""
+_COVER = """
+UPDATE sessions SET covered_to = max(covered_to, ?), flush_failures = 0, flush_failure = '',
+    flush_due = 0
+WHERE id = ?
+"""
+_COUNT_FAILURE = """
+UPDATE sessions SET flush_failures = flush_failures + 1, flush_failure = ? WHERE id = ?
+RETURNING flush_failures
+"""
+
+
+class SqliteSessions:
+    """The SessionStore of the state database."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def receive(self, request: TurnRequest) -> Receipt:
+        """See SessionStore. Raises InvalidRequest for text that is not Unicode."""
+        inbox.check_storable(request)
+        now = self._clock.now()
+        return await self._db.write(lambda conn: inbox.receive(conn, request, now))
+
+    async def begin(self, turn_id: int) -> tuple[Row, ...]:
+        """See SessionStore. Raises NotFound, InvalidRequest for a turn that has ended."""
+        now = self._clock.now()
+        return await self._db.write(lambda conn: inbox.begin(conn, turn_id, now))
+
+    async def append(self, turn_id: int, row: NewRow) -> Row:
+        """See SessionStore. Raises as `begin` does."""
+        now = self._clock.now()
+        return await self._db.write(lambda conn: inbox.append(conn, turn_id, row, now))
+
+    async def finish(
+        self, turn_id: int, turn: Turn, rows: Sequence[NewRow] = ()
+    ) -> tuple[Row, ...]:
+        """See SessionStore. A turn that never began gets its user row first, which is not among
+        the returned ones. Raises as `begin` does.
+        """
+        now = self._clock.now()
+        return await self._db.write(lambda conn: inbox.finish(conn, turn_id, turn, rows, now))
+
+    async def pending(self) -> tuple[PendingTurn, ...]:
+        """See SessionStore."""
+        return await self._db.read(inbox.pending)
+
+    async def load(self, session: SessionKey) -> History:
+        """See SessionStore."""
+        return await self._db.read(lambda conn: transcript.load_history(conn, session))
+
+    async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
+        """See SessionStore. Raises NotFound."""
+        now = self._clock.now()
+        new = NewRow(RowRole.NOTICE, (Text(text),), tag=tag)
+
+        def add(conn: sqlite3.Connection) -> Row:
+            found = transcript.require_session(conn, session, now)
+            return transcript.add_row(conn, found["id"], new, now)
+
+        return await self._db.write(add)
+
+    async def swap(
+        self, session: SessionKey, generation: int, keep_from: int, summary: str
+    ) -> bool:
+        """See SessionStore. Raises NotFound."""
+        now = self._clock.now()
+
+        def change(conn: sqlite3.Connection) -> bool:
+            found = transcript.require_session(conn, session, now)
+            if found["generation"] != generation:
+                return False
+            if summary:
+                new = NewRow(RowRole.SUMMARY, (Text(summary),))
+                transcript.add_row(conn, found["id"], new, now)
+            conn.execute(_SWAP, (keep_from, summary, found["id"]))
+            return True
+
+        return await self._db.write(change)
+
+    async def cover(self, session: SessionKey, coverage: Coverage) -> None:
+        """See SessionStore. Raises NotFound."""
+        now = self._clock.now()
+
+        def record(conn: sqlite3.Connection) -> None:
+            found = transcript.require_session(conn, session, now)
+            conn.execute(
+                "INSERT INTO coverages (session_id, first, last, ok, reason, at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    found["id"],
+                    coverage.first,
+                    coverage.last,
+                    coverage.ok,
+                    coverage.reason,
+                    stamp(now),
+                ),
+            )
+            conn.execute(_COVER, (coverage.last, found["id"]))
+
+        await self._db.write(record)
+
+    async def flush_failed(self, session: SessionKey, reason: str) -> int:
+        """See SessionStore. Raises NotFound."""
+        now = self._clock.now()
+
+        def count(conn: sqlite3.Connection) -> int:
+            found = transcript.require_session(conn, session, now)
+            ((failures,),) = conn.execute(_COUNT_FAILURE, (reason, found["id"])).fetchall()
+            return int(failures)
+
+        return await self._db.write(count)
+
+    async def coverages(self, session: SessionKey) -> tuple[Coverage, ...]:
+        """See SessionStore."""
+
+        def find(conn: sqlite3.Connection) -> tuple[Coverage, ...]:
+            found = conn.execute(
+                "SELECT c.* FROM coverages c JOIN sessions s ON s.id = c.session_id"
+                " WHERE s.key = ? ORDER BY c.id",
+                (session,),
+            )
+            return tuple(Coverage(c["first"], c["last"], bool(c["ok"]), c["reason"]) for c in found)
+
+        return await self._db.read(find)
+
+    async def set_flush_due(self, sessions: Sequence[SessionKey]) -> None:
+        """See SessionStore."""
+        keys = [(key,) for key in sessions]
+
+        def mark(conn: sqlite3.Connection) -> None:
+            conn.executemany("UPDATE sessions SET flush_due = 1 WHERE key = ?", keys)
+
+        await self._db.write(mark)
+
+    async def create(self, session: SessionKey, cwd: str = "") -> bool:
+        """See SessionStore."""
+        now = self._clock.now()
+
+        def make(conn: sqlite3.Connection) -> bool:
+            return transcript.make_session(conn, session, now, cwd) and session != MAIN
+
+        return await self._db.write(make)
+
+    async def exists(self, session: SessionKey) -> bool:
+        """See SessionStore."""
+        if session == MAIN:
+            return True
+        return await self._db.read(lambda conn: transcript.find_session(conn, session) is not None)
+
+    async def sessions(self) -> tuple[SessionInfo, ...]:
+        """See SessionStore."""
+        stored = await self._db.read(transcript.list_sessions)
+        if any(s.key == MAIN for s in stored):
+            return stored
+        now = self._clock.now()
+        return (*stored, SessionInfo(MAIN, "", now, now, 0, 0, 0, 0))
+
+    async def rows(
+        self, session: SessionKey, first: int = 1, limit: int | None = None
+    ) -> tuple[Row, ...]:
+        """See SessionStore."""
+
+        def find(conn: sqlite3.Connection) -> tuple[Row, ...]:
+            found = transcript.find_session(conn, session)
+            if found is not None:
+                return transcript.slice_rows(conn, found["id"], first, limit)
+            if session == MAIN:
+                return ()
+            raise transcript.unknown(session)
+
+        return await self._db.read(find)
+
+    async def recent(self, session: SessionKey, turns: int) -> tuple[Row, ...]:
+        """See SessionStore. Empty for an unknown session."""
+
+        def find(conn: sqlite3.Connection) -> tuple[Row, ...]:
+            found = transcript.find_session(conn, session)
+            return transcript.recent_rows(conn, found["id"], turns) if found else ()
+
+        return await self._db.read(find)
+
+    async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
+        """See SessionStore. Returns how many rows the session now has."""
+        now = self._clock.now()
+
+        def add(conn: sqlite3.Connection) -> int:
+            transcript.make_session(conn, session, rows[0][1] if rows else now)
+            found = transcript.require_session(conn, session, now)
+            if found["rows"]:
+                raise Busy(
+                    f"session {session!r} has messages already",
+                    cure="import under another name, or delete the session first",
+                )
+            for new, at in rows:
+                transcript.add_row(conn, found["id"], new, at)
+            return len(rows)
+
+        return await self._db.write(add)
+
+    async def last_client(self) -> str:
+        """See SessionStore."""
+        return await self._db.read(inbox.last_client)

@@ -1,0 +1,186 @@
+"""Sessions and their rows, as steps of a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import datetime
+
+from agentd.domain.message import ToolResult
+from agentd.domain.transcript import History, NewRow, Row, RowRole, SessionInfo
+from agentd.domain.turn import MAIN, SessionKey
+from agentd.errors import NotFound
+from agentd.storage.codec import dump_blocks, dump_usage, load_row, moment, stamp
+
+TITLE_LENGTH = 80  # characters
+
+_COUNT_ROW = """
+UPDATE sessions SET rows = rows + 1, turns = turns + :opens, updated_at = :at,
+    context_tokens = coalesce(:tokens, context_tokens),
+    title = CASE WHEN title = '' THEN :title ELSE title END
+WHERE id = :session RETURNING rows
+"""
+_INSERT_ROW = """
+INSERT INTO rows (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, blocks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_NTH_LAST_TURN = """
+SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC LIMIT 1 OFFSET ?
+"""
+_OF_TURN = "SELECT * FROM rows WHERE turn_id = ? ORDER BY seq"
+_SLICE = "SELECT * FROM rows WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
+_IN_CONTEXT = """
+SELECT * FROM rows WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
+ORDER BY seq
+"""
+
+
+def find_session(conn: sqlite3.Connection, key: SessionKey) -> sqlite3.Row | None:
+    """The columns of a session, None if there is none."""
+    found: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM sessions WHERE key = ?", (key,)
+    ).fetchone()
+    return found
+
+
+def make_session(conn: sqlite3.Connection, key: SessionKey, at: datetime, cwd: str = "") -> bool:
+    """Add a session; False if it exists."""
+    made = conn.execute(
+        "INSERT INTO sessions (key, cwd, created_at, updated_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (key) DO NOTHING",
+        (key, cwd, stamp(at), stamp(at)),
+    )
+    return made.rowcount == 1
+
+
+def require_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> sqlite3.Row:
+    """The columns of a session; `main` is made when missing. Raises NotFound for any other."""
+    if key == MAIN:
+        make_session(conn, key, at)
+    found = find_session(conn, key)
+    if found is None:
+        raise unknown(key)
+    return found
+
+
+def unknown(key: SessionKey) -> NotFound:
+    """The error for a session that is not there."""
+    return NotFound(f"there is no session {key!r}", cure="`agentd sessions list` shows all of them")
+
+
+def add_row(
+    conn: sqlite3.Connection,
+    session_id: int,
+    new: NewRow,
+    at: datetime,
+    turn_id: int | None = None,
+) -> Row:
+    """Append a row to a transcript and keep the session's counts."""
+    opens = opens_turn(new)
+    row = dated(new, 0, at, turn_id)
+    counted = {
+        "session": session_id,
+        "opens": opens,
+        "at": stamp(at),
+        "tokens": new.usage.context_tokens if new.usage else None,
+        "title": _title(row) if opens else "",
+    }
+    ((seq,),) = conn.execute(_COUNT_ROW, counted).fetchall()
+    row = replace(row, seq=seq)
+    conn.execute(
+        _INSERT_ROW,
+        (
+            session_id,
+            seq,
+            turn_id,
+            row.role,
+            opens,
+            stamp(at),
+            row.provider,
+            dump_usage(row.usage),
+            row.tag,
+            dump_blocks(row.blocks),
+        ),
+    )
+    return row
+
+
+def dated(new: NewRow, seq: int, at: datetime, turn_id: int | None) -> Row:
+    """The row that a new one becomes."""
+    return Row(seq, new.role, new.blocks, at, turn_id, new.provider, new.usage, new.tag)
+
+
+def opens_turn(new: NewRow) -> bool:
+    """Whether a turn starts here: something the user said, not a tool's result."""
+    return new.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in new.blocks)
+
+
+def turn_rows(conn: sqlite3.Connection, turn_id: int) -> tuple[Row, ...]:
+    """A turn's rows in the transcript, oldest first."""
+    found = conn.execute(_OF_TURN, (turn_id,))
+    return tuple(load_row(r) for r in found)
+
+
+def slice_rows(
+    conn: sqlite3.Connection, session_id: int, first: int, limit: int | None
+) -> tuple[Row, ...]:
+    """Up to `limit` rows of a session from number `first` on."""
+    found = conn.execute(
+        _SLICE,
+        (session_id, first, -1 if limit is None else max(0, limit)),
+    )
+    return tuple(load_row(r) for r in found)
+
+
+def recent_rows(conn: sqlite3.Connection, session_id: int, turns: int) -> tuple[Row, ...]:
+    """The rows of the last turns and what stands between them, summaries left out."""
+    if turns < 1:
+        return ()
+    start = conn.execute(_NTH_LAST_TURN, (session_id, turns - 1)).fetchone()
+    return _context_rows(conn, session_id, start["seq"] if start else 1)
+
+
+def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
+    """What a session's next prompt is made from."""
+    found = find_session(conn, key)
+    if found is None:
+        return History(key)
+    return History(
+        session=key,
+        rows=_context_rows(conn, found["id"], found["context_from"]),
+        summary=found["summary"],
+        context_from=found["context_from"],
+        covered_to=found["covered_to"],
+        generation=found["generation"],
+        flush_failures=found["flush_failures"],
+        flush_due=bool(found["flush_due"]),
+    )
+
+
+def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
+    """All stored sessions, the last used first."""
+    found = conn.execute("SELECT * FROM sessions ORDER BY updated_at DESC, id DESC")
+    return tuple(_load_info(s) for s in found)
+
+
+def _context_rows(conn: sqlite3.Connection, session_id: int, first: int) -> tuple[Row, ...]:
+    found = conn.execute(_IN_CONTEXT, (session_id, first))
+    return tuple(load_row(r) for r in found)
+
+
+def _load_info(found: sqlite3.Row) -> SessionInfo:
+    return SessionInfo(
+        key=SessionKey(found["key"]),
+        title=found["title"],
+        created_at=moment(found["created_at"]),
+        updated_at=moment(found["updated_at"]),
+        rows=found["rows"],
+        turns=found["turns"],
+        context_tokens=found["context_tokens"],
+        generation=found["generation"],
+        cwd=found["cwd"],
+    )
+
+
+def _title(row: Row) -> str:
+    return row.text.strip().split("\n", 1)[0][:TITLE_LENGTH]
