@@ -1,0 +1,8 @@
+"""`python -m agentd` and the `agentd` command."""
+
+from __future__ import annotations
+
+from agentd.cli.app import main
+
+if __name__ == "__main__":
+    main()

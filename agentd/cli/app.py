@@ -1,0 +1,50 @@
+"""All commands under one name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import agentd
+from agentd.cli import alerts, config, daemon, heartbeat, memory, sessions, setup, talk
+from agentd.cli.report import group
+
+app = group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"agentd {agentd.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """A personal agent that stays on: it talks, remembers and wakes up by itself."""
+
+
+app.command()(setup.up)
+app.command()(setup.init)
+app.command()(daemon.run)
+app.command()(daemon.stop)
+app.command()(daemon.restart)
+app.command()(daemon.status)
+app.command()(talk.chat)
+app.command()(talk.send)
+app.command()(talk.acp)
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(memory.app, name="memory")
+app.add_typer(heartbeat.app, name="heartbeat")
+app.add_typer(alerts.app, name="alerts")
+app.add_typer(config.app, name="config")
+
+
+def main() -> None:
+    """Run the command that the arguments name; never returns."""
+    app()

@@ -1,0 +1,208 @@
+"""The chat on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentd.cli.screen import Screen
+from agentd.client.connection import alone
+from agentd.client.conversation import Conversation, joined
+from agentd.client.errors import ConnectionLost
+from agentd.errors import AgentdError
+
+_PROMPT = "> "
+_ALLOW = "allow? [y]es, [n]o, [a]lways: "
+_KINDS = {
+    "y": ("allow_once", "allow_always"),
+    "a": ("allow_always", "allow_once"),
+    "n": ("reject_once", "reject_always"),
+}
+_ENDINGS = {
+    "cancelled": "cancelled",
+    "max_tokens": "the answer was cut at the length limit",
+    "max_turn_requests": "the agent stopped: too many steps for one turn",
+    "refusal": "the model refused",
+}
+
+
+class Keyboard(Protocol):
+    """Where lines come from."""
+
+    async def read(self, prompt: Callable[[], str]) -> str | None:
+        """The next line, None when the user wants to leave."""
+
+    def refresh(self) -> None:
+        """Ask for the prompt again: it says something else now."""
+
+
+class Chat:
+    """A conversation on a terminal; also what hears the daemon meanwhile."""
+
+    def __init__(self, keyboard: Keyboard) -> None:
+        self._keyboard = keyboard
+        self._screen = Screen()
+        self._session = ""
+        self._saying: str | None = None  # the user's message that is being answered
+        self._shown = False  # whether words of the answer have come over this connection
+        self._accepted = False
+        self._question: asyncio.Future[str] | None = None
+        self._question_call = ""
+        self._asked = asyncio.Event()
+
+    async def run(self, sockets: Sequence[Path], session: str) -> None:
+        """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
+        self._session = session
+        async with joined(sockets, session, self) as conversation:
+            self._session = conversation.session
+            while True:
+                line = await self._keyboard.read(self._prompt)
+                if self._settle(line):
+                    continue
+                if line is None or line.strip() == "/quit":
+                    return
+                if line.strip() and not await self._turn(conversation, line):
+                    return
+
+    def notified(self, method: str, params: Mapping[str, Any]) -> None:
+        """Show what the daemon tells."""
+        if method == "_agentd/alert":
+            self._screen.line(f"! {params.get('text', '')}")
+        elif params.get("sessionId") != self._session:
+            return
+        elif method == "_agentd/accepted":
+            self._accepted = True
+        elif method == "_agentd/retracted":
+            self._screen.aside("the answer above was cut by a fault and is being redone")
+        elif method == "session/update":
+            self._update(params.get("update") or {})
+
+    async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Put a question to the user."""
+        if method != "session/request_permission":
+            return None
+        call = params.get("toolCall") or {}
+        self._screen.question(call)
+        self._question = asyncio.get_running_loop().create_future()
+        self._question_call = str(call.get("toolCallId", ""))
+        self._asked.set()
+        self._keyboard.refresh()
+        try:
+            return _outcome(await self._question, params.get("options") or [])
+        finally:
+            self._question = None
+            self._asked.clear()
+
+    def lost(self) -> None:
+        """Tell that the daemon has gone."""
+        safe = ", your message is safe" if self._saying is not None and self._accepted else ""
+        self._screen.aside(f"the daemon has gone; waiting for it to come back{safe}")
+
+    def regained(self) -> None:
+        """Tell that the daemon is back; an answer that was under way begins anew."""
+        again = "; the answer starts again" if self._saying is not None and self._shown else ""
+        self._shown = False
+        self._screen.aside(f"the daemon is back{again}")
+
+    def _prompt(self) -> str:
+        return _PROMPT if self._question is None else _ALLOW
+
+    async def _turn(self, conversation: Conversation, text: str) -> bool:
+        """One message and its answer. False when the user leaves meanwhile."""
+        self._saying, self._shown, self._accepted = text, False, False
+        loop = asyncio.get_running_loop()
+        presses = 0
+        try:
+            async with alone(), asyncio.TaskGroup() as group:
+                saying = group.create_task(self._say(conversation, text))
+                asking = group.create_task(self._answer_questions())
+                saying.add_done_callback(lambda _: asking.cancel())
+
+                def interrupt() -> None:
+                    nonlocal presses
+                    presses += 1
+                    if presses > 1:
+                        saying.cancel()
+                    else:
+                        group.create_task(self._cancel(conversation))
+
+                loop.add_signal_handler(signal.SIGINT, interrupt)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            self._saying = None
+        return not saying.cancelled()
+
+    async def _say(self, conversation: Conversation, text: str) -> None:
+        try:
+            result = await conversation.say(text, uuid.uuid4().hex)
+        except AgentdError as error:
+            self._screen.line(f"error: {error.message}")
+            if error.cure:
+                self._screen.line(f"→ {error.cure}")
+            return
+        turn = (result.get("_meta") or {}).get("agentd/turn") or {}
+        if not self._shown:
+            self._screen.words(turn.get("text") or "")
+        self._screen.end_line()
+        if ending := _ENDINGS.get(result.get("stopReason")):
+            self._screen.aside(ending)
+
+    async def _cancel(self, conversation: Conversation) -> None:
+        try:
+            await conversation.cancel()
+        except ConnectionLost:
+            return  # `lost` has told the user
+        self._screen.aside("cancelling (Ctrl-C once more leaves; the turn then goes on)")
+
+    async def _answer_questions(self) -> None:
+        while True:
+            await self._asked.wait()
+            self._settle(await self._keyboard.read(self._prompt))
+            await asyncio.sleep(0)  # let the question take its answer
+
+    def _settle(self, line: str | None) -> bool:
+        """Take the line as the answer if a question is open; says whether it was."""
+        question = self._question
+        if question is None or question.done():
+            return False
+        letter = "n" if line is None else line.strip().lower()[:1]
+        if letter in _KINDS:
+            question.set_result(letter)
+            self._asked.clear()
+        return True
+
+    def _update(self, update: Mapping[str, Any]) -> None:
+        content = update.get("content")
+        text = content.get("text", "") if isinstance(content, Mapping) else ""
+        match update.get("sessionUpdate"):
+            case "agent_message_chunk":
+                self._shown = True
+                self._screen.words(text)
+            case "user_message_chunk" if text != self._saying:
+                self._screen.line(f"{_PROMPT}{text}")
+            case "tool_call":
+                self._screen.aside(str(update.get("title", "")))
+            case "tool_call_update":
+                self._tool_went_on(update)
+
+    def _tool_went_on(self, update: Mapping[str, Any]) -> None:
+        if update.get("status") == "failed":
+            self._screen.aside(f"failed: {update.get('title') or 'the tool'}")
+        question = self._question
+        ended = update.get("status") in {"completed", "failed", "in_progress"}
+        if question and ended and update.get("toolCallId") == self._question_call:
+            if not question.done():
+                question.set_result("")  # somebody else has answered
+            self._keyboard.refresh()
+
+
+def _outcome(letter: str, options: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    for kind in _KINDS.get(letter, ()):
+        for option in options:
+            if option.get("kind") == kind:
+                return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
+    return {"outcome": {"outcome": "cancelled"}}

@@ -1,0 +1,40 @@
+"""`agentd config`: whether the configuration is right, and what is in force."""
+
+from __future__ import annotations
+
+import os
+
+from agentd.cli.plain import table
+from agentd.cli.report import AsJson, ConfigPath, group, reporting, show
+from agentd.paths import daemon_places
+
+app = group("Check and show the configuration.")
+
+
+@app.command()
+def check(config: ConfigPath = None, as_json: AsJson = False) -> None:
+    """Report every mistake in the configuration at once; exit code 78 if there is any."""
+    from agentd.config import read
+
+    file = daemon_places(os.environ, config).config_file
+    with reporting(as_json=as_json):
+        read(file, os.environ)
+        show({"ok": True, "file": str(file)}, lambda _: f"{file}: ok", as_json=as_json)
+
+
+@app.command("show")
+def show_(config: ConfigPath = None, as_json: AsJson = False) -> None:
+    """Show every key, its value in force, and where the value comes from."""
+    from agentd.config import describe, read
+
+    file = daemon_places(os.environ, config).config_file
+    with reporting(as_json=as_json):
+        settings = [
+            {"key": one.key, "value": one.value, "source": one.origin}
+            for one in describe(read(file, os.environ))
+        ]
+        show(
+            {"file": str(file), "settings": settings},
+            lambda result: table(result["settings"], ("key", "value", "source"), "no keys"),
+            as_json=as_json,
+        )

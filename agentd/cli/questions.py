@@ -1,0 +1,58 @@
+"""What `agentd init` asks on a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from zoneinfo import available_timezones
+
+import typer
+
+Answer = tuple[str, str, str | bool]  # table, key, value
+
+_PROVIDERS = ("auto", "anthropic", "openai", "offline")
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+_ZONE_LINK = Path("/etc/localtime")
+
+
+def ask_settings() -> Iterator[Answer]:
+    """The settings that differ from the defaults, asked one by one."""
+    kind = _ask("Model provider (" + ", ".join(_PROVIDERS) + ")", "auto", _PROVIDERS)
+    if kind != "auto":
+        yield "provider", "kind", kind
+    if kind in _KEYS:
+        variable = typer.prompt("Environment variable that holds the key", default=_KEYS[kind])
+        yield "provider", "api_key_env", variable
+        if not os.environ.get(variable):
+            typer.echo(f"  {variable} is not set here; set it before you start the daemon.")
+    yield "agent", "timezone", _ask("Time zone", _system_zone(), available_timezones())
+    typer.echo("The heartbeat looks at your checklist during active hours only.")
+    yield "heartbeat", "active_hours_start", _time("Active from (HH:MM)", "08:00")
+    yield "heartbeat", "active_hours_end", _time("Active until (HH:MM)", "22:00")
+
+
+def _ask(question: str, default: str, known: set[str] | tuple[str, ...]) -> str:
+    while True:
+        answer: str = typer.prompt(question, default=default).strip()
+        if answer in known:
+            return answer
+        typer.echo(f"  {answer!r} is not known.")
+
+
+def _time(question: str, default: str) -> str:
+    while True:
+        answer: str = typer.prompt(question, default=default).strip()
+        hours, _, minutes = answer.partition(":")
+        if hours.isdecimal() and minutes.isdecimal() and len(minutes) == 2:
+            total = int(hours) * 60 + int(minutes)
+            if int(minutes) < 60 and total <= 24 * 60:
+                return f"{int(hours):02}:{minutes}"
+        typer.echo(f"  {answer!r} is not a time of day like 08:00.")
+
+
+def _system_zone() -> str:
+    name = os.environ.get("TZ", "").lstrip(":")
+    if name not in available_timezones():
+        name = str(_ZONE_LINK.resolve()).partition("zoneinfo/")[2]
+    return name if name in available_timezones() else "UTC"

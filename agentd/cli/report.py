@@ -1,0 +1,75 @@
+"""How commands print results and failures, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentd.errors import AgentdError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ConfigPath = Annotated[
+    Path | None, typer.Option("--config", help="Another configuration file.", dir_okay=False)
+]
+
+
+def group(summary: str) -> typer.Typer:
+    """A group of commands, in plain text."""
+    return typer.Typer(
+        help=summary,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+@contextmanager
+def reporting(*, as_json: bool = False) -> Iterator[None]:
+    """Turn an error of agentd into words (or JSON) and the exit code that stands for it."""
+    try:
+        yield
+    except AgentdError as error:
+        fail(error, as_json=as_json)
+        raise typer.Exit(_status(error)) from error
+
+
+def fail(error: AgentdError, *, as_json: bool = False) -> None:
+    """Tell a failure: JSON goes to stdout, words to stderr."""
+    if as_json:
+        told = {"code": error.reason, "message": error.message, "cure": error.cure}
+        print(as_line({"error": told}), flush=True)
+        return
+    note(f"error: {error.message}")
+    if error.cure:
+        note(f"→ {error.cure}")
+
+
+def note(text: str) -> None:
+    """A line beside the results, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(result: Any, render: Callable[[Any], str], *, as_json: bool) -> None:
+    """Print a result: as JSON, or as `render` words it."""
+    text = as_line(result) if as_json else render(result)
+    if text:
+        print(text, flush=True)
+
+
+def as_line(value: Any) -> str:
+    """The value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _status(error: AgentdError) -> int:
+    # Only errors that came over the wire need the client, and then it is loaded already.
+    from agentd.client.errors import exit_status
+
+    return exit_status(error)

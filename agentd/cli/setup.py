@@ -1,0 +1,98 @@
+"""`agentd init` and `agentd up`: from nothing to a conversation."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import typer
+
+from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.errors import AgentdError
+from agentd.paths import Places, daemon_places, ensure_private_dir, shipped
+
+
+def init(config: ConfigPath = None, as_json: AsJson = False) -> None:
+    """Make the configuration and the workspace; what exists is kept."""
+    places = daemon_places(os.environ, config)
+    with reporting(as_json=as_json):
+        made = make(places, interactive=_on_terminal() and not as_json)
+        result = {
+            "created": made,
+            "config": str(places.config_file),
+            "workspace": str(places.workspace),
+        }
+        show(result, lambda _: _told(places, made), as_json=as_json)
+
+
+def up(config: ConfigPath = None) -> None:
+    """Have everything that is needed, start the daemon if none runs, and open the chat. Without a
+    terminal each line of standard input is one message, and the replies go to standard output.
+    """
+    import asyncio
+
+    from agentd.cli.launch import ensure_running
+    from agentd.cli.talk import converse
+
+    places = daemon_places(os.environ, config)
+    with reporting():
+        for made in make(places, interactive=_on_terminal()):
+            note(f"created {made}")
+        if done := asyncio.run(ensure_running(places, config)):
+            note(done)
+        raise typer.Exit(converse("main"))
+
+
+def make(places: Places, *, interactive: bool) -> list[str]:
+    """Create what is missing and return its paths. Raises AgentdError."""
+    made: list[str] = []
+    try:
+        ensure_private_dir(places.state_dir)
+        ensure_private_dir(places.config_file.parent)
+        if not places.config_file.exists():
+            _write_new(places.config_file, _configuration(interactive=interactive))
+            made.append(str(places.config_file))
+        made += _workspace(places.workspace)
+    except OSError as error:
+        raise AgentdError(
+            f"cannot set up {error.filename or places.workspace}: {error.strerror}",
+            cure="make the folder writable for you, or set AGENTD_HOME to another one",
+        ) from error
+    return made
+
+
+def _configuration(*, interactive: bool) -> str:
+    text = shipped("config.example.toml").read_text(encoding="utf-8")
+    if not interactive:
+        return text
+    from agentd.cli.questions import ask_settings
+    from agentd.cli.tomltext import with_value
+
+    for table, key, value in ask_settings():
+        text = with_value(text, table, key, value)
+    return text
+
+
+def _workspace(root: Path) -> list[str]:
+    from agentd.workspace.template import create
+
+    ensure_private_dir(root)
+    return [str(root / name) for name in create(root, shipped("workspace_template"))]
+
+
+def _write_new(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor, no path
+        os.fchmod(descriptor, 0o600)
+        file.write(text)
+
+
+def _told(places: Places, made: list[str]) -> str:
+    if not made:
+        return f"nothing to do: {places.config_file} and {places.workspace} are complete"
+    return "\n".join(f"created {path}" for path in made)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,0 +1,68 @@
+"""`agentd chat`, `send` and `acp`: the ways to talk."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agentd.cli.ask import sockets
+from agentd.cli.plain import visible
+from agentd.cli.report import AsJson, reporting, show
+
+Session = Annotated[str, typer.Option(metavar="KEY", help="The session's key.")]
+
+
+def chat(session: Session = "main") -> None:
+    """Talk with the agent. `/quit` or Ctrl-D leaves, Ctrl-C cancels the running turn."""
+    with reporting():
+        raise typer.Exit(converse(session))
+
+
+def send(
+    text: Annotated[str, typer.Argument(help="The message.")],
+    session: Session = "main",
+    message_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Your name for the message: repeating it runs it once."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send one message and print the reply."""
+    import asyncio
+
+    from agentd.cli.piped import send as deliver
+
+    with reporting(as_json=as_json):
+        turn = asyncio.run(deliver(sockets(), session, text, message_id))
+        show(turn, lambda result: _readable(result["text"]), as_json=as_json)
+
+
+def acp() -> None:
+    """Speak the Agent Client Protocol on standard input and output, for editors."""
+    import asyncio
+
+    from agentd.cli.bridge import carry
+
+    with reporting():
+        asyncio.run(carry(sockets()))
+
+
+def converse(session: str) -> int:
+    """Chat on a terminal, or one message a line from a pipe; returns the exit code."""
+    import asyncio
+
+    if not sys.stdin.isatty():
+        from agentd.cli.piped import answer_lines
+
+        return asyncio.run(answer_lines(sockets(), session, sys.stdin.fileno()))
+    from agentd.cli.chat import Chat
+    from agentd.cli.terminal import Terminal
+
+    asyncio.run(Chat(Terminal()).run(sockets(), session))
+    return 0
+
+
+def _readable(text: str) -> str:
+    return visible(text) if sys.stdout.isatty() else text
