@@ -1,0 +1,132 @@
+"""One beat's turn: the model is asked in silence, and its reply is judged and stored."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from agentd import failpoints
+from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.event import ThoughtChunk, TurnEvent
+from agentd.domain.turn import Context, Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.errors import AgentdError
+from agentd.heartbeat.gate import Run
+from agentd.heartbeat.prompt import compose
+from agentd.heartbeat.settings import HeartbeatSettings
+from agentd.heartbeat.sight import Sight
+from agentd.heartbeat.surroundings import Surroundings
+from agentd.heartbeat.verdict import Alarm, Empty, Quiet, judge
+
+log = structlog.get_logger()
+
+HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
+
+
+class Examination:
+    """Goes through the checklist with the model. `prompt` is what a beat asks, `sinks` and `to` are
+    whom its alerts go to.
+    """
+
+    def __init__(
+        self,
+        settings: HeartbeatSettings,
+        around: Surroundings,
+        prompt: str,
+        *,
+        sinks: tuple[str, ...],
+        to: str = "",
+    ) -> None:
+        self._settings = settings
+        self._around = around
+        self._prompt = prompt
+        self._sinks = sinks
+        self._to = to
+        self.session = SessionKey(settings.session) if settings.context == "main" else HEARTBEAT
+
+    async def run(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> Beat:
+        """The finished beat, stored together with its alert. Raises StorageError."""
+        silence = _Silence()
+        request = self._request(beat_id, run, sight, force=force)
+        try:
+            async with asyncio.timeout(self._settings.timeout.total_seconds()):
+                ticket = await self._around.turns.submit(request, silence)
+                turn = await ticket.wait()
+        except TimeoutError:
+            log.warning("beat_timed_out", beat=beat_id)
+            await self._around.turns.cancel(self.session)
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR)
+        except AgentdError as error:
+            log.warning("beat_refused", beat=beat_id, error=error.code)
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR)
+        return await self._conclude(beat_id, run, turn, silence.thoughts)
+
+    def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
+        view = sight.view
+        shown = view.checklist.items if force else run.due
+        text = compose(self._prompt, view.checklist.text(shown), view.now, view.hours.zone)
+        return TurnRequest(
+            session=self.session,
+            text=text,
+            message_id=f"beat:{beat_id}",
+            origin=Origin.HEARTBEAT,
+            context=Context(self._settings.context),
+            model=self._settings.model or None,
+        )
+
+    async def _fail(self, beat_id: int, reason: Reason, turn: Turn | None = None) -> Beat:
+        tokens = turn.usage.total_tokens if turn else 0
+        beat, _ = await self._around.jobs.end_beat(beat_id, Outcome.FAILED, reason, tokens=tokens)
+        return beat
+
+    async def _conclude(self, beat_id: int, run: Run, turn: Turn, thoughts: str) -> Beat:
+        if turn.failure is not None:
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR, turn)
+        if turn.stop_reason is StopReason.CANCELLED:
+            return await self._fail(beat_id, Reason.INTERRUPTED, turn)
+        told = any(c.get("name") == "notify" and not c.get("is_error") for c in turn.tool_calls)
+        verdict = judge(turn.text, self._settings.ack_max_chars, notified=told)
+        failpoints.hit("beat.verdict")
+        if isinstance(verdict, Empty):
+            return await self._fail(beat_id, Reason.EMPTY_REPLY, turn)
+        outcome, reason, alert = Outcome.ALERT, Reason.NOTIFY, None
+        if isinstance(verdict, Quiet):
+            outcome, reason = Outcome.QUIET, Reason.ACK
+        elif isinstance(verdict, Alarm):
+            reason, alert = Reason.ALERT, self._alert(verdict.text, thoughts)
+        beat, stored = await self._around.jobs.end_beat(
+            beat_id,
+            outcome,
+            reason,
+            text=verdict.text,
+            tokens=turn.usage.total_tokens,
+            done_items=[item.hash for item in run.due],
+            alert=alert,
+        )
+        if stored is not None or told:
+            self._around.wake()
+        return beat
+
+    def _alert(self, text: str, thoughts: str) -> NewAlert:
+        shown = text
+        if self._settings.include_reasoning and thoughts.strip():
+            shown = f"Reasoning: {thoughts.strip()}\n\n{text}"
+        return NewAlert(shown, "heartbeat", alert_digest(text), self._sinks, self._to)
+
+
+class _Silence:
+    """Where the events of a beat go: nobody sees them; thoughts are kept for `include_reasoning`."""
+
+    def __init__(self) -> None:
+        self._thoughts: list[str] = []
+
+    @property
+    def thoughts(self) -> str:
+        """All that was thought."""
+        return "".join(self._thoughts)
+
+    def emit(self, event: TurnEvent) -> None:
+        """Keep a thought, drop the rest."""
+        if isinstance(event, ThoughtChunk):
+            self._thoughts.append(event.text)

@@ -1,0 +1,239 @@
+"""The heartbeat: one beat at a time, from the due time to the alert.
+
+A beat is judged by pure parts (`hours`, `due`, `checklist`, `gate`, `verdict`); this module keeps the
+schedule. Every due time leaves one row, whatever happens; a lane that is busy delays the beat and
+leaves a row more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from agentd import failpoints
+from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.health import Problem
+from agentd.domain.turn import SessionKey
+from agentd.heartbeat import due
+from agentd.heartbeat.examination import Examination
+from agentd.heartbeat.gate import Run, Skip, decide
+from agentd.heartbeat.settings import HeartbeatSettings
+from agentd.heartbeat.sight import Eyes, Sight
+from agentd.heartbeat.surroundings import Surroundings
+
+log = structlog.get_logger()
+
+_RETRY_BUSY = timedelta(seconds=30)
+_STALLED = timedelta(minutes=5)
+
+
+class Pulse:
+    """The heart. `examination` is what it does at each beat."""
+
+    def __init__(
+        self, settings: HeartbeatSettings, around: Surroundings, examination: Examination
+    ) -> None:
+        self._settings = settings
+        self._examination = examination
+        self._clock = around.clock
+        self._jobs = around.jobs
+        self._hours = settings.hours(around.clock.zone)
+        lanes = frozenset({examination.session, SessionKey(settings.session)})
+        self._eyes = Eyes(around, self._hours, lanes, is_on=settings.is_on)
+        self._lock = asyncio.Lock()
+        self._next_due: datetime | None = None
+        self._last: Beat | None = None
+        self._busy_slot: datetime | None = None  # a slot whose busy row is stored
+        self._retry_at: float | None = None
+        self._peeked = ""  # the digest for which dated entries have pulled the due time
+
+    async def tick(self) -> None:
+        """Beat if one is due. Called at the due time and at least once a minute; raises StorageError."""
+        if self._lock.locked():
+            return
+        async with self._lock:
+            await self._tick()
+
+    async def run(self, *, force: bool = False) -> Beat:
+        """A beat now, through every gate; `force` opens all but the budget and the lane. The slots of
+        the schedule stay where they are. While another beat runs, the answer is `busy`.
+        """
+        if self._lock.locked():
+            return await self._skip(None, await self._settled(), Reason.BUSY)
+        async with self._lock:
+            return await self._beat(None, await self._settled(), force=force)
+
+    async def pause(self, until: datetime | None) -> None:
+        """No beats until then; None resumes."""
+        await self._jobs.pause(until)
+
+    async def history(self, limit: int) -> tuple[Beat, ...]:
+        """The newest beats first."""
+        return await self._jobs.beats(limit)
+
+    async def explain(self) -> dict[str, Any]:
+        """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
+        sight = await self._eyes.look()
+        view = sight.view
+        decision = decide(view)
+        reason = str(decision.reason) if isinstance(decision, Skip) else ""
+        due_now = {item.hash for item in view.due}
+        return {
+            "would_run": isinstance(decision, Run),
+            "reason": reason,
+            "now": view.now.isoformat(),
+            "next_due": _iso(await self._settled()),
+            "next_opening": self._hours.next_opening(view.now).isoformat(),
+            "zone": self._hours.zone.key,
+            "enabled": view.is_on,
+            "paused_until": _iso(view.paused_until),
+            "breaker_open": view.breaker_open,
+            "over_budget": view.over_budget,
+            "busy": view.busy,
+            "checklist": {
+                "file_hash": sight.digest,
+                "open": view.checklist.has_open,
+                "items": [
+                    {"text": item.text, "due": item.hash in due_now}
+                    for item in view.checklist.items
+                ],
+            },
+        }
+
+    async def status(self) -> dict[str, Any]:
+        """The shape in `agentd status`."""
+        state = await self._jobs.heartbeat()
+        last = await self._jobs.beats(1)
+        return {
+            "enabled": self._settings.is_on,
+            "next_due": _iso(await self._settled()),
+            "paused_until": _iso(state.paused_until),
+            "last": last[0].as_json() if last else None,
+        }
+
+    async def next_due(self) -> datetime | None:
+        """When to call `tick` next; None while beats are off."""
+        at = await self._settled()
+        if at is None or self._retry_at is None:
+            return at
+        wait = max(0.0, self._retry_at - self._clock.monotonic())
+        return max(at, self._clock.now() + timedelta(seconds=wait))
+
+    async def recover(self) -> int:
+        """Close the rows of beats that a crash cut; they are not run again. Returns how many."""
+        count = await self._jobs.interrupt_beats()
+        if count:
+            log.warning("beats_interrupted", count=count)
+        return count
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps beats from doing their work."""
+        found: list[Problem] = []
+        if (error := self._eyes.unreadable) is not None:
+            text = f"HEARTBEAT.md cannot be read: {error.message}"
+            found.append(Problem("heartbeat_unreadable", text, error.cure))
+        if self._last is not None and self._last.outcome is Outcome.FAILED:
+            text = f"the last heartbeat failed: {self._last.reason}"
+            found.append(Problem("heartbeat_failed", text, "see `agentd heartbeat history`"))
+        late = max(_STALLED, 2 * self._settings.interval)
+        if self._next_due is not None and self._clock.now() > self._next_due + late:
+            text = f"no heartbeat has been recorded since {self._next_due.isoformat()}"
+            found.append(Problem("heartbeat_stalled", text, "run `agentd restart`"))
+        return tuple(found)
+
+    async def _tick(self) -> None:
+        next_due = await self._settled()
+        now = self._clock.now()
+        if next_due is None:
+            return
+        if now < next_due:
+            await self._pull()
+            return
+        if self._retry_at is not None and self._clock.monotonic() < self._retry_at:
+            return
+        interval = self._settings.interval
+        slot = due.slot(next_due, now, interval)
+        await self._beat(slot, due.following(slot, now, interval))
+
+    async def _settled(self) -> datetime | None:
+        """The due time to go by; stored when it is not the stored one."""
+        stored = (await self._jobs.heartbeat()).next_due
+        settled = None
+        if self._settings.is_on:
+            settled = due.settle(stored, self._clock.now(), self._settings.interval, self._hours)
+        if settled != stored:
+            await self._jobs.schedule(settled)
+            self._peeked = ""
+        self._next_due = settled
+        return settled
+
+    async def _pull(self) -> None:
+        """Let a dated entry that comes due before the next slot bring the beat forward. The file is
+        taken apart only when it or the schedule has changed.
+        """
+        if self._next_due is None:
+            return
+        digest, item_time = await self._eyes.peek(self._peeked)
+        at = due.pulled(
+            self._next_due, item_time, self._clock.now(), self._settings.interval, self._hours
+        )
+        if at != self._next_due:
+            await self._jobs.schedule(at)
+            self._next_due = at
+        self._peeked = digest
+
+    async def _beat(
+        self, slot: datetime | None, next_due: datetime | None, *, force: bool = False
+    ) -> Beat:
+        sight = await self._eyes.look()
+        decision = decide(sight.view, force=force)
+        if isinstance(decision, Skip):
+            return await self._skipped(slot, next_due, decision.reason, sight)
+        self._retry_at = self._busy_slot = None
+        beat_id = await self._jobs.begin_beat(slot, next_due, sight.digest)
+        self._next_due = next_due
+        failpoints.hit("beat.begun")
+        beat = await self._examination.run(beat_id, decision, sight, force=force)
+        self._last = beat
+        log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
+        self._peeked = ""
+        if next_due is not None:
+            await self._pull()
+        return beat
+
+    async def _skipped(
+        self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Sight
+    ) -> Beat:
+        now = sight.view.now
+        if slot is not None and reason is Reason.BUSY:
+            self._retry_at = self._clock.monotonic() + _RETRY_BUSY.total_seconds()
+            if self._busy_slot == slot and self._last is not None:
+                return self._last
+            self._busy_slot = slot
+            return await self._skip(slot, slot, reason, sight.digest)
+        self._retry_at = self._busy_slot = None
+        if slot is not None and next_due is not None:
+            if reason in {Reason.OUTSIDE_ACTIVE_HOURS, Reason.QUIET_HOURS}:
+                next_due = self._hours.next_opening(now)
+            else:
+                next_due = due.pulled(
+                    next_due, sight.item_time, now, self._settings.interval, self._hours
+                )
+        return await self._skip(slot, next_due, reason, sight.digest)
+
+    async def _skip(
+        self, slot: datetime | None, next_due: datetime | None, reason: Reason, digest: str = ""
+    ) -> Beat:
+        beat = await self._jobs.skip_beat(slot, next_due, reason, digest)
+        self._next_due = next_due
+        if slot is not None:
+            self._last = beat
+        log.info("beat_skipped", reason=reason, next_due=_iso(next_due))
+        return beat
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None

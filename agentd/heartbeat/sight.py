@@ -1,0 +1,86 @@
+"""What a beat looks at before it decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from agentd.domain.turn import SessionKey
+from agentd.errors import FileMissing, WorkspaceError
+from agentd.heartbeat.checklist import parse
+from agentd.heartbeat.gate import View
+from agentd.heartbeat.hours import Hours
+from agentd.heartbeat.surroundings import Surroundings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """HEARTBEAT.md as it is now, and what the gate looks at. `digest` is "" when there is no file
+    that can be read; `item_time` is when the next dated entry comes due.
+    """
+
+    view: View
+    digest: str
+    item_time: datetime | None
+
+
+class Eyes:
+    """Fetches what the gate needs. `lanes` are the sessions that a beat waits for."""
+
+    def __init__(
+        self, around: Surroundings, hours: Hours, lanes: frozenset[SessionKey], *, is_on: bool
+    ) -> None:
+        self._around = around
+        self._hours = hours
+        self._lanes = lanes
+        self._is_on = is_on
+        self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
+
+    async def look(self) -> Sight:
+        """Everything as it is now."""
+        around, now = self._around, self._around.clock.now()
+        text, digest = await self._read()
+        checklist = parse(text, self._hours.zone)
+        states = await around.jobs.items([item.hash for item in checklist.items])
+        view = View(
+            now=now,
+            hours=self._hours,
+            is_on=self._is_on,
+            paused_until=(await around.jobs.heartbeat()).paused_until,
+            breaker_open=around.breaker.is_open(),
+            over_budget=await around.over_budget(),
+            checklist=checklist,
+            due=checklist.due(states, now),
+            busy=any(around.turns.is_busy(lane) for lane in self._lanes),
+        )
+        return Sight(view, digest, checklist.next_time(states, now))
+
+    async def peek(self, known: str) -> tuple[str, datetime | None]:
+        """The file's digest, and when its next dated entry comes due; None is also the answer when
+        the digest is the `known` one.
+        """
+        text, digest = await self._read()
+        if digest == known:
+            return digest, None
+        now = self._around.clock.now()
+        checklist = parse(text, self._hours.zone)
+        states = await self._around.jobs.items([item.hash for item in checklist.items])
+        return digest, checklist.next_time(states, now)
+
+    async def _read(self) -> tuple[str, str]:
+        try:
+            file = await self._around.read()
+        except FileMissing:
+            self.unreadable = None
+            return "", ""
+        except WorkspaceError as error:
+            if self.unreadable is None:
+                log.warning("heartbeat_unreadable", error=error.code)
+            self.unreadable = error
+            return "", ""
+        self.unreadable = None
+        return file.text, file.digest

@@ -1,0 +1,109 @@
+"""What a beat's reply comes to; pure.
+
+HEARTBEAT_OK at the start or the end, with little else, means that nothing needs the user. Anywhere
+else it is a word like any other, and so it is when the words next to it deny it: a false alarm costs
+a glance, a swallowed alert may cost a disk.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+# What models put around a word: markup, quotes, tags, punctuation, emoji.
+_EDGE = r"(?:<[^<>]{0,40}>|[^\w<]|_)"
+_ACK = r"(?<![^\W_])heartbeat\\?_ok(?![^\W_])"
+_START = re.compile(rf"{_EDGE}*{_ACK}", re.IGNORECASE)
+_END = re.compile(rf"{_ACK}{_EDGE}*\Z", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_DENIALS = re.compile(
+    r"not|non|never|cannot|unable|without|instead|than|nicht|keine?|nie|ohne|pas|sans|jamais|sin"
+    r"|nunca|não|nem|niet|geen|inte|ikke|не|нет|.*n't"
+)
+_ADJACENT_DENIALS = re.compile(r"no|of")
+_PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't)?|won't|can't")
+_SENTENCE_END = ".!?…:;,\n()[]—–-"
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Nothing for the user; `text` is what stood beside HEARTBEAT_OK."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The model has told the user itself, through the notify tool; the reply is no second alert."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something for the user."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The model said nothing at all, which is no all-clear."""
+
+
+Verdict = Quiet | Told | Alarm | Empty
+
+
+def judge(reply: str, ack_max_chars: int, *, notified: bool = False) -> Verdict:
+    """The verdict on a reply. `notified` says that the notify tool took an alert in this beat."""
+    rest, acknowledged = _strip(html.unescape(reply))
+    if notified:
+        return Told(rest if acknowledged else reply.strip())
+    if acknowledged and len(rest) <= ack_max_chars:
+        return Quiet(rest)
+    text = rest if acknowledged else reply.strip()
+    return Alarm(text) if _WORD.search(text) or _has_symbol(text) else Empty()
+
+
+def _strip(text: str) -> tuple[str, bool]:
+    """The text without acknowledgements at its ends, and whether there was one."""
+    found = False
+    while True:
+        if (match := _START.match(text)) and not _denied_after(text[match.end() :]):
+            text, found = text[match.end() :], True
+        elif (match := _END.search(text)) and not _denied_before(text[: match.start()]):
+            text, found = text[: match.start()], True
+        else:
+            return (_trim(text) if found else text), found
+
+
+def _denied_before(text: str) -> bool:
+    """Whether the words that run into the token deny it."""
+    words = _words(re.split(f"[{re.escape(_SENTENCE_END)}]", text)[-1])[-3:]
+    if not words:
+        return False
+    denied = any(_DENIALS.fullmatch(word) for word in words)
+    return denied or _ADJACENT_DENIALS.fullmatch(words[-1]) is not None
+
+
+def _denied_after(text: str) -> bool:
+    """Whether the token is the subject of what follows (`HEARTBEAT_OK is not what I can say`)."""
+    words = _words(re.split(f"[{re.escape(_SENTENCE_END)}]", text)[0])[:1]
+    return bool(words) and _PREDICATES.fullmatch(words[0]) is not None
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def _trim(text: str) -> str:
+    """Without the edges that the token leaves behind, whole markup of the rest kept."""
+    text = re.sub(r"\A(?:</[^<>]{0,40}>|[\s.,:;!?—–\-*_`\"'”’])+", "", text)
+    text = re.sub(r"(?:<[^/<>][^<>]{0,40}>|[\s\-—–*_`\"'“‘(])+\Z", "", text)
+    return text if _WORD.search(text) or _has_symbol(text) else ""
+
+
+def _has_symbol(text: str) -> bool:
+    """Whether something other than ASCII marks stands there: an emoji alone is a message."""
+    return any(ord(char) > 0x2FFF for char in text)
