@@ -1,0 +1,54 @@
+"""The system's time: the only place that reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_LOCALTIME = Path("/etc/localtime")
+
+
+class SystemClock:
+    """The machine's clock, seen from `zone` (an IANA name; empty means the system's)."""
+
+    def __init__(self, zone: str = "") -> None:
+        self._name = zone
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """The owner's time zone."""
+        return ZoneInfo(self._name or system_zone(os.environ))
+
+    def now(self) -> datetime:
+        """Wall time, aware, UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; they stand still while the machine sleeps."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds` of monotonic time."""
+        await asyncio.sleep(seconds)
+
+
+def system_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:
+    """The IANA name of the system's zone: TZ, else where /etc/localtime points, else UTC.
+
+    What names no zone that zoneinfo knows is passed over (a TZ rule such as `EST5EDT4`, a copied
+    /etc/localtime).
+    """
+    for name in (environ.get("TZ", "").removeprefix(":"), str(localtime.resolve())):
+        candidate = name.rpartition("/zoneinfo/")[2]
+        try:
+            if candidate and not candidate.startswith("/"):
+                return ZoneInfo(candidate).key
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            continue
+    return "UTC"

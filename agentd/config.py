@@ -1,0 +1,289 @@
+"""The configuration: every part's settings gathered from one TOML file and the environment.
+
+A part's table is one line in `Config`. `AGENTD__TABLE__KEY=value` in the environment wins over the
+file, which wins over the default. Run as a module, it writes the example file to standard output.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from agentd.domain.settings import Settings
+from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.settings import AgentSettings
+from agentd.errors import ConfigError
+from agentd.heartbeat.settings import HeartbeatSettings
+from agentd.logs import LogSettings, holds_secret, redact
+from agentd.memory.settings import MemoryFlushSettings
+from agentd.providers.settings import ProviderSettings
+from agentd.server.settings import ServerSettings
+from agentd.spelling import Key, key_lines, plain, toml
+from agentd.workspace.settings import WorkspaceSettings
+
+_PREFIX = "AGENTD__"
+_INSTEAD = (
+    "put it into an environment variable, a systemd credential or a file that only you can read, "
+    "and name that place here (keys like api_key_env)"
+)
+_HEAD = """\
+# agentd's configuration. Every key stands here with its default; keep what you change.
+# Durations are written like "45s", "30m" or "1h30m", times of day like "08:00".
+# AGENTD__TABLE__KEY in the environment wins over this file. Secrets never stand here.
+"""
+
+
+class Compaction(CompactionSettings):
+    """When the context shrinks, and to what."""
+
+    memory_flush: MemoryFlushSettings = MemoryFlushSettings()
+
+
+class Config(Settings):
+    """All settings, one table a part."""
+
+    agent: AgentSettings = AgentSettings()
+    provider: ProviderSettings = ProviderSettings()
+    compaction: Compaction = Compaction()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    server: ServerSettings = ServerSettings()
+    log: LogSettings = LogSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key as it is in force."""
+
+    key: str  # heartbeat.interval
+    value: Any  # plain JSON: durations and times of day are text
+    origin: str  # default, file or environment
+
+    def as_toml(self) -> str:
+        """The value as it stands in a file."""
+        return "(none)" if self.value is None else toml(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration and where it came from."""
+
+    config: Config
+    origins: Mapping[Key, str]
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Config:
+    """The configuration in `path` and `environ`; a missing file means all defaults.
+
+    Raises ConfigError that names every mistake with its key, and its line where that is known.
+    """
+    return read(path, environ).config
+
+
+def read(path: Path, environ: Mapping[str, str]) -> Loaded:
+    """`load`, and the origin of each key that is not at its default."""
+    text = _text(path)
+    data = _parse(text, path)
+    places = dict.fromkeys(_keys(data), "file")
+    variables = dict(_overrides(environ))
+    mistakes = [
+        (key, "stands below a key that is no table")
+        for key, (_, value) in variables.items()
+        if not _put(data, key, value)
+    ]
+    config = Config()
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        mistakes += [_mistake(detail, data) for detail in error.errors(include_url=False)]
+    pasted = dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
+    if mistakes or pasted:
+        lines = {key: f"line {number}" for key, number in key_lines(text).items()}
+        names = {key: f"${name}" for key, (name, _) in variables.items()}
+        raise _refusal(path, lines | names, dict(reversed(mistakes)) | pasted)
+    return Loaded(config, places | dict.fromkeys(variables, "environment"))
+
+
+def describe(loaded: Loaded) -> tuple[Setting, ...]:
+    """Every key's value in force and its origin, in the order of the example file."""
+    return tuple(
+        Setting(".".join((*table, name)), _redacted(value), _origin(loaded, (*table, name)))
+        for table, settings in _tables(loaded.config)
+        for name, _, value in _leaves(settings)
+    )
+
+
+def example() -> str:
+    """The text of config.example.toml: every key, its default, and a line on what it does."""
+    blocks = [_HEAD]
+    for table, settings in _tables(Config()):
+        summary = (type(settings).__doc__ or "").strip().splitlines()[0]
+        lines = [f"# {summary}", f"[{'.'.join(table)}]"]
+        for name, field, value in _leaves(settings):
+            lines.append(f"# {field.description}")
+            lines.append(f"# {name} =" if value is None else f"{name} = {toml(value)}")
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        msg = f"{path} is not UTF-8 (byte {error.start})"
+        raise ConfigError(msg, cure="save the file as UTF-8") from None
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise ConfigError(msg, cure="make it a regular file that you can read") from None
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        msg = f"{path}, line {error.lineno}, column {error.colno}: {error.msg}"
+        raise ConfigError(msg, cure="correct the TOML there") from None
+    except RecursionError:
+        msg = f"{path} nests too deeply"
+        raise ConfigError(msg, cure="write its tables flat") from None
+
+
+def _overrides(environ: Mapping[str, str]) -> Iterator[tuple[Key, tuple[str, Any]]]:
+    for name, value in sorted(environ.items()):
+        if name.startswith(_PREFIX):
+            yield tuple(name.removeprefix(_PREFIX).lower().split("__")), (name, _unquoted(value))
+
+
+def _unquoted(value: str) -> Any:
+    """Lists and tables are TOML; anything else is text, which settings convert themselves."""
+    if value[:1] in ("[", "{"):
+        try:
+            return tomli.loads(f"value = {value}")["value"]
+        except tomli.TOMLDecodeError:
+            return value
+    return value
+
+
+def _put(data: dict[str, Any], key: Key, value: Any) -> bool:
+    table: Any = data
+    for name in key[:-1]:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            return False
+    table[key[-1]] = value
+    return True
+
+
+def _keys(data: Mapping[str, Any], prefix: Key = ()) -> Iterator[Key]:
+    for name, value in data.items():
+        yield (*prefix, name)
+        if isinstance(value, dict):
+            yield from _keys(value, (*prefix, name))
+
+
+def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _secrets(inner, (*key, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, key)
+    elif isinstance(value, str) and holds_secret(value):
+        yield key
+
+
+def _mistake(detail: ErrorDetails, data: Any) -> tuple[Key, str]:
+    """Where a mistake is, in words of the file, and what is wrong there."""
+    key: Key = ()
+    for part in detail["loc"]:
+        if isinstance(data, dict):
+            key, data = (*key, str(part)), data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            break
+    if detail["type"] == "extra_forbidden":
+        return key, _unknown(key)
+    if detail["type"] in ("model_type", "model_attributes_type"):
+        return key, "is a table, not a single value"
+    text = detail["msg"].removeprefix("Value error, ")
+    is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
+    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {data!r}")
+
+
+def _unknown(key: Key) -> str:
+    known = [name for name in _keys(_nested(Config())) if name != key]
+    siblings = [name[-1] for name in known if name[:-1] == key[:-1]]
+    near = difflib.get_close_matches(key[-1], siblings, n=1)
+    elsewhere = [name for name in known if name[-1] == key[-1]]
+    hint = ""
+    if near:
+        hint = f"; did you mean {near[0]!r}?"
+    elif elsewhere:
+        hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
+    elif re.search("key|token|secret|password", key[-1]):
+        hint = f"; if it is a secret, {_INSTEAD}"
+    return f"is no key that agentd knows{hint}"
+
+
+def _refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
+    lines = []
+    for key, text in sorted(mistakes.items()):
+        ends = range(len(key), 0, -1)
+        mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
+        lines.append(f"{mark + ': ' if mark else ''}{'.'.join(key) or 'the file'} {text}")
+    count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
+    msg = "\n  ".join([f"{path} has {count}:", *lines])
+    return ConfigError(msg, cure="correct the file; config.example.toml lists every key")
+
+
+def _tables(settings: Settings, prefix: Key = ()) -> Iterator[tuple[Key, Settings]]:
+    if prefix:
+        yield prefix, settings
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            yield from _tables(value, (*prefix, name))
+
+
+def _leaves(settings: Settings) -> Iterator[tuple[str, FieldInfo, Any]]:
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if not isinstance(value, Settings):
+            yield name, field, plain(value, field)
+
+
+def _nested(settings: Settings) -> dict[str, Any]:
+    return {
+        name: _nested(value) if isinstance(value, Settings) else None
+        for name in type(settings).model_fields
+        for value in (getattr(settings, name),)
+    }
+
+
+def _redacted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _redacted(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_redacted(inner) for inner in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def _origin(loaded: Loaded, key: Key) -> str:
+    return loaded.origins.get(key, "default")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(example())

@@ -1,0 +1,227 @@
+"""The process: one daemon on one state directory, from its lock to its last signal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from agentd import __version__
+from agentd.clock import SystemClock
+from agentd.config import Config, load
+from agentd.errors import AgentdError
+from agentd.logs import open_log
+from agentd.paths import Places, daemon_places, ensure_private_dir
+from agentd.ports import Clock, Probe
+from agentd.sdnotify import Notifier, Watchdog
+from agentd.storage.lock import state_lock
+
+try:
+    import uvloop
+except ImportError:  # a platform without it works on asyncio's own loop
+    _new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+else:
+    _new_loop = uvloop.new_event_loop
+
+log = structlog.get_logger()
+
+
+class App(Protocol):
+    """What the process needs of the assembled parts."""
+
+    @property
+    def probes(self) -> Sequence[Probe]:
+        """The parts whose work the watchdog wants proven."""
+
+    @property
+    def stop_requested(self) -> asyncio.Event:
+        """Set by whoever wants the daemon to end: a client's `stop`, or a signal."""
+
+    async def serve(self) -> None:
+        """Work until cancelled."""
+
+    async def drain(self, seconds: float) -> None:
+        """Take no new work; return when running turns have finished or are parked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long stopping may take, in seconds."""
+
+    drain: float = 2.0
+    total: float = 4.5  # then the process ends, whatever hangs; the journal makes that safe
+
+
+def main(config_path: Path | None = None) -> int:
+    """Be the daemon until told to stop; returns the exit code. `config_path` replaces the usual
+    place of the configuration file.
+    """
+    os.umask(0o077)
+    notifier = Notifier.from_environ(os.environ)
+    try:
+        places = daemon_places(os.environ, config_path)
+        config = load(places.config_file, os.environ)
+        return _run_logged(config, places, notifier)
+    except AgentdError as error:
+        return _told(error)
+    except OSError as error:
+        sys.stderr.write(f"agentd: {error.filename or 'the system'}: {error.strerror}\n")
+        return 1
+
+
+async def run(
+    opener: Callable[[], AbstractAsyncContextManager[App]],
+    clock: Clock,
+    notifier: Notifier,
+    patience: Patience = Patience(),
+    last_resort: Callable[[float], None] | None = None,
+) -> None:
+    """Open the app, serve until SIGTERM, SIGINT or its `stop_requested`, drain, close.
+
+    `last_resort` is called once, with the seconds after which the process must be gone. Raises what
+    opening or serving raises.
+    """
+    ending = _Ending(notifier, patience.total, last_resort or _exit_after)
+    stop = asyncio.Event()
+    opening = asyncio.timeout(None)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(_signals(stop, opening, ending))
+        try:
+            async with opening:
+                app = await stack.enter_async_context(opener())
+        except TimeoutError:
+            if not opening.expired():
+                raise
+            log.info("stopped_while_starting")
+            return
+        try:
+            notifier.send("READY=1", f"STATUS=agentd {__version__}")
+            log.info("ready", version=__version__, pid=os.getpid())
+            await _live(app, stop, Watchdog(app.probes, notifier, clock), ending, patience)
+        finally:
+            ending.begin()
+    log.info("stopped")
+
+
+class _Ending:
+    """The way out, entered once: the manager is told and the last resort is set."""
+
+    def __init__(
+        self, notifier: Notifier, seconds: float, last_resort: Callable[[float], None]
+    ) -> None:
+        self._notifier = notifier
+        self._seconds = seconds
+        self._last_resort = last_resort
+        self._has_begun = False
+
+    def begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._notifier.send("STOPPING=1")
+            self._last_resort(self._seconds)
+
+
+async def _live(
+    app: App, stop: asyncio.Event, watchdog: Watchdog, ending: _Ending, patience: Patience
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        work = [
+            tasks.create_task(_serve(app)),
+            tasks.create_task(_relay(stop, app.stop_requested)),
+            tasks.create_task(watchdog.run()),
+        ]
+        await app.stop_requested.wait()
+        log.info("stopping")
+        ending.begin()
+        try:
+            async with asyncio.timeout(patience.drain + 0.5):
+                await app.drain(patience.drain)
+        except TimeoutError:
+            log.warning("drain_overran", seconds=patience.drain)
+        for task in work:
+            task.cancel()
+
+
+async def _serve(app: App) -> None:
+    await app.serve()
+    app.stop_requested.set()
+
+
+async def _relay(stop: asyncio.Event, requested: asyncio.Event) -> None:
+    await stop.wait()
+    requested.set()
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event, opening: asyncio.Timeout, ending: _Ending) -> Iterator[None]:
+    """The first SIGTERM or SIGINT asks us to stop, also while opening; a second one forces it."""
+    loop = asyncio.get_running_loop()
+
+    def terminate() -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+        ending.begin()
+        with contextlib.suppress(RuntimeError):  # not opening any more
+            opening.reschedule(loop.time())
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    loop.add_signal_handler(signal.SIGINT, terminate)
+    loop.add_signal_handler(signal.SIGHUP, lambda: log.info("hangup_ignored"))
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
+    from agentd.app import open_app
+
+    clock = SystemClock(config.agent.timezone)
+    state_dir = ensure_private_dir(places.state_dir)
+    with (
+        state_lock(state_dir),
+        open_log(config.log, state_dir, clock, os.environ, sys.stderr),
+        asyncio.Runner(loop_factory=_new_loop) as runner,
+    ):
+        try:
+            runner.run(run(lambda: open_app(config, places, clock, os.environ), clock, notifier))
+        except Exception as error:
+            log.critical("failed", exc_info=True)
+            return _told(_cause(error))
+    return 0
+
+
+def _cause(error: BaseException) -> AgentdError:
+    """The one thing that went wrong, taken out of its task groups."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, AgentdError):
+        return error
+    return AgentdError(
+        f"the daemon failed ({type(error).__name__})", cure="read the log: `agentd logs`"
+    )
+
+
+def _told(error: AgentdError) -> int:
+    cure = f"\n  what to do: {error.cure}" if error.cure else ""
+    sys.stderr.write(f"agentd: {error.message}{cure}\n")
+    return error.exit_code
+
+
+def _exit_after(seconds: float) -> None:
+    """End the process then, with the stack of every thread on standard error, even if a thread
+    holds the interpreter.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True, file=2)

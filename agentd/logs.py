@@ -1,0 +1,247 @@
+"""The log: JSON lines for the journal or a file, readable lines on a terminal, never a secret.
+
+Every record is rendered and redacted where it is made and written by a thread, so that a slow disk
+or a stuck pipe never stops the daemon. Library logs join it from WARNING on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from io import TextIOWrapper
+from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Literal, TextIO
+
+import structlog
+from pydantic import Field
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from agentd.domain.settings import Settings
+from agentd.ports import Clock
+
+_HIDDEN = "[secret]"
+_SHAPES = re.compile(
+    r"""(?:
+      (?<![A-Za-z0-9])(?:sk|rk|pk)-[A-Za-z0-9_-]{12,}       # Anthropic, OpenAI and their like
+    | (?<![A-Za-z0-9])(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{12,}
+    | (?<![A-Za-z0-9])gh[oprsu]_[A-Za-z0-9]{20,}
+    | (?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{20,}
+    | (?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{16,}
+    | (?<![A-Za-z0-9])(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}
+    | (?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}
+    | (?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}
+    | (?<![A-Za-z0-9])(?:hf|pplx|gsk|xai|r8)[_-][A-Za-z0-9]{20,}
+    | (?<![A-Za-z0-9])\d{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])  # Telegram bots
+    | (?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+
+    | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\Z)
+    | (?<=://)[^\s/:@]*:[^\s/@]+(?=@)                        # user:password@ in a URL
+    | (?i:(?<=bearer\ )[A-Za-z0-9._~+/-]{8,}=*)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_SECRET_NAME = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd)$")
+_SECRET_FIELD = re.compile(
+    r"(?i)(?:authorization|cookie|(?:x[-_])?api[-_]?key|(?:\w+_)?(?:token|secret|password))"
+)
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # as in syslog(3)
+_OURS = "agentd"
+
+
+class LogSettings(Settings):
+    """The daemon's log. Under systemd it goes to the journal, on a terminal to the screen."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least important events to log: debug, info, warning or error"
+    )
+    file: str = Field(
+        "", description="the log file in all other cases; empty: logs/agentd.log with the state"
+    )
+    max_bytes: int = Field(
+        5_000_000, ge=10_000, description="the file is rotated before it grows beyond this"
+    )
+    keep: int = Field(3, ge=1, le=100, description="how many rotated files are kept")
+
+
+class Redactor:
+    """Hides what looks like a key, and the values it was told are secrets."""
+
+    def __init__(self, *secrets: str) -> None:
+        self._secrets: set[str] = set()
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, secret: str) -> None:
+        """Hide this value from now on; values under 8 characters would hide ordinary text."""
+        if len(secret) >= 8:
+            self._secrets.add(secret)
+
+    def text(self, text: str) -> str:
+        """`text` without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, _HIDDEN)
+        return _SHAPES.sub(_HIDDEN, text)
+
+    def value(self, value: Any) -> Any:
+        """Plain data without secrets, at any depth; objects become their redacted repr."""
+        if isinstance(value, str):
+            return self.text(value)
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, Mapping):
+            return {self.text(str(k)): self._field(str(k), v) for k, v in value.items()}
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return [self.value(inner) for inner in value]
+        return self.text(repr(value))
+
+    def _field(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and _SECRET_FIELD.fullmatch(name):
+            return _HIDDEN
+        return self.value(value)
+
+
+_shapes_only = Redactor()
+
+
+def redact(text: str) -> str:
+    """`text` without anything that looks like a key."""
+    return _shapes_only.text(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether something in `text` looks like a key or a password."""
+    return _SHAPES.search(text) is not None
+
+
+def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables whose names say that they are secrets."""
+    return tuple(value for name, value in environ.items() if _SECRET_NAME.search(name))
+
+
+@contextmanager
+def open_log(
+    settings: LogSettings,
+    state_dir: Path,
+    clock: Clock,
+    environ: Mapping[str, str],
+    stream: TextIO,
+) -> Iterator[Redactor]:
+    """Log until the block ends. `stream` is standard error.
+
+    Yields the redactor, for secrets that are learnt later. Raises OSError when the log file cannot
+    be opened.
+    """
+    redactor = Redactor(*known_secrets(environ))
+    target, last = _target(settings, state_dir, environ, stream)
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        _Timestamp(clock),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
+        logger_factory=lambda *_: logging.getLogger(_OURS),
+    )
+    records: SimpleQueue[logging.LogRecord] = SimpleQueue()
+    handler = QueueHandler(records)
+    handler.addFilter(_is_wanted)
+    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=before, processors=[remove_meta, _Redaction(redactor), *last]
+        )
+    )
+    listener = QueueListener(records, target)
+    listener.start()
+    root, ours = logging.getLogger(), logging.getLogger(_OURS)
+    root.addHandler(handler)
+    ours.setLevel(_LEVELS[settings.level])
+    try:
+        yield redactor
+    finally:
+        root.removeHandler(handler)
+        ours.setLevel(logging.NOTSET)
+        listener.stop()
+        target.close()
+        structlog.reset_defaults()
+
+
+def _target(
+    settings: LogSettings, state_dir: Path, environ: Mapping[str, str], stream: TextIO
+) -> tuple[logging.Handler, list[Processor]]:
+    """Who writes the lines, and how they are made."""
+    as_json: Processor = structlog.processors.JSONRenderer(sort_keys=False)
+    if _is_journal(stream, environ):
+        return logging.StreamHandler(stream), [_Priority(as_json)]
+    if "NOTIFY_SOCKET" in environ:
+        return logging.StreamHandler(stream), [as_json]
+    if stream.isatty():
+        plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        return logging.StreamHandler(stream), [plain]
+    path = Path(settings.file).expanduser() if settings.file else state_dir / "logs" / "agentd.log"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _PrivateFile(
+        path, maxBytes=settings.max_bytes, backupCount=settings.keep, encoding="utf-8"
+    ), [as_json]
+
+
+def _is_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether `stream` is the journal's socket: children of a service inherit the variable, so only
+    the same device and inode prove it.
+    """
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    """Libraries speak from WARNING on, whatever level they or their variables set: below it they
+    write request headers.
+    """
+    return record.name == _OURS or record.levelno >= logging.WARNING
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A rotated file that only its owner can read, whatever the umask."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
+
+
+class _Timestamp:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event["at"] = self._clock.now().isoformat(timespec="milliseconds")
+        return event
+
+
+class _Redaction:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        cleaned: MutableMapping[str, Any] = self._redactor.value(event)
+        return cleaned
+
+
+class _Priority:
+    """Puts the syslog priority where the journal looks for it."""
+
+    def __init__(self, render: Processor) -> None:
+        self._render = render
+
+    def __call__(self, logger: WrappedLogger, name: str, event: EventDict) -> str:
+        priority = _PRIORITIES.get(str(event.get("level")), 6)
+        return f"<{priority}>{self._render(logger, name, event)!s}"

@@ -1,0 +1,67 @@
+"""What holds for every test: an empty environment, no armed failpoint, no outside network."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd import failpoints
+
+_FOREIGN = (
+    "AGENTD",
+    "ANTHROPIC_",
+    "OPENAI_",
+    "LISTEN_",
+    "WATCHDOG_",
+    "NOTIFY_SOCKET",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+    "CREDENTIALS_DIRECTORY",
+    "CONFIGURATION_DIRECTORY",
+    "STATE_DIRECTORY",
+    "RUNTIME_DIRECTORY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+)
+_outside: list[str] = []
+
+
+class OutsideNetwork(RuntimeError):
+    """A test reached for another machine."""
+
+
+def _refuse_outside(event: str, args: tuple[Any, ...]) -> None:
+    if event == "socket.connect":
+        peer, address = args
+        if peer.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        host = str(address[0])
+    elif event == "socket.getaddrinfo":
+        host = args[0].decode() if isinstance(args[0], bytes) else str(args[0] or "")
+    else:
+        return
+    if not (host.startswith("127.") or host in ("", "::1", "localhost", "0.0.0.0")):
+        _outside.append(host)
+        raise OutsideNetwork(host)
+
+
+sys.addaudithook(_refuse_outside)
+
+
+@pytest.fixture(autouse=True)
+def _isolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in [name for name in os.environ if name.upper().startswith(_FOREIGN)]:
+        monkeypatch.delenv(name)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    _outside.clear()
+    yield
+    failpoints.arm("")
+    assert not _outside, f"the test reached for other machines: {_outside}"

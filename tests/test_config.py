@@ -1,0 +1,143 @@
+"""The configuration is read whole or refused whole, with every mistake named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tomli
+
+from agentd.config import Config, describe, example, load, read
+from agentd.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(tmp_path: Path, text: str, **environ: str) -> str:
+    with pytest.raises(ConfigError) as refused:
+        load(write(tmp_path, text), environ)
+    assert refused.value.exit_code == 78
+    assert refused.value.cure
+    return refused.value.message
+
+
+def test_a_missing_file_means_all_defaults(tmp_path: Path) -> None:
+    assert load(tmp_path / "absent.toml", {}) == Config()
+
+
+def test_the_example_file_is_in_step_with_the_code() -> None:
+    assert (ROOT / "config.example.toml").read_text(encoding="utf-8") == example(), "make config"
+
+
+def test_the_example_holds_every_key_with_its_default(tmp_path: Path) -> None:
+    text = example()
+    assert load(write(tmp_path, text), {}) == Config()
+    keys = {setting.key for setting in describe(read(tmp_path / "config.toml", {}))}
+    assert len(keys) > 10
+    for key in keys:
+        name = key.rpartition(".")[2]
+        assert f"\n{name} = " in text or f"\n# {name} =" in text, key
+
+
+def test_every_key_is_explained_in_one_line() -> None:
+    previous = ""
+    for line in example().splitlines():
+        if " = " in line and not line.startswith(("#", " ")):
+            assert previous.startswith("# "), line
+            assert "None" not in previous, line
+        previous = line
+
+
+def test_the_file_wins_over_the_default_and_the_environment_over_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, '[log]\nlevel = "debug"\nkeep = 5\n')
+    loaded = read(path, {"AGENTD__LOG__KEEP": "7", "AGENTD_HOME": "/nowhere"})
+    assert (loaded.config.log.level, loaded.config.log.keep) == ("debug", 7)
+    found = {setting.key: (setting.value, setting.origin) for setting in describe(loaded)}
+    assert found["log.level"] == ("debug", "file")
+    assert found["log.keep"] == (7, "environment")
+    assert found["log.max_bytes"] == (5_000_000, "default")
+
+
+def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    told = refusal(
+        tmp_path,
+        '# comment\n[log]\nlevle = "info"\nkeep = 0\n\n[lgo]\nx = 1\n[agent]\ntimezone = "Mars"\n',
+    )
+    assert "4 mistakes" in told
+    assert "line 3: log.levle is no key that agentd knows; did you mean 'level'?" in told
+    assert "line 4: log.keep input should be greater than or equal to 1, got 0" in told
+    assert "line 6: lgo is no key that agentd knows; did you mean 'log'?" in told
+    assert "line 9: agent.timezone 'Mars' is no known time zone" in told
+
+
+def test_a_key_in_the_wrong_table_is_sent_to_the_right_one(tmp_path: Path) -> None:
+    assert "it belongs to [agent]" in refusal(tmp_path, '[log]\ntimezone = "UTC"\n')
+
+
+def test_lines_are_found_for_dotted_and_quoted_keys_and_after_long_strings(tmp_path: Path) -> None:
+    text = 'log.file = """\n[log]\nkeep = 1\n"""\n"log".keep = 0\n'
+    assert "line 5: log.keep" in refusal(tmp_path, text)
+
+
+def test_a_value_where_a_table_belongs(tmp_path: Path) -> None:
+    assert "line 1: log is a table, not a single value" in refusal(tmp_path, "log = 3\n")
+
+
+def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None:
+    told = refusal(tmp_path, "", AGENTD__LOG__KEEP="many", AGENTD__LOG__NONE="1")
+    assert "$AGENTD__LOG__KEEP: log.keep" in told
+    assert "$AGENTD__LOG__NONE: log.none is no key" in told
+
+
+def test_a_variable_below_a_plain_value_is_refused(tmp_path: Path) -> None:
+    told = refusal(tmp_path, "[log]\nkeep = 3\n", AGENTD__LOG__KEEP__DEEP="1")
+    assert "$AGENTD__LOG__KEEP__DEEP: log.keep.deep stands below a key that is no table" in told
+
+
+def test_broken_toml_is_told_with_line_and_column(tmp_path: Path) -> None:
+    assert "line 2, column 8" in refusal(tmp_path, "[log]\nlevel =\n")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-ant-api03-abcdefghijklmnop",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "postgresql://me:hunter2@db/agentd",
+        "12345678:AAabcdefghijklmnopqrstuvwxyz0123456",
+    ],
+)
+@pytest.mark.parametrize("key", ["file", "api_key"])
+def test_a_pasted_secret_is_refused_and_not_repeated(tmp_path: Path, secret: str, key: str) -> None:
+    told = refusal(tmp_path, f'[log]\n{key} = "{secret}"\n')
+    assert f"line 2: log.{key} holds a secret; put it into an environment variable" in told
+    assert secret not in told
+
+
+def test_an_unknown_key_for_a_secret_is_told_the_right_way(tmp_path: Path) -> None:
+    assert "environment variable" in refusal(tmp_path, '[log]\nmy_secret = "x"\n')
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a = " + b"[" * 5000 + b"]" * 5000])
+def test_a_file_that_is_no_sane_toml_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError):
+        load(path, {})
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path, {})
+
+
+def test_settings_are_spelled_as_toml() -> None:
+    for setting in describe(read(Path("absent"), {})):
+        if setting.value is not None:
+            assert tomli.loads(f"x = {setting.as_toml()}")["x"] == setting.value
