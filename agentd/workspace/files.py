@@ -1,0 +1,294 @@
+"""The user's files, as the rest of agentd reaches them.
+
+Reading honours who may see what (`sight`), never follows a link (`resolver`) and tells an absent file
+and a hidden one by the same words: a hidden name is replaced by one that cannot exist, so both take
+the same way. Changes go to the user's own workspace only and are atomic or appends (`folder`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import date
+from pathlib import Path
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.tool import FileAction, FileIntent
+from agentd.domain.turn import Kind
+from agentd.domain.workspace import FileView, Reader, TreeEntry
+from agentd.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceError
+from agentd.ports import Clock
+from agentd.workspace.changes import Changes
+from agentd.workspace.complaints import Complaints
+from agentd.workspace.folder import Folder
+from agentd.workspace.locks import Locks
+from agentd.workspace.names import Name, is_protected, parse, parse_file
+from agentd.workspace.reading import Place, Reading
+from agentd.workspace.refusals import missing, translated
+from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.sight import Sight
+from agentd.workspace.versions import Version, Versions
+
+log = structlog.get_logger()
+
+_MAX_SEEN = 4_096
+_MAX_DEPTH = 64
+_UNREADABLE = "file_unreadable"
+
+
+class Files:
+    """One workspace with its read-only scopes. Call `clear_strays` once before use."""
+
+    def __init__(
+        self,
+        root: Path,
+        settings: WorkspaceSettings,
+        clock: Clock,
+        scopes: Mapping[str, Path],
+        versions_dir: Path | None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._primary = Folder(root)
+        self._folders = {"": self._primary, **{name: Folder(at) for name, at in scopes.items()}}
+        self._sight = Sight((settings.daily_dir, *settings.daily_aliases))
+        self._versions = Versions(versions_dir) if versions_dir else None
+        self._changes = Changes(self._primary, self._versions)
+        self._locks = Locks(self._primary.beneath, clock)
+        self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._reading = Reading()
+        self.complaints = Complaints()
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The names of the other workspaces that the owner may read."""
+        return tuple(name for name in self._folders if name)
+
+    async def clear_strays(self) -> int:
+        """Remove temporary files that a crash left in the workspace; returns how many."""
+        with translated("the workspace"):
+            count = await asyncio.to_thread(self._primary.clear_strays)
+        if count:
+            log.info("workspace_strays_removed", count=count)
+        return count
+
+    def canonical(self, path: str) -> str:
+        """The one spelling of `path`. `daily/…` is the existing file of that name, else the one in
+        the folder of daily notes. Raises PathRefused.
+        """
+        return str(self._resolve(parse_file(path)))
+
+    def is_protected(self, path: str) -> bool:
+        """Whether a model's change needs the user's yes. Raises PathRefused."""
+        return is_protected(self._resolve(parse_file(path)))
+
+    def is_owner_only(self, path: str) -> bool:
+        """Whether the file exists for the owner's sessions alone. Raises PathRefused."""
+        return not self._sight.sees(self._resolve(parse_file(path)), Kind.GROUP)
+
+    def today(self) -> date:
+        """The day it is for the owner."""
+        return self._clock.now().astimezone(self._clock.zone).date()
+
+    def daily_note(self) -> str:
+        """The path of today's note."""
+        return f"{self._settings.daily_dir}/{self.today()}.md"
+
+    async def read(self, path: str, reader: Reader) -> FileView:
+        """The whole file; from then on the session has seen it."""
+        place = self._place(parse_file(path), reader)
+        loaded = await asyncio.to_thread(self._reading.load, [place])
+        view = self._judge(place, loaded[0])
+        self.mark_seen(view, reader)
+        return view
+
+    async def snapshot(
+        self, paths: Sequence[str], reader: Reader
+    ) -> tuple[Mapping[str, FileView], frozenset[str]]:
+        """Those of `paths` that the reader may see and that can be read, and which are not there.
+        Files that have not changed since the last time are not read again; none counts as seen.
+        """
+        places = [self._place(parse_file(path), reader) for path in paths]
+        loads = await asyncio.to_thread(self._reading.load, places)
+        views, absent = {}, set()
+        for path, place, loaded in zip(paths, places, loads, strict=True):
+            try:
+                views[path] = self._judge(place, loaded)
+            except FileMissing:
+                absent.add(path)
+            except WorkspaceError as error:
+                log.debug("file_left_out", path=path, code=error.code)
+        return views, frozenset(absent)
+
+    async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
+        """What the reader may know of below `path` ("" is the whole workspace), sorted by path."""
+        place = self._place(parse(path), reader)
+        depth = max(1, min(depth, _MAX_DEPTH))
+        with translated(place.asked):
+            found = await asyncio.to_thread(self._list, place, place.parts, depth, reader.kind)
+        if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
+            found += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
+        return tuple(sorted(found, key=lambda entry: entry.path))
+
+    async def exists(self, path: str, reader: Reader) -> bool:
+        """Whether `read` would find it."""
+        try:
+            place = self._place(parse_file(path), reader)
+            with translated(place.asked):
+                await asyncio.to_thread(place.folder.stamp, place.parts)
+        except FileUnreadable:
+            return True
+        except WorkspaceError:
+            return False
+        return True
+
+    def lock(self, path: str) -> AbstractAsyncContextManager[None]:
+        """Hold the path against our other writers and against other processes that flock(2) the
+        workspace directory. Raises PathRefused.
+        """
+        return self._locks.hold(self.canonical(path))
+
+    async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
+        """The exact change, from what is on disk now; writes nothing."""
+        parts = self._own(path)
+        return await asyncio.to_thread(self._changes.plan, parts, action, data)
+
+    async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
+        """Whether the session has seen the file in this state. Raises PathRefused for a file that
+        this kind of session must not know of, whether it is there or not.
+        """
+        name = self._writable(path, reader)
+        return not digest or self._seen.get((reader.session, str(name))) == digest
+
+    async def apply(self, intent: FileIntent, reader: Reader) -> None:
+        """Do it, durably. After an append the session has seen the result if it had seen the file
+        as it was. Raises EditConflict, PathRefused.
+        """
+        name = self._writable(intent.path, reader)
+        had_seen = await self.has_seen(intent.path, intent.before, reader)
+        as_planned = await asyncio.to_thread(
+            self._changes.apply, name.parts, intent, self._clock.now()
+        )
+        if as_planned and (had_seen or intent.action is not FileAction.APPEND):
+            self.mark_seen(FileView(str(name), "", intent.after), reader)
+
+    async def inspect(self, intent: FileIntent) -> str:
+        """After a crash: "before", "after", or "other"."""
+        return await asyncio.to_thread(self._changes.inspect, self._own(intent.path), intent)
+
+    async def versions(self, path: str) -> tuple[Version, ...]:
+        """What is kept of a file that the agent changed, the newest first."""
+        if self._versions is None:
+            return ()
+        with translated(path):
+            return await asyncio.to_thread(self._versions.of, self.canonical(path))
+
+    async def version(self, path: str, digest: str) -> bytes:
+        """One kept content. Raises NotFound, FileMissing where nothing is kept at all."""
+        if self._versions is None:
+            raise missing(path)
+        with translated(path):
+            return await asyncio.to_thread(self._versions.read, self.canonical(path), digest)
+
+    def mark_seen(self, view: FileView, reader: Reader) -> None:
+        """Note that the session has been shown the whole of it."""
+        self._seen[reader.session, view.path] = view.digest
+        self._seen.move_to_end((reader.session, view.path))
+        if len(self._seen) > _MAX_SEEN:
+            self._seen.popitem(last=False)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Files that could not be read or were cut, since they last could."""
+        return self.complaints.all()
+
+    def _resolve(self, name: Name) -> Name:
+        """The name with the alias of the daily folder replaced."""
+        aliases, own = self._settings.daily_aliases, self._settings.daily_dir
+        alias = next(
+            (a for a in aliases if name.parts[: a.count("/") + 1] == tuple(a.split("/"))), ""
+        )
+        folder = self._folders.get(name.scope)
+        if not alias or alias == own or folder is None:
+            return name
+        rest = name.parts[alias.count("/") + 1 :]
+        plain = Name(name.scope, (*own.split("/"), *rest))
+        candidates = (plain, name) if rest else (name, plain)
+        return next((c for c in candidates if _stands(folder, c.parts)), plain)
+
+    def _place(self, name: Name, reader: Reader) -> Place:
+        resolved = self._resolve(name)
+        folder = self._folders.get(resolved.scope)
+        if folder is None or not self._sight.sees(resolved, reader.kind):
+            return Place.hidden(str(name), resolved, self._primary)
+        return Place(str(name), resolved, folder, resolved.parts)
+
+    def _own(self, path: str) -> tuple[str, ...]:
+        name = self._resolve(parse_file(path))
+        if name.scope:
+            raise PathRefused(
+                f"{name} belongs to another workspace, which is only read",
+                cure="write to a file of the own workspace",
+            )
+        return name.parts
+
+    def _writable(self, path: str, reader: Reader) -> Name:
+        name = Name("", self._own(path))
+        if not self._sight.sees(name, reader.kind):
+            raise PathRefused(
+                f"{parse(path)} cannot be changed from this session",
+                cure="ask for it in a session of the owner's own",
+            )
+        return name
+
+    def _judge(self, place: Place, loaded: FileView | WorkspaceError) -> FileView:
+        """The view, or the raised error. What is there and cannot be read becomes a complaint."""
+        if isinstance(loaded, FileView | FileMissing):
+            if not place.is_hidden:
+                self.complaints.clear(str(place.name), _UNREADABLE)
+        else:
+            problem = Problem(_UNREADABLE, loaded.message, loaded.cure)
+            self.complaints.add(str(place.name), problem)
+        if isinstance(loaded, WorkspaceError):
+            raise loaded
+        return loaded
+
+    def _list(
+        self, place: Place, parts: tuple[str, ...], depth: int, kind: Kind
+    ) -> list[TreeEntry]:
+        found = []
+        for entry in place.folder.entries(parts):
+            name = _parsed(place.name.scope, (*parts, entry.name))
+            if name is None or not self._sight.sees(name, kind):
+                continue
+            found.append(
+                TreeEntry(f"{name}/" if entry.is_dir else str(name), entry.size, entry.is_dir)
+            )
+            if entry.is_dir and depth > 1:
+                try:
+                    found += self._list(place, name.parts, depth - 1, kind)
+                except (
+                    OSError
+                ) as error:  # gone meanwhile, or not ours to open: the rest still counts
+                    log.info("folder_not_listed", path=str(name), error=error.strerror)
+        return found
+
+
+def _stands(folder: Folder, parts: tuple[str, ...]) -> bool:
+    try:
+        folder.beneath.stat(parts)
+    except (OSError, WorkspaceError):
+        return False
+    return True
+
+
+def _parsed(scope: str, parts: tuple[str, ...]) -> Name | None:
+    """The name of something found on disk; None if no path can spell it."""
+    try:
+        name = parse("/".join(parts))
+    except PathRefused:
+        return None
+    return Name(scope, parts) if name == Name("", parts) else None

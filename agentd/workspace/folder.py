@@ -1,0 +1,192 @@
+"""One directory tree of files: whole reads, durable changes, listings. Blocking, no policy.
+
+Changes are atomic or appends. Whoever calls them holds the lock of the path.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd.errors import EditConflict, FileUnreadable
+from agentd.failpoints import hit
+from agentd.workspace.resolver import FILE_MODE, Beneath, require_regular
+
+_TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What tells an unchanged file without reading it."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory."""
+
+    name: str
+    size: int
+    is_dir: bool
+
+
+class Folder:
+    """The files below `root`. Methods raise OSError and what they name."""
+
+    def __init__(self, root: Path, *, native: bool = True) -> None:
+        self.root = root
+        self.beneath = Beneath(root, native=native)
+
+    def stamp(self, parts: Sequence[str]) -> Stamp:
+        """The state of a regular file. Raises PathRefused for anything else."""
+        found = self.beneath.stat(parts)
+        require_regular(found, parts)
+        return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+    def read(self, parts: Sequence[str], limit: int) -> bytes:
+        """The whole file. Raises FileUnreadable when it is larger than `limit` bytes."""
+        with self.beneath.opened(parts, os.O_RDONLY) as fd:
+            found = os.fstat(fd)
+            pieces, size = [], 0
+            while piece := os.read(fd, _PIECE):
+                pieces.append(piece)
+                size += len(piece)
+                if size > limit:
+                    raise too_large("/".join(parts), max(size, found.st_size), limit)
+        return b"".join(pieces)
+
+    def read_for_change(self, parts: Sequence[str], limit: int) -> bytes | None:
+        """The whole file, None when it is absent. Raises PathRefused if it must not be changed."""
+        try:
+            found = self.beneath.stat(parts)
+        except FileNotFoundError:
+            return None
+        require_regular(found, parts, alone=True)
+        return self.read(parts, limit)
+
+    def entries(self, parts: Sequence[str]) -> list[Entry]:
+        """The regular files and directories in a directory, links left out, sorted by name."""
+        found = []
+        with self.beneath.folder(parts) as fd, os.scandir(fd) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it went away while we looked
+                    info = entry.stat(follow_symlinks=False)
+                    is_dir = stat.S_ISDIR(info.st_mode)
+                    if is_dir or stat.S_ISREG(info.st_mode):
+                        found.append(Entry(entry.name, 0 if is_dir else info.st_size, is_dir))
+        return sorted(found, key=lambda entry: entry.name)
+
+    def replace(self, parts: Sequence[str], data: bytes) -> None:
+        """Make `data` the whole file: a crash leaves the old content or the new one."""
+        with self.beneath.folder(parts[:-1], make=True) as folder:
+            with _temporary(folder, data) as temp:
+                hit("file.temp_written")
+                os.rename(temp, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+            hit("file.replaced")
+            os.fsync(folder)
+
+    def append(self, parts: Sequence[str], data: bytes, offset: int) -> None:
+        """Add `data` at the end, durably. Raises EditConflict if the file is shorter than `offset`."""
+        with self.beneath.folder(parts[:-1], make=True) as folder:
+            try:
+                with self.beneath.opened(parts, os.O_WRONLY | os.O_APPEND) as fd:
+                    require_regular(os.fstat(fd), parts, alone=True)
+                    _append(fd, data, offset, parts)
+            except FileNotFoundError:
+                fd = _create(folder, parts[-1])
+                try:
+                    _append(fd, data, offset, parts)
+                finally:
+                    os.close(fd)
+                os.fsync(folder)
+
+    def delete(self, parts: Sequence[str]) -> None:
+        """Take the file away, durably."""
+        with self.beneath.folder(parts[:-1]) as folder:
+            os.unlink(parts[-1], dir_fd=folder)
+            hit("file.replaced")
+            os.fsync(folder)
+
+    def clear_strays(self) -> int:
+        """Remove what a crash between two steps of `replace` left behind; returns how many."""
+        return self._clear_strays(())
+
+    def _clear_strays(self, parts: tuple[str, ...]) -> int:
+        count = 0
+        with self.beneath.folder(parts) as folder:
+            for entry in self.entries(parts):
+                if entry.is_dir:
+                    with suppress(PermissionError, FileNotFoundError):  # then we never wrote there
+                        count += self._clear_strays((*parts, entry.name))
+                elif entry.name.startswith(_TEMP_PREFIX) and entry.name.endswith(_TEMP_SUFFIX):
+                    os.unlink(entry.name, dir_fd=folder)
+                    count += 1
+        return count
+
+
+def too_large(path: str, size: int, limit: int) -> FileUnreadable:
+    """The error for a file over a limit."""
+    return FileUnreadable(
+        f"{path} is too large: {size:,} bytes, the limit is {limit:,}",
+        cure="split it into smaller files",
+    )
+
+
+@contextmanager
+def _temporary(folder: int, data: bytes) -> Iterator[str]:
+    """A synced file with this content; removed if the body did not rename it."""
+    name = f"{_TEMP_PREFIX}{secrets.token_hex(8)}{_TEMP_SUFFIX}"
+    fd = _create(folder, name)
+    try:
+        try:
+            _write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        yield name
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+
+
+def _create(folder: int, name: str) -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(name, flags, FILE_MODE, dir_fd=folder)
+    os.fchmod(fd, FILE_MODE)  # the umask may have taken even the owner's bits
+    return fd
+
+
+def _append(fd: int, data: bytes, offset: int, parts: Sequence[str]) -> None:
+    start = os.fstat(fd).st_size
+    if start < offset:
+        raise EditConflict(
+            f"{'/'.join(parts)} has become shorter since it was read",
+            cure="read it again, then append",
+        )
+    hit("file.appending")
+    try:
+        _write_all(fd, data)
+        os.fsync(fd)
+    except OSError:
+        # A full disk takes a part of it. Under the lock nobody else has written behind us.
+        with suppress(OSError):
+            os.ftruncate(fd, start)
+        raise
+    hit("file.appended")
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

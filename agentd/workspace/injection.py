@@ -1,0 +1,154 @@
+"""What each turn's prompt carries of the workspace.
+
+    turn                              gets
+    the owner's                       BOOTSTRAP while it has text, SOUL, AGENTS, TOOLS, IDENTITY, USER,
+                                      MEMORY, HEARTBEAT, MEMORY of the other scopes; daily notes
+    a group's, an isolated one        SOUL, AGENTS, TOOLS, IDENTITY
+    a heartbeat with the main context the owner's without BOOTSTRAP and HEARTBEAT (its own words carry it)
+    a heartbeat with light context    nothing
+    a flush                           today's note, so that it need not be repeated
+    a summary                         nothing
+
+All blocks are stable, the most stable first, so that a provider's cache holds for as long as no file
+changes. Files are looked at every turn and read when they have changed; the day is the owner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.turn import MAIN, Context, Kind, Origin, TurnRequest
+from agentd.domain.workspace import ContextBlock, FileView, Reader
+from agentd.workspace import compose
+from agentd.workspace.compose import Cut, Room, Section
+from agentd.workspace.files import Files
+from agentd.workspace.settings import WorkspaceSettings
+
+log = structlog.get_logger()
+
+_BOOTSTRAP = "BOOTSTRAP.md"
+_HEARTBEAT = "HEARTBEAT.md"
+_MEMORY = "MEMORY.md"
+_BY_NAME = ("SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md", "USER.md", _MEMORY, _HEARTBEAT)
+_BY_MEANING = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", _MEMORY, _HEARTBEAT)
+_FOR_ALL = frozenset({"SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md"})
+_MEANING: Mapping[str, str] = {
+    _BOOTSTRAP: "First-Run Bootstrap",
+    "AGENTS.md": "Agent Instructions",
+    "SOUL.md": "Core Values",
+    "USER.md": "User Context",
+    "IDENTITY.md": "Identity",
+    "TOOLS.md": "Tool Notes",
+    _MEMORY: "Long-Term Memory",
+    _HEARTBEAT: "Heartbeat Checklist",
+}
+_CUT = "file_cut"
+
+
+class Injection:
+    """Workspace files as context blocks."""
+
+    def __init__(self, files: Files, settings: WorkspaceSettings) -> None:
+        self._files = files
+        self._settings = settings
+
+    async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
+        """The turn's project context, daily notes and list of missing files, where there are any."""
+        if not self._settings.enabled or request.context is Context.LIGHT:
+            return ()
+        reader = Reader(request.session, request.kind)
+        room = Room(self._settings.max_file_chars, self._settings.max_total_chars)
+        match request.origin:
+            case Origin.SUMMARY:
+                return ()
+            case Origin.FLUSH:
+                daily = await self._daily(reader, 0, room)
+                return _blocks((20, daily))
+            case Origin.USER | Origin.HEARTBEAT:
+                return await self._full(request.origin, reader, room)
+
+    async def audit(self, kind: Kind) -> tuple[tuple[str, bool], ...]:
+        """The files that such a session needs, each with whether it is there: for the start and
+        after a compaction. Files whose switch is off are not needed.
+        """
+        reader = Reader(MAIN, kind)
+        found = [(name, await self._files.exists(name, reader)) for name in self._wanted(kind)]
+        if absent := [name for name, exists in found if not exists]:
+            log.warning("required_files_missing", kind=str(kind), files=absent)
+        return tuple(found)
+
+    async def _full(self, origin: Origin, reader: Reader, room: Room) -> tuple[ContextBlock, ...]:
+        wanted = self._wanted(reader.kind)
+        if origin is Origin.HEARTBEAT:
+            wanted = [name for name in wanted if name != _HEARTBEAT]
+        elif reader.kind is Kind.MAIN:
+            wanted = [_BOOTSTRAP, *wanted]
+        foreign = self._foreign(reader.kind)
+        views, absent = await self._files.snapshot([*wanted, *foreign], reader)
+        missing = [name for name in wanted if name in absent and name != _BOOTSTRAP]
+        items = [Section(p, self._heading(p), views[p].text) for p in wanted if p in views]
+        items += [Section(p, f"## {p}", views[p].text, True) for p in foreign if p in views]
+        texts, cuts, left = compose.sections(items, room)
+        self._note(views, cuts, reader)
+        project = compose.project_context(texts)
+        daily = await self._daily(reader, self._settings.daily_lookback_days, left)
+        return _blocks((10, project), (20, daily), (30, compose.missing_files(missing)))
+
+    async def _daily(self, reader: Reader, days_back: int, room: Room) -> str:
+        if not self._settings.inject_daily or reader.kind is not Kind.MAIN:
+            return ""
+        folders = (self._settings.daily_dir, *self._settings.daily_aliases)
+        scopes = ("", *(f"@{name}/" for name in self._files.scopes))
+        days = [f"{self._files.today() - timedelta(ago)}.md" for ago in range(days_back + 1)]
+        paths = [f"{s}{folder}/{day}" for s in scopes for day in days for folder in folders]
+        found, _ = await self._files.snapshot(paths, reader)
+        views = {view.path: view for view in found.values()}  # an alias may lead to the same note
+        items = [
+            Section(path, f"### {path}", view.text, path.startswith("@"))
+            for path, view in views.items()
+        ]
+        texts, cuts, _ = compose.sections(items, room)
+        self._note(views, cuts, reader)
+        return compose.daily_notes(texts)
+
+    def _wanted(self, kind: Kind) -> list[str]:
+        s = self._settings
+        switches = {
+            "SOUL.md": s.inject_soul,
+            "AGENTS.md": s.inject_agents,
+            "TOOLS.md": s.inject_tools,
+            "IDENTITY.md": s.inject_identity,
+            "USER.md": s.inject_user,
+            _MEMORY: s.inject_memory,
+            _HEARTBEAT: s.inject_heartbeat,
+        }
+        order = _BY_NAME if s.style == "filename" else _BY_MEANING
+        return [n for n in order if switches[n] and (kind is Kind.MAIN or n in _FOR_ALL)]
+
+    def _foreign(self, kind: Kind) -> list[str]:
+        if kind is not Kind.MAIN or not self._settings.inject_memory:
+            return []
+        return [f"@{scope}/{_MEMORY}" for scope in self._files.scopes]
+
+    def _heading(self, name: str) -> str:
+        return f"## {name if self._settings.style == 'filename' else _MEANING[name]}"
+
+    def _note(self, views: Mapping[str, FileView], cuts: Iterable[Cut], reader: Reader) -> None:
+        """Whole files count as seen; cut ones are a problem until they fit again."""
+        cut = {c.path: c for c in cuts}
+        for path, view in views.items():
+            if path not in cut:
+                self._files.mark_seen(view, reader)
+                self._files.complaints.clear(path, _CUT)
+        for path, c in cut.items():
+            text = f"only {c.kept:,} of {c.total:,} characters of {path} fit into the prompt"
+            cure = "shorten it, or raise [workspace] max_file_chars or max_total_chars"
+            self._files.complaints.add(path, Problem(_CUT, text, cure))
+
+
+def _blocks(*ranked: tuple[int, str]) -> tuple[ContextBlock, ...]:
+    return tuple(ContextBlock(text, stable=True, rank=rank) for rank, text in ranked if text)

@@ -1,0 +1,75 @@
+"""Reads files as text and keeps what it has read until the file changes. Blocking."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentd.domain.workspace import FileView
+from agentd.errors import FileUnreadable, WorkspaceError
+from agentd.workspace.changes import MAX_READ_BYTES, digest_of
+from agentd.workspace.folder import Folder, Stamp
+from agentd.workspace.names import Name
+from agentd.workspace.refusals import translated
+
+_NOWHERE = (".agentd-hidden",)  # no path from outside may begin with a dot
+_MAX_CACHED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads for somebody: `asked` is how it was spelled, `parts` are below `folder`."""
+
+    asked: str
+    name: Name
+    folder: Folder
+    parts: tuple[str, ...]
+
+    @classmethod
+    def hidden(cls, asked: str, name: Name, folder: Folder) -> Place:
+        """A place where nothing can be: what must not be seen is looked for there."""
+        return cls(asked, name, folder, _NOWHERE)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it was made by `hidden`."""
+        return self.parts is _NOWHERE
+
+
+class Reading:
+    """Loads files, the unchanged ones from memory."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[Stamp, FileView]] = OrderedDict()
+
+    def load(self, places: Sequence[Place]) -> list[FileView | WorkspaceError]:
+        """For each place the file, or the error that reading it would raise."""
+        return [self._load(place) for place in places]
+
+    def _load(self, place: Place) -> FileView | WorkspaceError:
+        key = str(place.name)
+        try:
+            with translated(place.asked):
+                # Taken first, so that a change while we read is seen the next time.
+                stamp = place.folder.stamp(place.parts)
+                kept = self._kept.get(key)
+                if kept is not None and kept[0] == stamp:
+                    return kept[1]
+                data = place.folder.read(place.parts, MAX_READ_BYTES)
+            view = FileView(key, data.decode(), digest_of(data))
+        except UnicodeDecodeError as error:
+            return _not_text(place.asked, error)
+        except WorkspaceError as error:
+            return error
+        self._kept[key] = (stamp, view)
+        while len(self._kept) > _MAX_CACHED:
+            self._kept.popitem(last=False)
+        return view
+
+
+def _not_text(path: str, error: UnicodeDecodeError) -> FileUnreadable:
+    return FileUnreadable(
+        f"{path} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}",
+        cure=f"convert it, for example with: iconv -f latin1 -t utf-8 {path}",
+    )

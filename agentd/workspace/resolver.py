@@ -1,0 +1,178 @@
+"""Opens files below a directory and nowhere else, whatever is renamed or linked meanwhile.
+
+The kernel does the work where it can: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
+RESOLVE_NO_MAGICLINKS. Elsewhere (before Linux 5.6, under a filter that forbids the call) each part is opened
+from the directory before it with O_NOFOLLOW. Checking a path first and opening it afterwards would
+leave a gap in which a link can be put in place; here there is no second look-up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentd.errors import PathRefused, WorkspaceError
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+_OPENAT2 = 437  # the same number on every architecture named below
+_MACHINES = frozenset({"x86_64", "aarch64", "armv7l", "i686", "riscv64", "ppc64le", "s390x"})
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_ATTEMPTS = 32  # the kernel answers EAGAIN when a rename raced with it
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
+# A FIFO must not make us wait, a terminal must not become ours.
+_FILE = os.O_NONBLOCK | os.O_NOCTTY
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Beneath:
+    """Opens what is below `root`. All methods block; all raise OSError besides what they name.
+
+    The directory itself is opened anew each time, so a workspace that was moved away and put back
+    is seen as it is. `native=False` leaves openat2 aside.
+    """
+
+    def __init__(self, root: Path, *, native: bool = True) -> None:
+        self._root = root
+        self._native = native and platform.machine() in _MACHINES
+
+    @contextmanager
+    def opened(self, parts: Sequence[str], flags: int) -> Iterator[int]:
+        """A descriptor of the regular file. Raises PathRefused for anything that is not one."""
+        fd = self._open(parts, flags | _FILE)
+        try:
+            require_regular(os.fstat(fd), parts)
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """A descriptor of the directory, which is made (0700) if it is absent and `make` is set."""
+        try:
+            fd = self._open(parts, _DIRECTORY)
+        except FileNotFoundError:
+            if not make:
+                raise
+            fd = self._make(parts)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def stat(self, parts: Sequence[str]) -> os.stat_result:
+        """What stands there, without opening its content; a symbolic link raises."""
+        fd = self._open(parts, os.O_PATH)
+        try:
+            found = os.fstat(fd)
+        finally:
+            os.close(fd)
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), "/".join(parts))
+        return found
+
+    def open_root(self) -> int:
+        """A descriptor of the root. Raises WorkspaceError when it is not there."""
+        try:
+            return os.open(self._root, _DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            raise WorkspaceError(
+                f"the workspace {self._root} is not there",
+                cure="`agentd init` makes it; or mount it, or correct [workspace] path or read_scopes",
+            ) from None
+
+    def _open(self, parts: Sequence[str], flags: int) -> int:
+        root = self.open_root()
+        if not parts:
+            return root
+        try:
+            if self._native:
+                fd = _openat2(root, "/".join(parts), flags | _SAFE)
+                if fd is not None:
+                    return fd
+            return _walk(root, parts, flags | _SAFE)
+        finally:
+            os.close(root)
+
+    def _make(self, parts: Sequence[str]) -> int:
+        fd = self.open_root()
+        for part in parts:
+            try:
+                child = _make_child(fd, part)
+            finally:
+                os.close(fd)
+            fd = child
+        return fd
+
+
+def require_regular(found: os.stat_result, parts: Sequence[str], *, alone: bool = False) -> None:
+    """Raises PathRefused unless it is a regular file and, where asked, has no second hard link."""
+    path = "/".join(parts)
+    if not stat.S_ISREG(found.st_mode):
+        raise PathRefused(f"{path} is no regular file", cure="name a text file of the workspace")
+    if alone and found.st_nlink > 1:
+        raise PathRefused(
+            f"{path} has a second hard link, so a change would reach another place",
+            cure="replace it by a copy of its own: cp FILE COPY && mv COPY FILE",
+        )
+
+
+def _openat2(root: int, path: str, flags: int) -> int | None:
+    """A descriptor; None where the call is not to be had."""
+    how = _OpenHow(flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+    name = os.fsencode(path)
+    for _ in range(_ATTEMPTS):
+        fd = _libc.syscall(_OPENAT2, root, name, ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return int(fd)
+        code = ctypes.get_errno()
+        if code in {errno.EAGAIN, errno.EINTR}:
+            continue
+        # EPERM may be a filter's no or the file's own; the walk tells which.
+        if code in {errno.ENOSYS, errno.EPERM}:
+            return None
+        raise OSError(code, os.strerror(code), path)
+    return None
+
+
+def _walk(root: int, parts: Sequence[str], flags: int) -> int:
+    fd = os.dup(root)
+    try:
+        for part in parts[:-1]:
+            child = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = child
+        return os.open(parts[-1], flags, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+def _make_child(fd: int, part: str) -> int:
+    try:
+        os.mkdir(part, FOLDER_MODE, dir_fd=fd)
+        made = True
+    except FileExistsError:
+        made = False
+    child = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+    if made:
+        os.fchmod(child, FOLDER_MODE)
+        os.fsync(fd)
+    return child

@@ -1,0 +1,50 @@
+"""Fills a new workspace with the files that agentd ships. Blocking; nothing is ever overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentd.workspace.folder import Folder
+from agentd.workspace.refusals import translated
+from agentd.workspace.resolver import FOLDER_MODE
+
+BOOTSTRAP = "BOOTSTRAP.md"
+NAMES = (
+    *("README.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"),
+    *("USER.md", "MEMORY.md", "HEARTBEAT.md", BOOTSTRAP),
+)
+
+_MEMORY = "memory"
+_OF_AN_OLD_FRIEND = ("AGENTS.md", "SOUL.md", "USER.md")
+
+
+def create(root: Path, source: Path) -> tuple[str, ...]:
+    """Writes what is missing of the nine files and the memory folder from the directory `source`;
+    returns what was written. The first conversation (BOOTSTRAP.md) is only for those who have not
+    met: it stays away where AGENTS, SOUL or USER is there. Raises WorkspaceError.
+    """
+    if not root.is_dir():
+        root.mkdir(FOLDER_MODE, parents=True)
+        root.chmod(FOLDER_MODE)
+    folder = Folder(root)
+    with translated(str(root)):
+        have_met = any(_stands(folder, (name,)) for name in _OF_AN_OLD_FRIEND)
+        names = [name for name in NAMES if name != BOOTSTRAP or not have_met]
+        wanted: list[tuple[str, ...]] = [(name,) for name in names]
+        wanted += [(_MEMORY, path.name) for path in sorted((source / _MEMORY).glob("*.md"))]
+        written = [parts for parts in wanted if _write(folder, source, parts)]
+        with folder.beneath.folder((_MEMORY,), make=True):
+            return tuple("/".join(parts) for parts in written)
+
+
+def _write(folder: Folder, source: Path, parts: Sequence[str]) -> bool:
+    if _stands(folder, parts):
+        return False
+    folder.replace(parts, source.joinpath(*parts).read_bytes())
+    return True
+
+
+def _stands(folder: Folder, parts: Sequence[str]) -> bool:
+    """Whether anything has that name, be it a link that leads nowhere."""
+    return folder.root.joinpath(*parts).is_symlink() or folder.root.joinpath(*parts).exists()
