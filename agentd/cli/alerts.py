@@ -49,8 +49,8 @@ def ack(
         show(ask("alerts/ack", id=number), fields, as_json=as_json)
 
 
-@app.command()
-def test(
+@app.command("test")
+def try_(
     text: Annotated[str, typer.Argument(help="What the alert says.")] = "This is a test alert.",
     as_json: AsJson = False,
 ) -> None:
@@ -92,5 +92,5 @@ async def _follow(printer: Printer) -> None:
 
     from agentd.client.conversation import joined
 
-    async with joined(sockets(), "main", printer, deny=True):
+    async with joined(sockets(), "main", printer):
         await asyncio.Event().wait()

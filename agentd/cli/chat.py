@@ -13,10 +13,12 @@ from agentd.cli.screen import Screen
 from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import ConnectionLost
+from agentd.client.reply import Reply, marks, words
 from agentd.errors import AgentdError
 
 _PROMPT = "> "
 _ALLOW = "allow? [y]es, [n]o, [a]lways: "
+_REDONE = "the answer above was cut by a fault and is being redone"
 _KINDS = {
     "y": ("allow_once", "allow_always"),
     "a": ("allow_always", "allow_once"),
@@ -51,8 +53,8 @@ class Chat:
         self._shown = False  # whether words of the answer have come over this connection
         self._accepted = False
         self._question: asyncio.Future[str] | None = None
-        self._question_call = ""
         self._asked = asyncio.Event()
+        self._ahead: list[str] = []  # typed for a question that was taken back meanwhile
 
     async def run(self, sockets: Sequence[Path], session: str) -> None:
         """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
@@ -60,7 +62,7 @@ class Chat:
         async with joined(sockets, session, self) as conversation:
             self._session = conversation.session
             while True:
-                line = await self._keyboard.read(self._prompt)
+                line = self._ahead.pop(0) if self._ahead else await self._read()
                 if self._settle(line):
                     continue
                 if line is None or line.strip() == "/quit":
@@ -77,9 +79,9 @@ class Chat:
         elif method == "_agentd/accepted":
             self._accepted = True
         elif method == "_agentd/retracted":
-            self._screen.aside("the answer above was cut by a fault and is being redone")
+            self._screen.aside(_REDONE)
         elif method == "session/update":
-            self._update(params.get("update") or {})
+            self._update(params.get("update") or {}, marks(params))
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Put a question to the user."""
@@ -88,7 +90,6 @@ class Chat:
         call = params.get("toolCall") or {}
         self._screen.question(call)
         self._question = asyncio.get_running_loop().create_future()
-        self._question_call = str(call.get("toolCallId", ""))
         self._asked.set()
         self._keyboard.refresh()
         try:
@@ -96,6 +97,7 @@ class Chat:
         finally:
             self._question = None
             self._asked.clear()
+            self._keyboard.refresh()
 
     def lost(self) -> None:
         """Tell that the daemon has gone."""
@@ -107,6 +109,9 @@ class Chat:
         again = "; the answer starts again" if self._saying is not None and self._shown else ""
         self._shown = False
         self._screen.aside(f"the daemon is back{again}")
+
+    async def _read(self) -> str | None:
+        return await self._keyboard.read(self._prompt)
 
     def _prompt(self) -> str:
         return _PROMPT if self._question is None else _ALLOW
@@ -144,9 +149,8 @@ class Chat:
             if error.cure:
                 self._screen.line(f"→ {error.cure}")
             return
-        turn = (result.get("_meta") or {}).get("agentd/turn") or {}
         if not self._shown:
-            self._screen.words(turn.get("text") or "")
+            self._screen.words(Reply().turn(result, self._session, "")["text"])
         self._screen.end_line()
         if ending := _ENDINGS.get(result.get("stopReason")):
             self._screen.aside(ending)
@@ -161,7 +165,9 @@ class Chat:
     async def _answer_questions(self) -> None:
         while True:
             await self._asked.wait()
-            self._settle(await self._keyboard.read(self._prompt))
+            line = await self._read()
+            if not self._settle(line) and line:
+                self._ahead.append(line)
             await asyncio.sleep(0)  # let the question take its answer
 
     def _settle(self, line: str | None) -> bool:
@@ -175,10 +181,14 @@ class Chat:
             self._asked.clear()
         return True
 
-    def _update(self, update: Mapping[str, Any]) -> None:
-        content = update.get("content")
-        text = content.get("text", "") if isinstance(content, Mapping) else ""
+    def _update(self, update: Mapping[str, Any], marked: Mapping[str, Any]) -> None:
+        text = words(update)
         match update.get("sessionUpdate"):
+            case "agent_message_chunk" if "agentd/retracted" in marked:
+                self._screen.aside(_REDONE)
+            case "agent_message_chunk" if "agentd/notice" in marked:
+                if marked["agentd/notice"] != "alert":  # that comes as a notification too
+                    self._screen.aside(text)
             case "agent_message_chunk":
                 self._shown = True
                 self._screen.words(text)
@@ -186,18 +196,16 @@ class Chat:
                 self._screen.line(f"{_PROMPT}{text}")
             case "tool_call":
                 self._screen.aside(str(update.get("title", "")))
-            case "tool_call_update":
-                self._tool_went_on(update)
+            case "tool_call_update" if update.get("status") == "failed":
+                self._screen.aside(f"failed: {_tool_text(update)}")
 
-    def _tool_went_on(self, update: Mapping[str, Any]) -> None:
-        if update.get("status") == "failed":
-            self._screen.aside(f"failed: {update.get('title') or 'the tool'}")
-        question = self._question
-        ended = update.get("status") in {"completed", "failed", "in_progress"}
-        if question and ended and update.get("toolCallId") == self._question_call:
-            if not question.done():
-                question.set_result("")  # somebody else has answered
-            self._keyboard.refresh()
+
+def _tool_text(update: Mapping[str, Any]) -> str:
+    """The first line of what a tool answered."""
+    for part in update.get("content") or []:
+        if text := words(part):
+            return text.splitlines()[0]
+    return "the tool"
 
 
 def _outcome(letter: str, options: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -23,12 +23,13 @@ def read(
 ) -> None:
     """Print a file of the workspace."""
     with reporting(as_json=as_json):
-        result = ask("memory/read", path=path, lines=lines, **{"from": first})
+        options: dict[str, Any] = {"path": path, "from": first, "lines": lines}
+        result = ask("memory/read", **options)
         show(result, _text, as_json=as_json)
 
 
 @app.command()
-def write(  # noqa: PLR0913 - one option for each key of the contract
+def write(
     content: Annotated[str, typer.Argument(help="The text; `-` reads standard input.")] = "",
     target: Annotated[
         str, typer.Option(help="memory, daily_log, heartbeat, bootstrap or a path.")

@@ -10,18 +10,25 @@ from typing import Any
 from agentd.cli.lines import lines_of
 from agentd.cli.report import fail, note
 from agentd.client.conversation import Conversation, joined
+from agentd.client.reply import Reply
 from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
 
 _NO_ANSWER = {"outcome": {"outcome": "cancelled"}}
 
 
 class Bystander:
-    """Tells on stderr what is not a reply, and allows nothing."""
+    """Gathers the reply, tells on stderr what is not part of it, and allows nothing."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.reply = Reply()
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
-        """Pass on alerts."""
+        """Take the words of the reply, and pass on alerts."""
         if method == "_agentd/alert":
             note(f"alert: {params.get('text', '')}")
+        elif method == "session/update" and params.get("sessionId") == self.session:
+            self.reply.hear(params)
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Leave every question unanswered."""
@@ -33,6 +40,7 @@ class Bystander:
 
     def regained(self) -> None:
         """Say that it goes on."""
+        self.reply.clear()
         note("the daemon is back; sending the message again (it runs once)")
 
 
@@ -43,8 +51,9 @@ async def send(
 
     Raises RemoteError for a failed turn, DaemonUnreachable.
     """
-    async with joined(sockets, session, Bystander(), deny=True) as conversation:
-        return await _turn(conversation, text, message_id)
+    bystander = Bystander(session)
+    async with joined(sockets, session, bystander, deny=True) as conversation:
+        return await _turn(conversation, bystander, text, message_id)
 
 
 async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -> int:
@@ -53,12 +62,13 @@ async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -
     Raises DaemonUnreachable when the daemon goes away for good.
     """
     status = 0
-    async with joined(sockets, session, Bystander(), deny=True) as conversation:
+    bystander = Bystander(session)
+    async with joined(sockets, session, bystander, deny=True) as conversation:
         async for line in lines_of(descriptor):
             if not line.strip():
                 continue
             try:
-                turn = await _turn(conversation, _decoded(line), None)
+                turn = await _turn(conversation, bystander, _decoded(line))
             except DaemonUnreachable:
                 raise
             except AgentdError as error:
@@ -69,10 +79,14 @@ async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -
     return status
 
 
-async def _turn(conversation: Conversation, text: str, message_id: str | None) -> dict[str, Any]:
-    result = await conversation.say(text, message_id or uuid.uuid4().hex)
-    turn: dict[str, Any] = result["_meta"]["agentd/turn"]
-    return turn
+async def _turn(
+    conversation: Conversation, bystander: Bystander, text: str, message_id: str | None = None
+) -> dict[str, Any]:
+    message_id = message_id or uuid.uuid4().hex
+    bystander.session = conversation.session
+    bystander.reply.clear()
+    result = await conversation.say(text, message_id)
+    return bystander.reply.turn(result, conversation.session, message_id)
 
 
 def _decoded(line: bytes) -> str:

@@ -51,7 +51,7 @@ class Connection:
         self._writer = writer
         self._watcher = watcher
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._questions: set[asyncio.Task[None]] = set()
+        self._questions: dict[str, asyncio.Task[None]] = {}
         self._last_id = 0
         self._closed = asyncio.Event()
         self._fault: AgentdError | None = None
@@ -93,7 +93,7 @@ class Connection:
             async with asyncio.TaskGroup() as group:
                 while line := await self._line():
                     self._take(line, group)
-                for question in self._questions:
+                for question in self._questions.values():
                     question.cancel()
         finally:
             self._closed.set()
@@ -125,9 +125,10 @@ class Connection:
             frame = None
         match frame:
             case {"method": str(method), "id": number}:
-                question = group.create_task(self._answer(number, method, _params(frame)))
-                self._questions.add(question)
-                question.add_done_callback(self._questions.discard)
+                self._ask(group, number, method, _params(frame))
+            case {"method": "$/cancel_request", "params": {"requestId": number}}:
+                if question := self._questions.get(json.dumps(number)):
+                    question.cancel()
             case {"method": str(method)}:
                 self._watcher.notified(method, _params(frame))
             case {"id": None, "error": dict(error)}:
@@ -137,6 +138,12 @@ class Connection:
             case {"id": int(number), "result": result}:
                 self._resolve(number, result)
             # Anything else is no JSON-RPC and belongs to no call of ours.
+
+    def _ask(self, group: asyncio.TaskGroup, number: Any, method: str, params: Params) -> None:
+        key = json.dumps(number)
+        question = group.create_task(self._answer(number, method, params))
+        self._questions[key] = question
+        question.add_done_callback(lambda _: self._questions.pop(key, None))
 
     def _resolve(self, number: int, outcome: Any) -> None:
         answer = self._waiting.get(number)

@@ -27,7 +27,7 @@ class Companion(Watcher, Protocol):
         """The daemon has gone."""
 
     def regained(self) -> None:
-        """The daemon is back, and the session attached again."""
+        """The daemon is back. What a running turn has shown so far comes again after this."""
 
 
 class Conversation:
@@ -48,6 +48,7 @@ class Conversation:
         self._deny = deny
         self._patience = patience
         self._connection: Connection | None = None
+        self._gap = False  # the daemon went away, and nobody was told yet that it is back
         self._ready = asyncio.Event()
 
     async def say(self, text: str, message_id: str) -> Any:
@@ -89,11 +90,10 @@ class Conversation:
                     await self._attach(connection)
                     self._connection = connection
                     self._ready.set()
-                    if attached_before:
-                        self._companion.regained()
                     attached_before = True
                     await connection.wait_closed()
                     self._forget(connection)
+                    self._gap = True
                     self._companion.lost()
             except (DaemonUnreachable, RemoteError, Busy) as error:
                 passing = isinstance(error, DaemonUnreachable) or exit_status(error) == 75
@@ -132,6 +132,9 @@ class Conversation:
 
     async def _attach(self, connection: Connection) -> None:
         await connection.call("initialize", _introduction(deny=self._deny), within=_CALL_SECONDS)
+        if self._gap:
+            self._gap = False
+            self._companion.regained()
         place = {"cwd": str(Path.cwd()), "mcpServers": []}
         try:
             await connection.call(
