@@ -104,6 +104,7 @@ class SessionInfo:
     context_tokens: int  # of the last model call
     generation: int
     cwd: str = ""
+    flush_due: bool = False
 
 
 def export_row(row: Row) -> dict[str, Any]:

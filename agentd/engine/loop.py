@@ -70,6 +70,7 @@ class Loop:
         journal: Journal,
         ledger: Ledger,
         toolbox: Toolbox,
+        provider: Provider,
         clock: Clock,
         *,
         price: Callable[[str, Usage], float],
@@ -79,12 +80,13 @@ class Loop:
         self._journal = journal
         self._ledger = ledger
         self._toolbox = toolbox
+        self._provider = provider
         self._clock = clock
         self._price = price
         self._max_model_calls = max_model_calls
         self.draining = False  # no new model call once this is set
 
-    async def run(self, progress: Progress, provider: Provider) -> Turn:
+    async def run(self, progress: Progress) -> Turn:
         """Run the turn to its end and store it.
 
         Raises ProviderError and ContextOverflow with nothing half-stored (the caller decides, and
@@ -110,7 +112,7 @@ class Loop:
             elif progress.model_calls >= self._max_model_calls:
                 return await self._end(progress, StopReason.MAX_TURN_REQUESTS, ())
             else:
-                turn = await self._ask(progress, provider)
+                turn = await self._ask(progress)
                 if turn is not None:
                     return turn
 
@@ -138,11 +140,11 @@ class Loop:
         rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag="failure"))
         return await self._end(progress, None, rows, failure)
 
-    async def _ask(self, progress: Progress, provider: Provider) -> Turn | None:
+    async def _ask(self, progress: Progress) -> Turn | None:
         if self.draining:
             raise ShuttingDown
         progress.model_calls += 1
-        answer = await self._stream(progress, provider)
+        answer = await self._stream(progress)
         hit("turn.answered")
         progress.usage += answer.usage
         blocks = _storable(answer)
@@ -170,11 +172,11 @@ class Loop:
         hit("turn.assistant_stored")
         return None
 
-    async def _stream(self, progress: Progress, provider: Provider) -> Answered:
+    async def _stream(self, progress: Progress) -> Answered:
         session = progress.scene.request.session
         prompt = prompts.build(progress.scene, progress.rows, clip_results=progress.clip)
         progress.shown.clear()
-        events = provider.stream(prompt)
+        events = self._provider.stream(prompt)
         try:
             async with progress.interrupt.guard():
                 async for event in events:

@@ -87,16 +87,17 @@ class Compaction:
         trigger: Trigger,
         ask: Ask,
         *,
-        used: int,
+        measure: Callable[[History], int],
         turn_id: int | None = None,
     ) -> RoomReport:
-        """Flush what is due and cut what must go; `used` is the size of the next request.
+        """Flush what is due and cut what must go; `measure` gives the size of the next request.
 
         Rows of the running turn `turn_id` are left alone. Never raises for a model's failure: what
         could not be done is in the report's reason, and the context is as it was.
         """
         async with self._rooms[session]:
             history = await self._store.load(session)
+            used = measure(history)
             need = self.need(history, used, trigger)
             if not need.flush and not need.cut:
                 return RoomReport(False, False, need.reason, used, used)
@@ -104,7 +105,9 @@ class Compaction:
             flushed = await self._run_hooks(plan, ask) if plan.uncovered else False
             hit("compaction.flushed")
             compacted, reason = await self._cut(plan) if need.cut else (False, need.reason)
-            after = await self._size_after(session, used, history) if compacted else used
+            after = used
+            if compacted:
+                after = measure(await self._store.load(session))
             report = RoomReport(flushed, compacted, reason, used, after)
             self._remember(plan, report)
             return report
@@ -188,12 +191,6 @@ class Compaction:
         swapped = await self._store.swap(plan.session, plan.generation, plan.keep_from, summary)
         hit("compaction.swapped")
         return swapped, str(plan.trigger) if swapped else "stale"
-
-    async def _size_after(self, session: SessionKey, used: int, before: History) -> int:
-        history = await self._store.load(session)
-        gone = tokens.of_rows(before.rows) + tokens.of_text(before.summary)
-        left = tokens.of_rows(history.rows) + tokens.of_text(history.summary)
-        return max(left, used - max(0, gone - left)) if used > gone else left
 
     def _remember(self, plan: CompactionPlan, report: RoomReport) -> None:
         self.last = {

@@ -54,7 +54,7 @@ class Summariser:
 
         Raises SummaryRefused when the second try is no better than the first, ProviderError.
         """
-        hint = ""
+        hint = why = ""
         for _ in range(2):
             summary = earlier
             for part in parts(rows, self.part_tokens):

@@ -1,0 +1,64 @@
+"""One turn at a time for each session, a limited number over all, in order of arrival."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentd.domain.turn import Receipt, SessionKey, Turn
+from agentd.errors import QueueFull
+
+
+class Ticket:
+    """A submitted turn, to be waited for by as many as like."""
+
+    def __init__(self, receipt: Receipt, turn: asyncio.Future[Turn]) -> None:
+        self.receipt = receipt
+        self._turn = turn
+
+    async def wait(self) -> Turn:
+        """The turn when it has ended. Raises ShuttingDown if it was put aside for the next start.
+
+        Giving up the wait changes nothing for the turn.
+        """
+        return await asyncio.shield(self._turn)
+
+
+class Lanes:
+    """Who may run."""
+
+    def __init__(self, max_queued: int, max_running: int) -> None:
+        self._max_queued = max_queued
+        self._slots = asyncio.Semaphore(max_running)
+        self._locks: dict[SessionKey, asyncio.Lock] = {}
+        self._inside: dict[SessionKey, int] = {}
+
+    def queued(self, session: SessionKey) -> int:
+        """How many wait behind the one that runs."""
+        return max(0, self._inside.get(session, 0) - 1)
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether anything runs or waits."""
+        return self._inside.get(session, 0) > 0
+
+    def check(self, session: SessionKey) -> None:
+        """Raise QueueFull when no more may wait for this session."""
+        if self.queued(session) >= self._max_queued:
+            raise QueueFull(
+                f"{self._max_queued} messages already wait in session {session!r}.",
+                cure="Wait for an answer, or cancel the running turn.",
+            )
+
+    @asynccontextmanager
+    async def hold(self, session: SessionKey) -> AsyncIterator[None]:
+        """The session's lane and one of the places, first come first served."""
+        lock = self._locks.setdefault(session, asyncio.Lock())
+        self._inside[session] = self._inside.get(session, 0) + 1
+        try:
+            async with lock, self._slots:
+                yield
+        finally:
+            self._inside[session] -= 1
+            if not self._inside[session]:
+                del self._inside[session], self._locks[session]

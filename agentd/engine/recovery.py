@@ -1,0 +1,69 @@
+"""What a start does about turns that a stop or a crash cut."""
+
+from __future__ import annotations
+
+import structlog
+
+from agentd.domain.turn import Failure, Origin, PendingTurn, Receipt, Turn
+from agentd.engine.loop import Loop, Progress
+from agentd.engine.prompt import Scene
+from agentd.engine.silent import Silence
+from agentd.engine.toolbox import Toolbox
+from agentd.ports import Journal, SessionStore
+
+log = structlog.get_logger()
+
+MAX_CRASHES = 3
+GIVEN_UP = Failure(
+    "crashed_repeatedly",
+    f"agentd stopped {MAX_CRASHES} times while working on this message and has given it up.",
+    "Send it again if it still matters; `agentd logs` may say what happened.",
+)
+CUT = Failure("interrupted", "A restart cut this silent turn.")
+
+
+class Recovery:
+    """Repairs the journal before anything new may happen."""
+
+    def __init__(self, store: SessionStore, journal: Journal, toolbox: Toolbox, loop: Loop) -> None:
+        self._store = store
+        self._journal = journal
+        self._toolbox = toolbox
+        self._loop = loop
+
+    async def repair(self) -> tuple[PendingTurn, ...]:
+        """Settle every open tool call; returns the turns that are to run again, oldest first.
+
+        Doing it twice is the same as doing it once. Silent turns of the heartbeat are ended, those of
+        a flush stay as they are: the next flush goes on with them.
+        """
+        for found in await self._journal.open_calls():
+            await self._toolbox.recover(found)
+        again: list[PendingTurn] = []
+        for pending in await self._store.pending():
+            if pending.request.origin is Origin.FLUSH:
+                continue
+            if pending.request.origin is not Origin.USER:
+                await self._end_silent(pending)
+            elif pending.attempts >= MAX_CRASHES:
+                await self._give_up(pending)
+            else:
+                again.append(pending)
+        if again:
+            log.info("turns_resumed", count=len(again))
+        return tuple(again)
+
+    async def _end_silent(self, pending: PendingTurn) -> None:
+        request = pending.request
+        turn = Turn(request.session, request.message_id, pending.seq, failure=CUT)
+        await self._store.finish(pending.turn_id, turn)
+
+    async def _give_up(self, pending: PendingTurn) -> None:
+        request = pending.request
+        log.warning("turn_given_up", session=request.session, message_id=request.message_id)
+        receipt = Receipt(
+            pending.turn_id, request.session, request.message_id, pending.seq, is_new=False
+        )
+        scene = Scene(request, (), (), (), "", "", "")
+        rows = list(await self._store.begin(pending.turn_id))
+        await self._loop.failed(Progress(receipt, scene, Silence(), rows), GIVEN_UP)

@@ -1,0 +1,175 @@
+"""When a session's context needs room, around its turns and at its owner's wish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import structlog
+
+from agentd.domain.compaction import RoomReport, Trigger
+from agentd.domain.event import Noticed
+from agentd.domain.transcript import History
+from agentd.domain.turn import SessionKey
+from agentd.engine import tokens
+from agentd.engine.compaction.manager import Compaction, finished, without_turn
+from agentd.engine.lanes import Lanes
+from agentd.engine.prompt import Scene
+from agentd.engine.silent import SilentTurns
+from agentd.errors import AgentdError, NotFound, ShuttingDown
+from agentd.ports import EventSink, SessionStore
+
+log = structlog.get_logger()
+
+COMPACTED = "The conversation was compacted: older messages are summarised now and stay searchable."
+STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
+
+
+class Rooms:
+    """Decides when `Compaction` is asked for room, and tells the session what came of it."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        compaction: Compaction,
+        silent: SilentTurns,
+        lanes: Lanes,
+        events: EventSink,
+        *,
+        background: bool,
+    ) -> None:
+        self._store = store
+        self._compaction = compaction
+        self._silent = silent
+        self._lanes = lanes
+        self._events = events
+        self._background = background
+        self._turns: dict[SessionKey, int] = {}
+        self._fixed: dict[SessionKey, int] = {}
+        self._due: set[SessionKey] = set()
+
+    @contextmanager
+    def turn(self, session: SessionKey, turn_id: int) -> Iterator[None]:
+        """A block in which the rows of this turn are not finished: nothing may cut or flush them."""
+        self._turns[session] = turn_id
+        try:
+            yield
+        finally:
+            del self._turns[session]
+
+    async def past(self, session: SessionKey, turn_id: int) -> History:
+        """The session's context before the turn."""
+        return without_turn(await self._store.load(session), turn_id)
+
+    async def before_turn(self, past: History, scene: Scene) -> bool:
+        """Make room if the turn would not fit; True if the context may have changed.
+
+        While room is already being made in the background, a turn that fits goes ahead.
+        """
+        request = scene.request
+        limits = self._compaction.limits
+        self._fixed[request.session] = tokens.of_fixed(scene.system, scene.tools)
+        used = self._measure(past, request.text)
+        from_here = limits.compact_at if self._background else limits.flush_at
+        if used < from_here:
+            return False
+        fits = used < (limits.compact_at + limits.window) // 2
+        if fits and self._compaction.is_working(request.session):
+            return False
+        await self._make_room(request.session, Trigger.THRESHOLD, request.text)
+        return True
+
+    async def after_overflow(self, scene: Scene) -> bool:
+        """Make room because the service found the prompt too long; False if nothing could go."""
+        report = await self._make_room(scene.request.session, Trigger.OVERFLOW, scene.request.text)
+        return report.compacted
+
+    async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
+        """Make room between turns if the next one would need it. Never raises for a failure."""
+        history = await self._store.load(session)
+        used = self._measure(history, "")
+        need = self._compaction.need(history, used, trigger)
+        if not self._background or not (need.flush or need.cut):
+            return
+        self._due.add(session)
+        try:
+            await self._make_room(session, trigger, "")
+        except ShuttingDown:
+            return
+        except AgentdError as error:
+            log.warning("background_room_failed", session=session, reason=error.reason)
+        self._due.discard(session)
+
+    async def close(self) -> None:
+        """Remember for the next start what is due and can no longer be done."""
+        due, self._due = tuple(self._due), set()
+        if due:
+            await self._store.set_flush_due(due)
+
+    async def compact(self, session: SessionKey) -> RoomReport:
+        """Flush and compact now."""
+        return await self._on_demand(session, Trigger.MANUAL)
+
+    async def flush(self, session: SessionKey) -> RoomReport:
+        """Offer everything finished to memory now."""
+        return await self._on_demand(session, Trigger.FLUSH)
+
+    async def start_over(self, session: SessionKey) -> RoomReport:
+        """Flush, then begin an empty context under the same key."""
+        return await self._on_demand(session, Trigger.NEW)
+
+    async def explain(self, session: SessionKey) -> dict[str, Any]:
+        """What would happen at the session's next turn, and from which figures. Changes nothing."""
+        await self._must_exist(session)
+        history = await self._store.load(session)
+        limits = self._compaction.limits
+        used = self._measure(history, "")
+        need = self._compaction.need(history, used, Trigger.THRESHOLD)
+        uncovered = [r for r in finished(history, None) if r.seq > history.covered_to]
+        return {
+            "session": session,
+            "tokens": used,
+            "window": limits.window,
+            "flush_at": limits.flush_at,
+            "compact_at": limits.compact_at,
+            "generation": history.generation,
+            "context_from": history.context_from,
+            "covered_to": history.covered_to,
+            "uncovered_rows": len(uncovered),
+            "flush_failures": history.flush_failures,
+            "flush_due": history.flush_due,
+            "would_flush": need.flush,
+            "would_compact": need.cut,
+            "reason": need.reason,
+        }
+
+    async def _on_demand(self, session: SessionKey, trigger: Trigger) -> RoomReport:
+        await self._must_exist(session)
+        async with self._lanes.hold(session):
+            return await self._make_room(session, trigger, "")
+
+    async def _must_exist(self, session: SessionKey) -> None:
+        if not await self._store.exists(session):
+            raise NotFound(f"There is no session {session!r}.", cure="See `agentd sessions list`.")
+
+    async def _make_room(self, session: SessionKey, trigger: Trigger, text: str) -> RoomReport:
+        report = await self._compaction.make_room(
+            session,
+            trigger,
+            partial(self._silent.ask, session),
+            measure=lambda history: self._measure(history, text),
+            turn_id=self._turns.get(session),
+        )
+        if report.compacted:
+            words = STARTED_OVER if trigger is Trigger.NEW else COMPACTED
+            await self._store.notice(session, words, "compaction")
+            self._events.emit(Noticed(session, words, "compaction"))
+        return report
+
+    def _measure(self, history: History, text: str) -> int:
+        fixed = self._fixed.get(history.session, 0)
+        turn_id = self._turns.get(history.session)
+        past = without_turn(history, turn_id) if turn_id is not None else history
+        return tokens.of_next_request(past, text, fixed)

@@ -1,0 +1,69 @@
+"""Gathers what a turn's prompts have in common: instructions, workspace text, tools, history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentd.domain.compaction import Question
+from agentd.domain.transcript import History
+from agentd.domain.turn import Context, TurnRequest
+from agentd.domain.workspace import ContextBlock
+from agentd.engine.prompt import Scene, clock_line
+from agentd.engine.toolbox import Toolbox
+from agentd.ports import Clock, ContextSource, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What agentd itself tells the model: in conversations, and in light silent turns."""
+
+    system: str
+    light: str
+
+
+class Scenes:
+    """Makes the scene of a turn from what holds at its start."""
+
+    def __init__(
+        self,
+        sources: Sequence[ContextSource],
+        toolbox: Toolbox,
+        clock: Clock,
+        provider: Provider,
+        instructions: Instructions,
+    ) -> None:
+        self._sources = tuple(sources)
+        self._toolbox = toolbox
+        self._clock = clock
+        self._provider = provider
+        self._instructions = instructions
+
+    async def for_turn(self, request: TurnRequest, past: History) -> Scene:
+        """The scene of a request over the session's history before it."""
+        light = request.context is Context.LIGHT
+        base = self._instructions.light if light else self._instructions.system
+        return await self._scene(request, base, past if not light else History(request.session))
+
+    async def for_question(self, question: Question, request: TurnRequest) -> Scene:
+        """The scene of a hook's silent question over the rows it is about."""
+        past = History(request.session, rows=question.rows, summary=question.summary)
+        return await self._scene(request, question.system, past)
+
+    async def _scene(self, request: TurnRequest, base: str, past: History) -> Scene:
+        blocks = [b for source in self._sources for b in await source.blocks(request)]
+        now = self._clock.now().astimezone(self._clock.zone)
+        loose = [b.text for b in blocks if not b.stable]
+        return Scene(
+            request=request,
+            system=(base.strip(), *_stable(blocks)),
+            tools=self._toolbox.specs(request),
+            past=past.rows,
+            summary=past.summary,
+            volatile="\n\n".join((*loose, clock_line(now))),
+            provider=self._provider.name,
+        )
+
+
+def _stable(blocks: Sequence[ContextBlock]) -> tuple[str, ...]:
+    return tuple(b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)

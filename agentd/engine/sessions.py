@@ -1,0 +1,303 @@
+"""The one door to a turn: receive, wait for the lane, make room, run, store.
+
+Turns belong to the engine. Whoever submits one may wait for it, watch it or leave; it runs on. What
+has been received is durable before anybody is told, and what a stop or a crash cuts goes on at the
+next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import structlog
+
+from agentd.domain.compaction import RoomReport, Trigger
+from agentd.domain.event import TurnEnded
+from agentd.domain.turn import (
+    Context,
+    Failure,
+    Origin,
+    PendingTurn,
+    Receipt,
+    SessionKey,
+    Turn,
+    TurnRequest,
+)
+from agentd.engine.interrupt import Interrupt, Interrupted
+from agentd.engine.lanes import Lanes, Ticket
+from agentd.engine.loop import CLIP_RESULTS, Loop, Progress, can_clip, failure_of
+from agentd.engine.prompt import Scene
+from agentd.engine.recovery import Recovery
+from agentd.engine.rooms import Rooms
+from agentd.engine.scenes import Scenes
+from agentd.engine.silent import Silence
+from agentd.errors import AgentdError, ContextOverflow, ProviderError, ShuttingDown
+from agentd.failpoints import hit
+from agentd.ports import EventSink, SessionStore
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
+_TAKES_NO_MORE = "agentd is stopping and takes no new messages."
+
+
+@dataclass(slots=True)
+class Job:
+    """A submitted turn on its way to the end."""
+
+    request: TurnRequest
+    receipt: Receipt
+    sink: EventSink
+    ended: asyncio.Future[Turn]
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+
+class Sessions:
+    """Runs turns, each in its session's lane."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        loop: Loop,
+        scenes: Scenes,
+        rooms: Rooms,
+        recovery: Recovery,
+        lanes: Lanes,
+        events: EventSink,
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._scenes = scenes
+        self._rooms = rooms
+        self._recovery = recovery
+        self._lanes = lanes
+        self._events = events
+        self._jobs: dict[tuple[SessionKey, str], Job] = {}
+        self._running: dict[SessionKey, Job] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cut: tuple[PendingTurn, ...] = ()
+        self._group: asyncio.TaskGroup | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Repair the journal, then take turns until the block ends. Call `start` once ready."""
+        self._cut = await self._recovery.repair()
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                yield
+            finally:
+                await self.drain(0)
+
+    async def start(self) -> None:
+        """Go on with what the last stop or crash cut."""
+        for cut in self._cut:
+            request = cut.request
+            receipt = Receipt(cut.turn_id, request.session, request.message_id, cut.seq, False)
+            self._enqueue(request, receipt, self._events)
+        self._cut = ()
+        for info in await self._store.sessions():
+            if info.flush_due:
+                self._spawn(self._rooms.ahead(info.key, Trigger.RESTART))
+
+    async def submit(self, request: TurnRequest, sink: EventSink | None = None) -> Ticket:
+        """Take a request; when this returns it is durable.
+
+        A message id that is known attaches to its turn, running or ended. Silent turns go to `sink`
+        or nowhere, others to everybody who watches the session. Raises ShuttingDown, QueueFull,
+        StorageFull, InvalidRequest; nothing was accepted then.
+        """
+        if self._group is None:
+            raise ShuttingDown(_TAKES_NO_MORE, cure="Send it again when agentd is back.")
+        key = (request.session, request.message_id)
+        if key in self._jobs:
+            return Ticket(self._jobs[key].receipt, self._jobs[key].ended)
+        self._lanes.check(request.session)
+        receipt = await self._store.receive(request)
+        hit("turn.received")
+        if receipt.ended is not None:
+            ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+            ended.set_result(receipt.ended)
+            return Ticket(receipt, ended)
+        if key not in self._jobs:
+            default = self._events if request.origin is Origin.USER else Silence()
+            self._enqueue(request, receipt, sink or default)
+        return Ticket(receipt, self._jobs[key].ended)
+
+    def cancel(self, session: SessionKey) -> bool:
+        """Stop the running turn of the session as soon as nothing is half done; False if none runs."""
+        job = self._running.get(session)
+        if job is None or job.request.origin is not Origin.USER:
+            return False
+        job.interrupt.request()
+        return True
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether a turn of the session runs or waits."""
+        return self._lanes.is_busy(session)
+
+    def queued(self, session: SessionKey) -> int:
+        """How many turns of the session wait."""
+        return self._lanes.queued(session)
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing new, begin no model call, and give running turns `seconds` to finish.
+
+        What is not done by then is put aside; it goes on at the next start.
+        """
+        self._group = None
+        self._loop.draining = True
+        await self._rooms.close()
+        if self._tasks and seconds > 0:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1)
+
+    async def compact(self, session: SessionKey) -> RoomReport:
+        """Flush and compact the session now. Raises NotFound, ShuttingDown."""
+        return await self._owned(self._rooms.compact(session))
+
+    async def flush(self, session: SessionKey) -> RoomReport:
+        """Offer everything finished to memory now. Raises NotFound, ShuttingDown."""
+        return await self._owned(self._rooms.flush(session))
+
+    async def start_over(self, session: SessionKey) -> RoomReport:
+        """Flush, then begin an empty context under the same key. Raises NotFound, ShuttingDown."""
+        return await self._owned(self._rooms.start_over(session))
+
+    async def explain(self, session: SessionKey) -> dict[str, Any]:
+        """What would happen at the session's next turn and why. Raises NotFound."""
+        return await self._rooms.explain(session)
+
+    async def _owned(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work that goes on even if whoever asked for it leaves."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            try:
+                done.set_result(await work)
+            except AgentdError as error:
+                done.set_exception(error)
+            except asyncio.CancelledError:
+                done.set_exception(ShuttingDown(_TAKES_NO_MORE))
+                raise
+
+        if self._group is None:
+            work.close()
+            raise ShuttingDown(_TAKES_NO_MORE)
+        self._spawn(run())
+        return await asyncio.shield(done)
+
+    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: EventSink) -> None:
+        ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        job = Job(request, receipt, sink, ended)
+        self._jobs[request.session, request.message_id] = job
+        self._spawn(self._work(job))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._group is None:
+            work.close()
+            return
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, job: Job) -> None:
+        session = job.request.session
+        try:
+            async with self._lanes.hold(session):
+                self._running[session] = job
+                try:
+                    with self._rooms.turn(session, job.receipt.turn_id):
+                        turn = await self._run(job)
+                finally:
+                    del self._running[session]
+        except ShuttingDown as error:
+            _reject(job, error)
+        except asyncio.CancelledError:
+            _reject(job, ShuttingDown(_TAKES_NO_MORE))
+            raise
+        else:
+            job.ended.set_result(turn)
+            job.sink.emit(TurnEnded(session, turn))
+            if job.request.origin is Origin.USER:
+                self._spawn(self._rooms.ahead(session, Trigger.THRESHOLD))
+        finally:
+            self._jobs.pop((session, job.request.message_id), None)
+
+    async def _run(self, job: Job) -> Turn:
+        """The turn, ended and stored one way or the other. Raises ShuttingDown when put aside."""
+        progress: Progress | None = None
+        try:
+            progress = await self._prepare(job)
+            return await self._attempt(job, progress)
+        except Interrupted:
+            progress = progress or await self._bare(job)
+            return await self._loop.cancelled(progress)
+        except (ShuttingDown, asyncio.CancelledError):
+            if progress is not None and progress.rows:
+                await asyncio.shield(self._store.park(job.receipt.turn_id))
+            raise
+        except ProviderError as error:
+            log.info("turn_failed", session=job.request.session, reason=error.reason)
+            return await self._loop.failed(progress or await self._bare(job), failure_of(error))
+        except Exception:
+            # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
+            log.exception("turn_crashed", session=job.request.session)
+            return await self._loop.failed(progress or await self._bare(job), INTERNAL)
+
+    async def _attempt(self, job: Job, progress: Progress) -> Turn:
+        """Run, and once or twice again with more room if the prompt turns out too long."""
+        try:
+            return await self._loop.run(progress)
+        except ContextOverflow:
+            if can_clip(progress):
+                log.info("overflow", session=job.request.session, cure="clip tool results")
+                progress.clip = CLIP_RESULTS
+            elif not await self._make_room(job, progress):
+                raise
+        try:
+            return await self._loop.run(progress)
+        except ContextOverflow:
+            if progress.clip is None or not await self._make_room(job, progress):
+                raise
+        return await self._loop.run(progress)
+
+    async def _prepare(self, job: Job) -> Progress:
+        request = job.request
+        turn_id = job.receipt.turn_id
+        past = await self._rooms.past(request.session, turn_id)
+        scene = await self._scenes.for_turn(request, past)
+        if request.origin is Origin.USER and await self._rooms.before_turn(past, scene):
+            past = await self._rooms.past(request.session, turn_id)
+            scene = await self._scenes.for_turn(request, past)
+        return Progress(job.receipt, scene, job.sink, interrupt=job.interrupt)
+
+    async def _make_room(self, job: Job, progress: Progress) -> bool:
+        if job.request.context is Context.LIGHT or job.request.origin is not Origin.USER:
+            return False
+        turn_id = job.receipt.turn_id
+        if not await self._rooms.after_overflow(progress.scene):
+            return False
+        past = await self._rooms.past(job.request.session, turn_id)
+        progress.scene = await self._scenes.for_turn(job.request, past)
+        return True
+
+    async def _bare(self, job: Job) -> Progress:
+        """Enough to end a turn that failed before it had a scene."""
+        scene = Scene(job.request, (), (), (), "", "", "")
+        rows = list(await self._store.begin(job.receipt.turn_id))
+        return Progress(job.receipt, scene, job.sink, rows)
+
+
+def _reject(job: Job, error: ShuttingDown) -> None:
+    if not job.ended.done():
+        job.ended.set_exception(error)
+        job.ended.exception()  # seen: nobody has to wait for it

@@ -1,0 +1,88 @@
+"""Silent questions: how a compaction hook talks to the model.
+
+A question runs through the same loop as any turn, but over the rows it is given, with only the
+tools it names, and into a sink that keeps nothing. It takes no lane, so it cannot wait for itself.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from agentd.domain.compaction import Answer, Question
+from agentd.domain.event import TurnEvent
+from agentd.domain.prompt import Effect
+from agentd.domain.turn import Origin, Receipt, SessionKey, Turn, TurnRequest
+from agentd.engine.loop import Loop, Progress, failure_of
+from agentd.engine.scenes import Scenes
+from agentd.engine.toolbox import Toolbox
+from agentd.errors import ProviderError
+from agentd.ports import SessionStore
+
+
+class Silence:
+    """A sink for turns that nobody watches."""
+
+    def emit(self, event: TurnEvent) -> None:
+        """Let it go."""
+
+
+class SilentTurns:
+    """Asks hooks' questions."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        loop: Loop,
+        scenes: Scenes,
+        toolbox: Toolbox,
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._scenes = scenes
+        self._toolbox = toolbox
+        self._asked: set[str] = set()
+
+    async def ask(self, session: SessionKey, question: Question) -> Answer:
+        """The model's answer to a question about the session.
+
+        A question that a crash cut goes on where it was; one that had been answered is not asked
+        again after a restart, but is when the same process repeats it. Raises ProviderError,
+        ShuttingDown.
+        """
+        request, receipt = await self._receive(session, question)
+        if receipt.ended is not None:
+            return self._answer(receipt.ended)
+        scene = await self._scenes.for_question(question, request)
+        progress = Progress(receipt, scene, Silence())
+        try:
+            turn = await self._loop.run(progress)
+        except ProviderError as error:
+            await self._loop.failed(progress, failure_of(error))
+            raise
+        return self._answer(turn)
+
+    async def _receive(
+        self, session: SessionKey, question: Question
+    ) -> tuple[TurnRequest, Receipt]:
+        for number in count():
+            key = f"{question.key}#{number}" if number else question.key
+            if key in self._asked:
+                continue
+            request = TurnRequest(
+                session, question.text, key, origin=Origin.FLUSH, tools=question.tools
+            )
+            receipt = await self._store.receive(request)
+            self._asked.add(key)
+            if receipt.ended is None or receipt.ended.failure is None:
+                return request, receipt
+        raise AssertionError  # count() does not end
+
+    def _answer(self, turn: Turn) -> Answer:
+        writes = sum(
+            1
+            for made in turn.tool_calls
+            if not made["is_error"]
+            and (spec := self._toolbox.spec(str(made["name"]))) is not None
+            and spec.effect is Effect.FILE
+        )
+        return Answer(turn.text, writes, turn.usage)
