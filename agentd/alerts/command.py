@@ -1,0 +1,83 @@
+"""Alerts through a program of the user's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from datetime import timedelta
+
+from agentd.domain.alert import Alert
+from agentd.errors import AgentdError
+
+# A program that shows messages needs its user's desktop and paths, never the daemon's keys or its
+# line to systemd; so what is not named here stays behind.
+_PASSED_ON = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"),
+        *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"),
+        *("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CURRENT_DESKTOP"),
+    }
+)
+
+
+class CommandSink:
+    """Runs `argv` for each alert, its text on stdin, `AGENTD_ALERT_ID`, `_ORIGIN` and `_TO` in the
+    environment. No shell; a process group of its own, killed when `timeout` is over.
+    """
+
+    def __init__(
+        self, argv: tuple[str, ...], timeout: timedelta, environ: Mapping[str, str]
+    ) -> None:
+        self._argv = argv
+        self._timeout = timeout.total_seconds()
+        self._environ = {
+            name: value
+            for name, value in environ.items()
+            if name in _PASSED_ON or name.startswith("LC_")
+        }
+
+    @property
+    def name(self) -> str:
+        """`command`."""
+        return "command"
+
+    async def send(self, alert: Alert) -> None:
+        """Run the program. Raises AgentdError unless it ends with 0 in time."""
+        program = self._argv[0]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=self._environ | _about(alert),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            cure = "check [alerts] command"
+            raise AgentdError(f"the alert command {program!r} did not start", cure=cure) from error
+        try:
+            async with asyncio.timeout(self._timeout):
+                await process.communicate(alert.text.encode())
+        except TimeoutError:
+            message = f"the alert command {program!r} took longer than {self._timeout:g} s"
+            raise AgentdError(message, cure="raise [alerts] timeout") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        if process.returncode:
+            message = f"the alert command {program!r} ended with {process.returncode}"
+            raise AgentdError(message, cure="run the command by hand with a text on stdin")
+
+
+def _about(alert: Alert) -> dict[str, str]:
+    return {
+        "AGENTD_ALERT_ID": str(alert.id),
+        "AGENTD_ALERT_ORIGIN": alert.origin,
+        "AGENTD_ALERT_TO": alert.to,
+    }

@@ -1,0 +1,166 @@
+"""Carries alerts from the outbox to the sinks, at least once each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+
+import structlog
+
+from agentd import failpoints
+from agentd.domain.alert import Alert, Delivery, NewAlert, alert_digest
+from agentd.domain.health import Problem
+from agentd.errors import AgentdError, Busy
+from agentd.ports import AlertSink, Clock, Outbox
+
+log = structlog.get_logger()
+
+_LONGEST_DELAY = timedelta(hours=1)
+_LOOK_AGAIN = 60.0  # while something waits, so that a step of the wall clock is seen
+
+
+class Dispatcher:
+    """Delivers what is due, each sink on its own: one that fails or hangs delays no other.
+
+    A failed try is repeated after `retry_delay`, doubling up to an hour; after `max_tries` the sink is
+    given up for that alert. An alert is recorded as sent after the sink took it, so a crash between
+    the two sends it twice rather than never.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        sinks: Sequence[AlertSink],
+        clock: Clock,
+        *,
+        max_tries: int = 10,
+        retry_delay: timedelta = timedelta(seconds=5),
+    ) -> None:
+        self._outbox = outbox
+        self._sinks = {sink.name: sink for sink in sinks}
+        self._clock = clock
+        self._max_tries = max_tries
+        self._retry_delay = retry_delay
+        self._woken = asyncio.Event()
+        self._given_up: dict[str, Problem] = {}
+
+    @property
+    def name(self) -> str:
+        """For `status`."""
+        return "alerts"
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of all sinks."""
+        return tuple(self._sinks)
+
+    def wake(self) -> None:
+        """Look into the outbox now."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Deliver until cancelled."""
+        while True:
+            self._woken.clear()
+            try:
+                await self.deliver()
+                delay = await self._delay()
+            except AgentdError:  # the outbox is out of order; its alerts stay where they are
+                log.exception("outbox_failed")
+                delay = _LOOK_AGAIN
+            await self._wait(delay)
+
+    async def deliver(self) -> None:
+        """One round: a try of everything that is due. Raises StorageError."""
+        waiting: dict[str, list[Delivery]] = defaultdict(list)
+        for delivery in await self._outbox.due():
+            waiting[delivery.sink].append(delivery)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, deliveries in waiting.items():
+                    group.create_task(self._deliver_all(name, deliveries))
+        except* AgentdError as errors:
+            raise errors.exceptions[0] from None
+
+    async def test(self) -> Alert:
+        """Put an alert for every sink, to be delivered at once. Raises Busy within a second of the
+        last one, StorageError.
+        """
+        text = f"This is a test alert of agentd, sent at {self._clock.now():%Y-%m-%d %H:%M:%S} UTC."
+        alert = await self._outbox.put(NewAlert(text, "test", alert_digest(text), self.sinks))
+        if alert is None:
+            raise Busy("a test alert was sent this very second", cure="try again in a second")
+        self.wake()
+        return alert
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The sinks that were given up, until one of their alerts arrives again."""
+        return tuple(self._given_up.values())
+
+    async def prove(self) -> None:
+        """Look into the outbox. Raises StorageError."""
+        await self._outbox.next_due()
+
+    async def _deliver_all(self, name: str, deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            await self._deliver(name, delivery)
+
+    async def _deliver(self, name: str, delivery: Delivery) -> None:
+        failpoints.hit("alert.stored")
+        sink = self._sinks.get(name)
+        if sink is None:
+            await self._give_up(delivery, f"the sink {name!r} is no longer on", "check [alerts]")
+            return
+        try:
+            await sink.send(delivery.alert)
+        except AgentdError as error:
+            await self._fail(delivery, error.message, error.cure)
+            return
+        except Exception:  # a sink's bug must not keep the other sinks from their alerts
+            log.exception("sink_broke", sink=name, alert=delivery.alert.id)
+            await self._fail(delivery, f"the sink {name!r} broke", "see `agentd logs`")
+            return
+        failpoints.hit("alert.sent")
+        await self._outbox.sent(delivery.alert.id, name)
+        self._given_up.pop(name, None)
+        log.info("alert_sent", sink=name, alert=delivery.alert.id)
+
+    async def _fail(self, delivery: Delivery, message: str, cure: str) -> None:
+        tries = delivery.attempts + 1
+        if tries >= self._max_tries:
+            await self._give_up(delivery, message, cure)
+            return
+        # Twenty doublings pass the longest delay from any first one of a second or more.
+        after = min(self._retry_delay * 2 ** min(delivery.attempts, 20), _LONGEST_DELAY)
+        log.warning("alert_retry", sink=delivery.sink, alert=delivery.alert.id, tries=tries)
+        await self._outbox.retry(delivery.alert.id, delivery.sink, after)
+
+    async def _give_up(self, delivery: Delivery, message: str, cure: str) -> None:
+        sink = delivery.sink
+        log.error("alert_given_up", sink=sink, alert=delivery.alert.id)
+        text = f"alert {delivery.alert.id} was not delivered by {sink!r}: {message}"
+        self._given_up[sink] = Problem("alert_undelivered", text, cure)
+        await self._outbox.retry(delivery.alert.id, sink, None)
+
+    async def _delay(self) -> float | None:
+        """Seconds until there is something to do; None while nothing waits."""
+        due = await self._outbox.next_due()
+        if due is None:
+            return None
+        return min(max((due - self._clock.now()).total_seconds(), 0.1), _LOOK_AGAIN)
+
+    async def _wait(self, delay: float | None) -> None:
+        """Until `wake`, or until the delay is over."""
+        if delay is None:
+            await self._woken.wait()
+            return
+        async with asyncio.TaskGroup() as group:
+            timer = group.create_task(self._ring(delay))
+            await self._woken.wait()
+            timer.cancel()
+
+    async def _ring(self, delay: float) -> None:
+        await self._clock.sleep(delay)
+        self._woken.set()

@@ -1,0 +1,83 @@
+"""The `[alerts]` table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from agentd.domain.settings import Duration, Settings
+from agentd.errors import ConfigError
+
+
+class AlertsSettings(Settings):
+    """How alerts reach the user."""
+
+    journal: bool = Field(True, description="write alerts to the log")
+    socket: bool = Field(True, description="push alerts to clients on the socket")
+    main: bool = Field(True, description="put alerts into the main conversation")
+    command: tuple[str, ...] = Field(
+        (), description="a program and its arguments that gets the text on stdin; no shell"
+    )
+    webhook_url: str = Field("", description="an http(s) address that alerts are posted to as JSON")
+    webhook_url_env: str = Field(
+        "", description="the environment variable that holds the address, if it is a secret"
+    )
+    timeout: Duration = Field(
+        timedelta(seconds=10), description="how long a command or a webhook may take"
+    )
+    max_tries: int = Field(10, ge=1, le=100, description="tries for each way before giving up")
+    retry_delay: Duration = Field(
+        timedelta(seconds=5), description="wait after the first failed try; doubles up to an hour"
+    )
+
+    @field_validator("webhook_url")
+    @classmethod
+    def _is_web(cls, value: str) -> str:
+        if value:
+            _check_url(value, "webhook_url")
+        return value
+
+    @field_validator("timeout", "retry_delay")
+    @classmethod
+    def _positive(cls, value: timedelta) -> timedelta:
+        if not value:
+            msg = 'must be longer than nothing; write something like "10s"'
+            raise ValueError(msg)
+        return value
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if self.webhook_url and self.webhook_url_env:
+            msg = "webhook_url and webhook_url_env contradict each other; set one"
+            raise ValueError(msg)
+        if self.command and not self.command[0].strip():
+            msg = 'command begins with the program\'s name, like ["notify-send", "agentd"]'
+            raise ValueError(msg)
+        return self
+
+    def webhook(self, environ: Mapping[str, str]) -> str:
+        """The webhook's address; "" if there is none. Raises ConfigError when the variable that
+        should hold it is missing or holds something else.
+        """
+        if not self.webhook_url_env:
+            return self.webhook_url
+        try:
+            _check_url(environ.get(self.webhook_url_env, ""), self.webhook_url_env)
+        except ValueError as error:
+            raise ConfigError(
+                f"[alerts] webhook_url_env: {error}",
+                cure=f"set {self.webhook_url_env} in the service's environment",
+            ) from None
+        return environ[self.webhook_url_env]
+
+
+def _check_url(url: str, name: str) -> None:
+    """Raises ValueError without repeating the address, which may hold a secret."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        msg = f'{name} holds no web address; write it like "https://example.org/hook"'
+        raise ValueError(msg)
