@@ -1,0 +1,248 @@
+"""One client: its frames in, its calls in flight, its answers out."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agentd.errors import AgentdError, Busy, ShuttingDown
+from agentd.ports import Clock
+from agentd.server import frames
+from agentd.server.faults import describe
+from agentd.server.frames import CallId, FrameError, Notification, Request, Response
+from agentd.server.outgoing import Outgoing
+from agentd.server.patience import time_limit
+from agentd.server.peer import Handler, Listener, PeerGone, PeerRefused, Profile, Reply
+from agentd.server.settings import ServerSettings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What clients may call, by method name."""
+
+    calls: Mapping[str, Handler]
+    notifications: Mapping[str, Listener]
+
+
+class AnswerTooLarge(AgentdError):
+    """The answer does not fit a frame."""
+
+    code = "too_large"
+
+
+class Connection:
+    """The Peer behind a stream. A bad frame harms no call, a bad call harms no connection."""
+
+    def __init__(
+        self,
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        routes: Routes,
+        settings: ServerSettings,
+        clock: Clock,
+    ) -> None:
+        self.profile = Profile()
+        self._reader, self._writer = streams
+        self._routes = routes
+        self._settings = settings
+        self._clock = clock
+        self._outgoing = Outgoing(self._writer, settings, clock)
+        self._in_flight: dict[asyncio.Task[None], CallId] = {}
+        self._asked: dict[CallId, asyncio.Future[Any]] = {}
+        self._ids = itertools.count(1)
+        self._reading: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    async def run(self) -> None:
+        """Serve until the client leaves, is dropped, or `stop` is called."""
+        try:
+            if self._is_stopping:
+                return
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._outgoing.run(group))
+                self._reading = group.create_task(self._read(group))
+        finally:
+            self.abort()
+
+    def stop(self) -> None:
+        """End: calls in flight are answered with ShuttingDown, what is queued is still written."""
+        self._is_stopping = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def abort(self) -> None:
+        """End at once; what is queued is lost."""
+        self._writer.transport.abort()
+
+    def send(self, frame: bytes) -> None:
+        """Queue an encoded frame."""
+        self._outgoing.send(frame)
+
+    def notify(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification."""
+        self.send(frames.encode(frames.notification(method, params)))
+
+    async def wait_room(self) -> None:
+        """Return when most of the queue is free, or the client has left."""
+        await self._outgoing.wait_room()
+
+    async def call(self, method: str, params: dict[str, Any]) -> Any:
+        """Ask the client. Raises PeerGone, PeerRefused."""
+        if self._reading is None or self._reading.done():
+            raise PeerGone
+        call_id = f"agentd-{next(self._ids)}"
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked[call_id] = answer
+        self.send(frames.encode(frames.request(call_id, method, params)))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.notify("$/cancel_request", {"requestId": call_id})
+            raise
+        finally:
+            del self._asked[call_id]
+
+    async def _read(self, group: asyncio.TaskGroup) -> None:
+        try:
+            while (line := await self._next_line()) is not None:
+                self._take(line, group)
+                await asyncio.sleep(0)  # a client that floods us must not hold up the others
+                await self.wait_room()
+        except FrameError as error:
+            self._refuse(error)
+            self._end()
+            await self._discard(group)
+        except OSError:
+            log.debug("client_left_abruptly", client=self.profile.name)
+        finally:
+            self._end()
+
+    async def _next_line(self) -> bytes | None:
+        try:
+            line = await self._reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as end:
+            return end.partial or None
+        except asyncio.LimitOverrunError:
+            limit = self._settings.max_frame_bytes
+            message = f"the frame is longer than {limit} bytes"
+            raise FrameError(frames.INVALID_REQUEST, message, fatal=True) from None
+        return line[:-1]
+
+    async def _discard(self, group: asyncio.TaskGroup) -> None:
+        """Read on without looking: closing on unread bytes would cost the client the error frame."""
+        try:
+            async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
+                while await self._reader.read(65536):
+                    log.debug("input_discarded")
+        except TimeoutError:
+            log.info("client_dropped", reason="sends_after_bad_frame")
+
+    def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
+        try:
+            frame = frames.parse(line)
+        except FrameError as error:
+            if error.fatal:
+                raise
+            self._refuse(error)
+            return
+        match frame:
+            case Request():
+                self._start(frame, group)
+            case Notification(method, params):
+                self._hear(method, params)
+            case Response():
+                self._settle(frame)
+
+    def _refuse(self, error: FrameError) -> None:
+        self.send(frames.encode(frames.error(error.call_id, error.code, error.message)))
+
+    def _start(self, request: Request, group: asyncio.TaskGroup) -> None:
+        handler = self._routes.calls.get(request.method)
+        if handler is None:
+            message = f"there is no method {request.method[:100]!r}"
+            self.send(frames.encode(frames.error(request.id, frames.METHOD_NOT_FOUND, message)))
+            return
+        if len(self._in_flight) >= self._settings.max_calls_per_client:
+            busy = Busy(
+                f"{len(self._in_flight)} calls are in flight", cure="wait for one to be answered"
+            )
+            self.send(frames.encode(describe(request.id, busy)))
+            return
+        task = group.create_task(self._answer(request, handler))
+        self._in_flight[task] = request.id
+        task.add_done_callback(lambda done: self._in_flight.pop(done, None))
+
+    async def _answer(self, request: Request, handler: Handler) -> None:
+        try:
+            reply = await handler(request.params, self)
+            if not isinstance(reply, Reply):
+                reply = Reply(reply)
+            answer = self._encode_result(request.id, reply.result)
+        except asyncio.CancelledError:
+            self.send(frames.encode(describe(request.id, self._why_cut())))
+            raise
+        except AgentdError as error:
+            self.send(frames.encode(describe(request.id, error)))
+        except Exception:  # one call's bug must not end the client's other calls
+            log.exception("call_failed", method=request.method)
+            message = "the daemon could not do this; its log says why"
+            self.send(frames.encode(frames.error(request.id, frames.INTERNAL_ERROR, message)))
+        else:
+            self.send(answer)
+            for method, params in reply.then:
+                self.notify(method, params)
+
+    def _why_cut(self) -> Busy:
+        if self._is_stopping:
+            return ShuttingDown(cure="try again once the daemon runs")
+        return Busy("the connection ended before the answer", cure="connect and ask again")
+
+    def _encode_result(self, call_id: CallId, value: Any) -> bytes:
+        answer = frames.encode(frames.result(call_id, value))
+        # A row that came in a frame of the allowed size must also go out, with what surrounds it.
+        if len(answer) > 2 * self._settings.max_frame_bytes:
+            raise AnswerTooLarge(cure="ask for less at once")
+        return answer
+
+    def _hear(self, method: str, params: dict[str, Any]) -> None:
+        listener = self._routes.notifications.get(method)
+        if listener is None:
+            return
+        try:
+            listener(params, self)
+        except AgentdError as error:
+            log.info("notification_refused", method=method, reason=error.reason)
+        except Exception:  # a notification has no answer to fail with
+            log.exception("notification_failed", method=method)
+
+    def _settle(self, response: Response) -> None:
+        answer = self._asked.get(response.id)
+        if answer is None or answer.done():
+            return
+        if response.error is None:
+            answer.set_result(response.result)
+        else:
+            answer.set_exception(PeerRefused())
+
+    def _end(self) -> None:
+        for task in self._in_flight:
+            task.cancel()
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(PeerGone())
+        if self._in_flight:
+            # The cancelled calls say so first; the last of them closes.
+            for task in tuple(self._in_flight):
+                task.add_done_callback(self._close_when_idle)
+        else:
+            self._outgoing.close()
+
+    def _close_when_idle(self, _: asyncio.Task[None]) -> None:
+        if not self._in_flight:
+            self._outgoing.close()

@@ -1,0 +1,193 @@
+"""Who watches which session, and what they are shown."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agentd.domain.event import TurnEnded, TurnEvent, TurnStarted
+from agentd.domain.turn import SessionKey
+from agentd.server import frames
+from agentd.server.peer import Peer
+from agentd.server.updates import Update, event_updates, join_chunks
+
+Watch = Callable[[Peer], None]
+
+
+def update_params(
+    session: SessionKey, update: Update, meta: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The params of a `session/update`."""
+    params: dict[str, Any] = {"sessionId": session, "update": update}
+    if meta:
+        params["_meta"] = meta
+    return params
+
+
+class Hub:
+    """The EventSink of all turns: numbers events per session and shows them to attached clients.
+
+    The events of a running turn are kept until it ends, so that a client which attaches in the
+    middle sees it from the start.
+    """
+
+    def __init__(self) -> None:
+        self._channels: dict[SessionKey, _Channel] = {}
+        self._authors: dict[tuple[SessionKey, str], Peer] = {}
+
+    def emit(self, event: TurnEvent) -> None:
+        """Show an event. Never blocks, never raises."""
+        channel = self._channel(event.session)
+        author = None
+        if isinstance(event, TurnStarted):
+            channel.running = event.message_id
+            channel.backlog.clear()
+            author = self._authors.get((event.session, event.message_id))
+        channel.show(event, author)
+        if isinstance(event, TurnEnded):
+            channel.running = ""
+            channel.backlog.clear()
+            self._authors.pop((event.session, event.turn.message_id), None)
+            self._forget_if_idle(event.session)
+
+    def seq(self, session: SessionKey) -> int:
+        """The number of the session's newest event since the daemon started; 0 before the first."""
+        channel = self._channels.get(session)
+        return channel.seq if channel else 0
+
+    def running(self, session: SessionKey) -> str:
+        """The message id of the turn that runs; "" if none does."""
+        channel = self._channels.get(session)
+        return channel.running if channel else ""
+
+    def running_text(self, session: SessionKey) -> str | None:
+        """The user's words of the turn that runs."""
+        channel = self._channels.get(session)
+        if channel is None or not channel.backlog:
+            return None
+        first = channel.backlog[0][1]
+        return first.text if isinstance(first, TurnStarted) else None
+
+    def is_attached(self, session: SessionKey, peer: Peer) -> bool:
+        """Whether the client is shown this session."""
+        channel = self._channels.get(session)
+        return channel is not None and peer in channel.watchers
+
+    def attach(self, session: SessionKey, peer: Peer) -> None:
+        """Show the session to a client from now on, with what the running turn has brought so far."""
+        if self.is_attached(session, peer):
+            return
+        held = self.hold(session, peer)
+        for frame in held:
+            peer.send(frame)
+        self.release(session, peer)
+
+    def hold(self, session: SessionKey, peer: Peer) -> deque[bytes]:
+        """Attach, but keep what is to be shown in the returned queue until `release`."""
+        channel = self._channel(session)
+        held = deque(channel.shown_so_far())
+        channel.watchers[peer] = held
+        for watch in tuple(channel.watches):
+            watch(peer)
+        return held
+
+    def release(self, session: SessionKey, peer: Peer) -> None:
+        """Show what comes from now on at once."""
+        channel = self._channels.get(session)
+        if channel is not None and peer in channel.watchers:
+            channel.watchers[peer] = None
+
+    def leave(self, peer: Peer) -> None:
+        """Forget a client that has gone."""
+        for session, channel in tuple(self._channels.items()):
+            channel.watchers.pop(peer, None)
+            self._forget_if_idle(session)
+
+    def wrote(self, session: SessionKey, message_id: str, peer: Peer) -> None:
+        """Remember who sent a message: it is not shown its own words, and is asked first. The first
+        sender of a message keeps that place until it leaves.
+        """
+        first = self._authors.get((session, message_id))
+        if first is None or not self.is_attached(session, first):
+            self._authors[session, message_id] = peer
+
+    def withdraw(self, session: SessionKey, message_id: str, peer: Peer) -> None:
+        """Forget that the client sent a message, since it will not run."""
+        if self._authors.get((session, message_id)) is peer:
+            del self._authors[session, message_id]
+
+    def author(self, session: SessionKey) -> Peer | None:
+        """Who sent the message of the running turn, even if it has left."""
+        return self._authors.get((session, self.running(session)))
+
+    def watchers(self, session: SessionKey) -> tuple[Peer, ...]:
+        """The session's attached clients, the author of the running turn first."""
+        channel = self._channels.get(session)
+        if channel is None:
+            return ()
+        author = self.author(session)
+        return tuple(sorted(channel.watchers, key=lambda peer: peer is not author))
+
+    @contextmanager
+    def watching(self, session: SessionKey, arrived: Watch) -> Iterator[None]:
+        """Call `arrived` for each client that attaches during the block."""
+        channel = self._channel(session)
+        channel.watches.append(arrived)
+        try:
+            yield
+        finally:
+            channel.watches.remove(arrived)
+            self._forget_if_idle(session)
+
+    def _channel(self, session: SessionKey) -> _Channel:
+        return self._channels.setdefault(session, _Channel(session))
+
+    def _forget_if_idle(self, session: SessionKey) -> None:
+        """Only the number outlives the last watcher, since numbers must not begin again."""
+        channel = self._channels[session]
+        if channel.seq == 0 and not (channel.watchers or channel.watches or channel.running):
+            del self._channels[session]
+
+
+class _Channel:
+    """One session. A watcher's value is the queue that holds its frames back, or None."""
+
+    __slots__ = ("backlog", "running", "seq", "session", "watchers", "watches")
+
+    def __init__(self, session: SessionKey) -> None:
+        self.session = session
+        self.seq = 0
+        self.running = ""
+        self.backlog: list[tuple[int, TurnEvent]] = []
+        self.watchers: dict[Peer, deque[bytes] | None] = {}
+        self.watches: list[Watch] = []
+
+    def show(self, event: TurnEvent, author: Peer | None) -> None:
+        self.seq += 1
+        if self.running:
+            self.backlog.append((self.seq, event))
+        if not self.watchers:
+            return
+        frames_ = list(self._encode(self.seq, event))
+        for peer, held in tuple(self.watchers.items()):
+            if peer is author:
+                continue
+            for frame in frames_:
+                if held is None:
+                    peer.send(frame)
+                else:
+                    held.append(frame)
+
+    def shown_so_far(self) -> Iterable[bytes]:
+        for seq, event in join_chunks(self.backlog):
+            yield from self._encode(seq, event)
+
+    def _encode(self, seq: int, event: TurnEvent) -> Iterator[bytes]:
+        meta: dict[str, Any] = {"agentd/seq": seq}
+        if self.running:
+            meta["agentd/messageId"] = self.running
+        for update in event_updates(event):
+            params = update_params(self.session, update, meta)
+            yield frames.encode(frames.notification("session/update", params))

@@ -1,0 +1,36 @@
+"""Session keys as clients name them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from agentd.domain.turn import MAIN, SessionKey
+from agentd.errors import InvalidRequest, NotFound
+from agentd.ports import SessionStore
+
+_KEY = re.compile(r"(?:chat|group|isolated):[^/\x00-\x1f\x7f]{1,200}")
+
+
+def parse_key(text: str) -> SessionKey:
+    """The key of a session that may be created. Raises InvalidRequest."""
+    if text == MAIN or (_KEY.fullmatch(text) and text.isprintable()):
+        return SessionKey(text)
+    raise InvalidRequest(
+        f"{text[:100]!r} is no session key", cure="use main, chat:NAME, group:NAME or isolated:NAME"
+    )
+
+
+def new_key() -> SessionKey:
+    """A key nobody has used."""
+    return SessionKey(f"chat:{secrets.token_hex(6)}")
+
+
+async def existing_key(store: SessionStore, text: str) -> SessionKey:
+    """The key of a session that is there. Raises NotFound."""
+    key = SessionKey(text)
+    if text == MAIN or await store.exists(key):
+        return key
+    raise NotFound(
+        f"there is no session {text[:100]!r}", cure="`agentd sessions list` shows which there are"
+    )

@@ -1,0 +1,1 @@
+"""agentd's own methods, `_agentd/*`: one for each command that asks the daemon."""

@@ -1,0 +1,163 @@
+"""`_agentd/sessions/*`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pydantic import Field
+
+from agentd.domain.transcript import SessionInfo, export_row
+from agentd.domain.turn import SessionKey, kind_of
+from agentd.errors import InvalidRequest
+from agentd.ports import Clock, SessionStore
+from agentd.server.keys import existing_key, parse_key
+from agentd.server.methods.imports import read_line
+from agentd.server.methods.params import NoParams, Params, handler, peer_handler
+from agentd.server.peer import Handler, Peer
+from agentd.server.turns import Turns
+
+_PAGE_BYTES = 512 * 1024
+_ROWS_AT_ONCE = 200
+_MOST_STAGED = 200_000  # lines of one import
+
+
+class KeyParams(Params):
+    """One session."""
+
+    key: str
+
+
+class ExportParams(KeyParams):
+    """A page of rows from number `first` on."""
+
+    first: int = Field(1, ge=1)
+    limit: int | None = Field(None, ge=1)
+
+
+class ImportParams(KeyParams):
+    """Lines of a transcript. `more` says that further lines follow in another call."""
+
+    lines: list[dict[str, Any]]
+    more: bool = False
+
+
+class FlushParams(KeyParams):
+    """A flush, or with `explain` what it would be decided on."""
+
+    explain: bool = False
+
+
+class SessionMethods:
+    """Sessions as the commands see them."""
+
+    def __init__(self, store: SessionStore, turns: Turns, clock: Clock) -> None:
+        self._store = store
+        self._turns = turns
+        self._clock = clock
+        self._staged: WeakKeyDictionary[Peer, dict[str, list[dict[str, Any]]]] = WeakKeyDictionary()
+
+    def routes(self) -> dict[str, Handler]:
+        """The methods by name."""
+        return {
+            "_agentd/sessions/list": handler(NoParams, self._list),
+            "_agentd/sessions/show": handler(KeyParams, self._show),
+            "_agentd/sessions/export": handler(ExportParams, self._export),
+            "_agentd/sessions/import": peer_handler(ImportParams, self._import),
+            "_agentd/sessions/compact": handler(KeyParams, self._compact),
+            "_agentd/sessions/flush": handler(FlushParams, self._flush),
+            "_agentd/sessions/reset": handler(KeyParams, self._reset),
+        }
+
+    async def _list(self, params: NoParams) -> dict[str, Any]:
+        infos = await self._store.sessions()
+        return {"sessions": [session_json(info, self._turns) for info in infos]}
+
+    async def _show(self, params: KeyParams) -> dict[str, Any]:
+        key = await existing_key(self._store, params.key)
+        info = next((i for i in await self._store.sessions() if i.key == key), None)
+        shown = session_json(info, self._turns) if info else {"key": key}
+        history = await self._store.load(key)
+        return {
+            **shown,
+            "summary": history.summary,
+            "context_from": history.context_from,
+            "covered_to": history.covered_to,
+            "flush_due": history.flush_due,
+            "flush_failures": history.flush_failures,
+        }
+
+    async def _export(self, params: ExportParams) -> dict[str, Any]:
+        """`next` is the first row of the next page, None at the end."""
+        key = await existing_key(self._store, params.key)
+        lines: list[dict[str, Any]] = []
+        size, first, left = 0, params.first, params.limit
+        while left is None or left > 0:
+            count = _ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE)
+            rows = await self._store.rows(key, first, count)
+            if not rows:
+                return {"lines": lines, "next": None}
+            for row in rows:
+                line = export_row(row)
+                size += len(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace"))
+                if lines and size > _PAGE_BYTES:
+                    return {"lines": lines, "next": row.seq}
+                lines.append(line)
+            first = rows[-1].seq + 1
+            left = None if left is None else left - len(rows)
+        more = await self._store.rows(key, first, 1)
+        return {"lines": lines, "next": first if more else None}
+
+    async def _import(self, params: ImportParams, peer: Peer) -> dict[str, Any]:
+        key = parse_key(params.key)
+        staged = self._staged.setdefault(peer, {})
+        lines = staged.setdefault(key, [])
+        lines.extend(params.lines)
+        if params.more and len(lines) <= _MOST_STAGED:
+            return {"key": key, "rows": 0, "staged": len(lines)}
+        del staged[key]
+        if len(lines) > _MOST_STAGED:
+            raise InvalidRequest(
+                f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
+            )
+        now = self._clock.now()
+        rows = [
+            read_line(line, number, now, self._clock.zone)
+            for number, line in enumerate(lines, start=1)
+        ]
+        return {"key": key, "rows": await self._store.add_rows(key, rows)}
+
+    async def _compact(self, params: KeyParams) -> dict[str, Any]:
+        key = await self._key(params)
+        return (await self._turns.compact(key)).as_json()
+
+    async def _flush(self, params: FlushParams) -> dict[str, Any]:
+        key = await self._key(params)
+        if params.explain:
+            return await self._turns.explain(key)
+        return (await self._turns.flush(key)).as_json()
+
+    async def _reset(self, params: KeyParams) -> dict[str, Any]:
+        return (await self._turns.start_over(await self._key(params))).as_json()
+
+    async def _key(self, params: KeyParams) -> SessionKey:
+        return await existing_key(self._store, params.key)
+
+
+def session_json(info: SessionInfo, turns: Turns) -> dict[str, Any]:
+    """A session in `status` and `sessions list`."""
+    return {
+        "key": info.key,
+        "kind": str(kind_of(info.key)),
+        "title": info.title,
+        "created_at": info.created_at.isoformat(),
+        "updated_at": info.updated_at.isoformat(),
+        "rows": info.rows,
+        "turns": info.turns,
+        "context_tokens": info.context_tokens,
+        "generation": info.generation,
+        "cwd": info.cwd,
+        "busy": turns.is_busy(info.key),
+        "queued": turns.queued(info.key),
+    }

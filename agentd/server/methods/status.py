@@ -1,0 +1,101 @@
+"""`_agentd/status` and `_agentd/stop`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentd.domain.health import Problem
+from agentd.domain.memory import IndexState
+from agentd.ports import Clock, Ledger, Probe, SessionStore
+from agentd.server.methods.params import NoParams, handler
+from agentd.server.methods.sessions import session_json
+from agentd.server.peer import Handler
+from agentd.server.turns import Turns
+
+_SESSIONS = 50  # the last used ones; `sessions list` has all
+
+
+@dataclass(frozen=True, slots=True)
+class StatusParts:
+    """Where the lines of `agentd status` come from.
+
+    `started` is the clock's monotonic second at which the daemon began. `provider` answers
+    `{kind, model, why, effective_window}`, `heartbeat` `{enabled, next_due, last}`, `compaction` the
+    last one or None.
+    """
+
+    version: str
+    started: float
+    provider: Callable[[], Mapping[str, Any]]
+    heartbeat: Callable[[], Awaitable[Mapping[str, Any]]]
+    compaction: Callable[[], Mapping[str, Any] | None]
+    index: Callable[[], Awaitable[IndexState]]
+    store: SessionStore
+    turns: Turns
+    ledger: Ledger
+    probes: tuple[Probe, ...] = ()
+    problems: Callable[[], tuple[Problem, ...]] = tuple
+
+
+class StatusMethods:
+    """How the daemon is, and its end."""
+
+    def __init__(self, parts: StatusParts, clock: Clock, stop: Callable[[], None]) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._stop = stop
+
+    def routes(self) -> dict[str, Handler]:
+        """The methods by name."""
+        return {
+            "_agentd/status": handler(NoParams, self._status),
+            "_agentd/stop": handler(NoParams, self._ask_to_stop),
+        }
+
+    async def _status(self, params: NoParams) -> dict[str, Any]:
+        parts = self._parts
+        index = await parts.index()
+        sessions = await parts.store.sessions()
+        problems = [*parts.problems(), *(p for probe in parts.probes for p in probe.problems())]
+        return {
+            "version": parts.version,
+            "pid": os.getpid(),
+            "uptime_s": round(self._clock.monotonic() - parts.started, 3),
+            "provider": dict(parts.provider()),
+            "sessions": [session_json(info, parts.turns) for info in sessions[:_SESSIONS]],
+            "heartbeat": dict(await parts.heartbeat()),
+            "compaction": {"last": parts.compaction()},
+            "index": index_json(index),
+            "cost": await self._cost(),
+            "problems": [problem.as_json() for problem in problems],
+        }
+
+    async def _cost(self) -> dict[str, Any]:
+        today = self._clock.now().astimezone(self._clock.zone)
+        today = today.replace(hour=0, minute=0, second=0, microsecond=0)
+        today_tokens, today_usd = await self._parts.ledger.spent(today)
+        month_tokens, month_usd = await self._parts.ledger.spent(today.replace(day=1))
+        return {
+            "today_usd": today_usd,
+            "month_usd": month_usd,
+            "today_tokens": today_tokens,
+            "month_tokens": month_tokens,
+        }
+
+    async def _ask_to_stop(self, params: NoParams) -> dict[str, Any]:
+        self._stop()
+        return {"stopping": True, "pid": os.getpid()}
+
+
+def index_json(state: IndexState) -> dict[str, Any]:
+    """The index in `status` and `memory status`."""
+    return {
+        "files": state.files,
+        "chunks": state.chunks,
+        "pending": state.pending,
+        "embedder": state.embedder,
+        "state": state.state,
+    }

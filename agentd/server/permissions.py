@@ -1,0 +1,171 @@
+"""Questions to the user before an effect, as `session/request_permission`."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from pathlib import PurePath
+from typing import Any
+
+import structlog
+
+from agentd.domain.tool import Approval
+from agentd.domain.turn import SessionKey
+from agentd.ports import Clock
+from agentd.server.hub import Hub
+from agentd.server.peer import Peer, PeerGone, PeerRefused
+from agentd.server.settings import ServerSettings
+
+log = structlog.get_logger()
+
+_NO_ROOT = PurePath("/")
+_LARGEST_DIFF = 300_000  # characters that surely fit a frame
+
+
+class Choice(StrEnum):
+    """What the user can answer; the option ids on the wire."""
+
+    ALLOW_ALWAYS = "allow_always"
+    ALLOW_ONCE = "allow_once"
+    REJECT_ONCE = "reject_once"
+
+
+_NAMES = {
+    Choice.ALLOW_ALWAYS: "Allow, also what follows of this kind",
+    Choice.ALLOW_ONCE: "Allow this once",
+    Choice.REJECT_ONCE: "Do not allow",
+}
+
+
+class Permissions:
+    """The Approver: asks the client that sent the message, then the others; the first answer wins.
+
+    While no client is attached a question waits `permission_wait` for one, then counts as denied.
+    Paths in a question are shown below `root`, since clients expect absolute ones.
+    """
+
+    def __init__(
+        self, hub: Hub, settings: ServerSettings, clock: Clock, root: PurePath = _NO_ROOT
+    ) -> None:
+        self._hub = hub
+        self._wait = settings.permission_wait.total_seconds()
+        self._clock = clock
+        self._root = root
+        self._granted: set[tuple[SessionKey, str]] = set()
+
+    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> bool:
+        """The user's answer. Cancelling takes the question back."""
+        if approval.scope != "once" and (session, approval.scope) in self._granted:
+            return True
+        author = self._hub.author(session)
+        if author is not None and author.profile.denies:
+            return False
+        choice = await self._poll(session, self._question(session, call_id, approval))
+        if choice is Choice.ALLOW_ALWAYS and approval.scope != "once":
+            self._granted.add((session, approval.scope))
+        log.info("permission_answered", session=session, title=approval.title, choice=str(choice))
+        return choice is not Choice.REJECT_ONCE
+
+    async def _poll(self, session: SessionKey, question: dict[str, Any]) -> Choice:
+        async with asyncio.TaskGroup() as group:
+            poll = _Poll(question, group, self._clock, self._wait)
+            with self._hub.watching(session, poll.include):
+                for peer in self._hub.watchers(session):
+                    poll.include(peer)
+                choice = await poll.choice
+            poll.end()
+        return choice
+
+    def _question(self, session: SessionKey, call_id: str, approval: Approval) -> dict[str, Any]:
+        choices = [Choice.ALLOW_ONCE, Choice.REJECT_ONCE]
+        if approval.scope != "once":
+            choices.insert(0, Choice.ALLOW_ALWAYS)
+        return {
+            "sessionId": session,
+            "toolCall": {
+                "toolCallId": call_id,
+                "title": approval.title,
+                "kind": "edit" if approval.path else "other",
+                "status": "pending",
+                "content": self._content(approval),
+            },
+            "options": [
+                {"optionId": str(choice), "name": _NAMES[choice], "kind": str(choice)}
+                for choice in choices
+            ],
+            "_meta": {"agentd/digest": approval.digest, "agentd/scope": approval.scope},
+        }
+
+    def _content(self, approval: Approval) -> list[dict[str, Any]]:
+        if not approval.path or approval.new_text is None:
+            return []
+        if len(approval.old_text or "") + len(approval.new_text) > _LARGEST_DIFF:
+            words = (
+                f"{approval.path}: {len(approval.new_text)} characters, too many to show here "
+                f"(SHA-256 {approval.digest})"
+            )
+            return [{"type": "content", "content": {"type": "text", "text": words}}]
+        diff = {
+            "type": "diff",
+            "path": str(self._root / approval.path),
+            "newText": approval.new_text,
+        }
+        if approval.old_text is not None:
+            diff["oldText"] = approval.old_text
+        return [diff]
+
+
+class _Poll:
+    """One question on its way to several clients. `choice` is set once."""
+
+    def __init__(
+        self, question: dict[str, Any], group: asyncio.TaskGroup, clock: Clock, wait: float
+    ) -> None:
+        self.choice: asyncio.Future[Choice] = asyncio.get_running_loop().create_future()
+        self._question = question
+        self._group = group
+        self._clock = clock
+        self._wait = wait
+        self._asked: dict[Peer, asyncio.Task[None]] = {}
+        self._timer: asyncio.Task[None] | None = group.create_task(self._give_up())
+
+    def include(self, peer: Peer) -> None:
+        """Ask this client too."""
+        if peer.profile.denies or peer in self._asked or self.choice.done():
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._asked[peer] = self._group.create_task(self._ask(peer))
+
+    def end(self) -> None:
+        """Take the question back from those who have not answered."""
+        for task in self._asked.values():
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _ask(self, peer: Peer) -> None:
+        try:
+            answer = await peer.call("session/request_permission", self._question)
+        except (PeerGone, PeerRefused) as error:
+            log.info("permission_not_answered", client=peer.profile.name, reason=error.reason)
+            del self._asked[peer]
+            if not self._asked and not self.choice.done():
+                self._timer = self._group.create_task(self._give_up())
+            return
+        if not self.choice.done():
+            self.choice.set_result(self._read(answer))
+
+    async def _give_up(self) -> None:
+        await self._clock.sleep(self._wait)
+        if not self.choice.done():
+            self.choice.set_result(Choice.REJECT_ONCE)
+
+    def _read(self, answer: Any) -> Choice:
+        """The option that was chosen; anything but one that was offered is a no."""
+        offered = {option["optionId"] for option in self._question["options"]}
+        match answer:
+            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
+                return Choice(chosen) if chosen in offered else Choice.REJECT_ONCE
+        return Choice.REJECT_ONCE

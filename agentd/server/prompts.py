@@ -1,0 +1,113 @@
+"""`session/prompt`: a message goes to the engine; whoever sent it only watches."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from agentd.domain.turn import SessionKey, StopReason, Turn, TurnRequest
+from agentd.errors import InvalidRequest
+from agentd.server.commands import Commands
+from agentd.server.faults import TurnFailed
+from agentd.server.hub import Hub, update_params
+from agentd.server.peer import Peer
+from agentd.server.requests import PromptCall
+from agentd.server.turns import Ticket, Turns
+from agentd.server.updates import text_updates, usage_json
+
+_LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_meta`
+
+
+class Prompts:
+    """Submits messages and waits for their ends.
+
+    A submission belongs to `group`, not to the client's call: a client that leaves while its
+    message is being stored must not leave it stored but never run.
+    """
+
+    def __init__(
+        self, turns: Turns, hub: Hub, commands: Commands, group: asyncio.TaskGroup
+    ) -> None:
+        self._turns = turns
+        self._hub = hub
+        self._commands = commands
+        self._group = group
+
+    async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
+        """The answer to `session/prompt`. Raises TurnFailed and what `Turns.submit` raises."""
+        self._hub.attach(session, peer)
+        command = self._commands.find(call.text)
+        if command is not None:
+            text = await self._commands.run(command, session)
+            await self._show(session, text, peer, {"agentd/command": command})
+            return {"stopReason": str(StopReason.END_TURN), "_meta": {"agentd/text": text}}
+        message_id = _message_id(call.meta)
+        ticket = await self._submit(
+            TurnRequest(session, call.text, message_id, client=peer.profile.name), peer
+        )
+        receipt = ticket.receipt
+        if receipt.ended is not None:
+            turn = receipt.ended
+            if turn.failure is None:
+                await self._show(session, turn.text, peer, {"agentd/repeated": True})
+        else:
+            turn = await ticket.wait()
+        return _answer(turn)
+
+    async def _submit(self, request: TurnRequest, peer: Peer) -> Ticket:
+        stored: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
+        self._group.create_task(self._store(request, peer, stored))
+        return await stored
+
+    async def _store(
+        self, request: TurnRequest, peer: Peer, stored: asyncio.Future[Ticket]
+    ) -> None:
+        session, message_id = request.session, request.message_id
+        self._hub.wrote(session, message_id, peer)
+        try:
+            ticket = await self._turns.submit(request)
+        except Exception as error:  # noqa: BLE001 - the waiting call answers it; the group must live on
+            self._hub.withdraw(session, message_id, peer)
+            if not stored.done():
+                stored.set_exception(error)
+            return
+        # Sent from here, with no pause in between, so that it precedes the first words.
+        seq = ticket.receipt.seq
+        accepted = {"sessionId": session, "messageId": message_id, "seq": seq}
+        peer.notify("_agentd/accepted", accepted)
+        if ticket.receipt.ended is not None:
+            self._hub.withdraw(session, message_id, peer)
+        if not stored.done():
+            stored.set_result(ticket)
+
+    async def _show(self, session: SessionKey, text: str, peer: Peer, meta: dict[str, Any]) -> None:
+        for update in text_updates("agent_message_chunk", text):
+            await peer.wait_room()
+            peer.notify("session/update", update_params(session, update, meta))
+
+
+def _message_id(meta: dict[str, Any]) -> str:
+    given = meta.get("agentd/messageId")
+    if given is None:
+        return uuid.uuid4().hex
+    if not isinstance(given, str) or not 1 <= len(given) <= 200 or not given.isprintable():
+        raise InvalidRequest("_meta.agentd/messageId: is no printable text of 1 to 200 characters")
+    return given
+
+
+def _answer(turn: Turn) -> dict[str, Any]:
+    if turn.failure is not None:
+        raise TurnFailed(turn.failure)
+    meta: dict[str, Any] = {
+        "agentd/messageId": turn.message_id,
+        "agentd/toolCalls": list(turn.tool_calls),
+        "agentd/usage": turn.usage.as_json(),
+    }
+    if len(turn.text) <= _LONGEST_TEXT:
+        meta["agentd/text"] = turn.text
+    return {
+        "stopReason": str(turn.stop_reason or StopReason.END_TURN),
+        "usage": usage_json(turn.usage),
+        "_meta": meta,
+    }

@@ -1,0 +1,64 @@
+"""What clients ask in the words of the Agent Client Protocol, once it has been checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """`initialize`."""
+
+    protocol_version: int
+    client_name: str
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCall:
+    """`session/new|load|resume`. `session_id` is "" for a new one; `mcp_servers` counts those offered."""
+
+    session_id: str
+    cwd: str
+    mcp_servers: int
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ListCall:
+    """`session/list`."""
+
+    cwd: str
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCall:
+    """`session/prompt`, its blocks as one text."""
+
+    session_id: str
+    text: str
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class Parser(Protocol):
+    """Checks params. Every method raises InvalidRequest, naming what is wrong."""
+
+    def hello(self, params: dict[str, Any]) -> Hello:
+        """Params of `initialize`."""
+
+    def new(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/new`."""
+
+    def load(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/load`."""
+
+    def resume(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/resume`."""
+
+    def list(self, params: dict[str, Any]) -> ListCall:
+        """Params of `session/list`."""
+
+    def prompt(self, params: dict[str, Any]) -> PromptCall:
+        """Params of `session/prompt`."""

@@ -1,0 +1,162 @@
+"""The server: clients on a Unix socket, each on its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from agentd.errors import Busy, ShuttingDown
+from agentd.ports import Clock, SessionStore
+from agentd.server import frames
+from agentd.server.clients import Clients
+from agentd.server.commands import Commands
+from agentd.server.connection import Connection, Routes
+from agentd.server.hub import Hub
+from agentd.server.listener import bound_socket, peer_uid
+from agentd.server.patience import time_limit
+from agentd.server.peer import Handler
+from agentd.server.prompts import Prompts
+from agentd.server.schema import LateParser
+from agentd.server.sessions import AcpSessions
+from agentd.server.settings import ServerSettings
+from agentd.server.turns import Turns
+
+log = structlog.get_logger()
+
+_FAREWELL = 1.0  # seconds that clients have to read what is queued when the daemon stops
+
+
+class Server:
+    """Serves the Agent Client Protocol and agentd's own methods."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        turns: Turns,
+        store: SessionStore,
+        *,
+        hub: Hub,
+        clients: Clients,
+        methods: Mapping[str, Handler],
+        clock: Clock,
+        owner_uid: int | None = None,
+    ) -> None:
+        self._settings = settings
+        self._turns = turns
+        self._store = store
+        self._hub = hub
+        self._clients = clients
+        self._methods = methods
+        self._clock = clock
+        self._owner_uid = os.getuid() if owner_uid is None else owner_uid
+        self._connections: set[Connection] = set()
+        self._all_gone = asyncio.Event()
+        self._all_gone.set()
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @asynccontextmanager
+    async def listen(self, place: Path | socket.socket) -> AsyncIterator[None]:
+        """Serve at a path, or on a listening socket that systemd handed over, during the block.
+
+        At its end nobody new is taken, calls in flight are answered with ShuttingDown, and clients
+        have a second to read. Raises ConfigError for a place that cannot be used.
+        """
+        if isinstance(place, Path):
+            with bound_socket(place) as sock:
+                async with self._serve(sock):
+                    yield
+        else:
+            async with self._serve(place):
+                yield
+
+    @asynccontextmanager
+    async def _serve(self, sock: socket.socket) -> AsyncIterator[None]:
+        parser = LateParser()
+        async with asyncio.TaskGroup() as group:
+            routes = self._routes(parser, group)
+
+            def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                self._accept(
+                    Connection((reader, writer), routes, self._settings, self._clock), writer, group
+                )
+
+            server = await asyncio.start_unix_server(
+                accept, sock=sock, limit=self._settings.max_frame_bytes
+            )
+            loading = group.create_task(parser.load())
+            try:
+                yield
+            finally:
+                server.close()
+                loading.cancel()
+                await self._drain(group)
+
+    def _routes(self, parser: LateParser, group: asyncio.TaskGroup) -> Routes:
+        commands = Commands(self._turns, self._store)
+        acp = AcpSessions(
+            parser=parser,
+            turns=self._turns,
+            store=self._store,
+            hub=self._hub,
+            clients=self._clients,
+            commands=commands,
+            prompts=Prompts(self._turns, self._hub, commands, group),
+            replay_turns=self._settings.replay_turns,
+        ).routes()
+        return Routes({**acp.calls, **self._methods}, acp.notifications)
+
+    def _accept(
+        self, connection: Connection, writer: asyncio.StreamWriter, group: asyncio.TaskGroup
+    ) -> None:
+        uid = peer_uid(writer.get_extra_info("socket"))
+        if uid != self._owner_uid:
+            log.warning("foreign_client_refused", uid=uid)
+            self._turn_away(writer, frames.INVALID_REQUEST, "this agentd belongs to another user")
+        elif len(self._connections) >= self._settings.max_connections:
+            log.warning("client_refused", reason="too_many", connections=len(self._connections))
+            self._turn_away(writer, frames.BUSY, "too many clients are connected")
+        else:
+            self._connections.add(connection)
+            self._all_gone.clear()
+            group.create_task(self._run(connection))
+
+    def _turn_away(self, writer: asyncio.StreamWriter, code: int, message: str) -> None:
+        reason = Busy.code if code == frames.BUSY else "foreign_user"
+        data = {"code": reason, "cure": "close another client" if code == frames.BUSY else ""}
+        writer.write(frames.encode(frames.error(None, code, message, data)))
+        writer.close()
+
+    async def _run(self, connection: Connection) -> None:
+        try:
+            await connection.run()
+        except Exception:  # one client's trouble must not end the others
+            log.exception("connection_failed", client=connection.profile.name)
+        finally:
+            self._connections.discard(connection)
+            if not self._connections:
+                self._all_gone.set()
+            self._hub.leave(connection)
+            self._clients.leave(connection)
+
+    async def _drain(self, group: asyncio.TaskGroup) -> None:
+        stopping = ShuttingDown()
+        for connection in tuple(self._connections):
+            connection.notify("_agentd/stopping", {"message": stopping.message})
+            connection.stop()
+        try:
+            async with time_limit(group, self._clock, _FAREWELL):
+                await self._all_gone.wait()
+        except TimeoutError:
+            log.info("clients_cut", connections=len(self._connections))
+            for connection in tuple(self._connections):
+                connection.abort()

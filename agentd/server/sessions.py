@@ -1,0 +1,183 @@
+"""The methods of the Agent Client Protocol, as far as they are implemented and advertised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from agentd import __version__
+from agentd.domain.transcript import Row, RowRole, SessionInfo
+from agentd.domain.turn import MAIN, SessionKey
+from agentd.errors import InvalidRequest
+from agentd.ports import SessionStore
+from agentd.server.clients import Clients
+from agentd.server.commands import Commands
+from agentd.server.connection import Routes
+from agentd.server.hub import Hub, update_params
+from agentd.server.keys import existing_key, new_key, parse_key
+from agentd.server.peer import Peer, Reply
+from agentd.server.prompts import Prompts
+from agentd.server.requests import SessionCall
+from agentd.server.schema import LateParser
+from agentd.server.turns import Turns
+from agentd.server.updates import notice_updates, row_updates
+
+_PROTOCOL_VERSION = 1
+_PAGE = 100
+_NO_MCP = "agentd does not connect to MCP servers yet; those this client offers are not used."
+
+Params = dict[str, Any]
+
+
+class AcpSessions:
+    """`initialize`, `authenticate` and `session/*`."""
+
+    def __init__(
+        self,
+        *,
+        parser: LateParser,
+        turns: Turns,
+        store: SessionStore,
+        hub: Hub,
+        clients: Clients,
+        commands: Commands,
+        prompts: Prompts,
+        replay_turns: int,
+    ) -> None:
+        self._parser = parser
+        self._turns = turns
+        self._store = store
+        self._hub = hub
+        self._clients = clients
+        self._commands = commands
+        self._prompts = prompts
+        self._replay_turns = replay_turns
+
+    def routes(self) -> Routes:
+        """The methods by name."""
+        calls = {
+            "initialize": self._initialize,
+            "authenticate": self._authenticate,
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/list": self._list,
+            "session/prompt": self._prompt,
+        }
+        return Routes(calls, {"session/cancel": self._cancel})
+
+    async def _initialize(self, params: Params, peer: Peer) -> Params:
+        hello = (await self._parser.ready()).hello(params)
+        denies = hello.meta.get("agentd/permissions") == "deny"
+        peer.profile = replace(peer.profile, name=hello.client_name, denies=denies)
+        if not denies:
+            self._clients.listen(peer)
+        return {
+            "protocolVersion": _PROTOCOL_VERSION,
+            "agentCapabilities": {
+                "loadSession": True,
+                "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+                "mcpCapabilities": {"http": False, "sse": False},
+                "sessionCapabilities": {"list": {}, "resume": {}},
+            },
+            "authMethods": [],
+            "agentInfo": {"name": "agentd", "title": "agentd", "version": __version__},
+        }
+
+    async def _authenticate(self, params: Params, peer: Peer) -> Params:
+        return {}
+
+    async def _new(self, params: Params, peer: Peer) -> Reply:
+        call = (await self._parser.ready()).new(params)
+        wanted = call.meta.get("agentd/key")
+        if wanted is not None and not isinstance(wanted, str):
+            raise InvalidRequest("_meta.agentd/key: is no text")
+        key = new_key() if wanted is None else parse_key(wanted)
+        await self._store.create(key, call.cwd)
+        self._hub.attach(key, peer)
+        return self._opened(key, call, {"sessionId": key})
+
+    async def _resume(self, params: Params, peer: Peer) -> Reply:
+        call = (await self._parser.ready()).resume(params)
+        key = await existing_key(self._store, call.session_id)
+        self._hub.attach(key, peer)
+        return self._opened(key, call, {})
+
+    async def _load(self, params: Params, peer: Peer) -> Reply:
+        call = (await self._parser.ready()).load(params)
+        key = await existing_key(self._store, call.session_id)
+        rows = await self._shown_rows(key)
+        held = self._hub.hold(key, peer)
+        for row in rows:
+            for update in row_updates(row):
+                await peer.wait_room()
+                meta = {"agentd/row": row.seq}
+                peer.notify("session/update", update_params(key, update, meta))
+        while held:
+            await peer.wait_room()
+            peer.send(held.popleft())
+        self._hub.release(key, peer)
+        return self._opened(key, call, {})
+
+    async def _shown_rows(self, key: SessionKey) -> tuple[Row, ...]:
+        """What to replay: nothing that the hub still holds of the running turn, and no gap before it."""
+        while True:
+            running = self._hub.running(key)
+            rows = await self._store.recent(key, self._replay_turns) if self._replay_turns else ()
+            if self._hub.running(key) == running:
+                break
+        text = self._hub.running_text(key)
+        last = next((row.turn_id for row in reversed(rows) if row.turn_id is not None), None)
+        if text is None or last is None:
+            return rows
+        words = next(
+            (row.text for row in rows if row.turn_id == last and row.role is RowRole.USER), None
+        )
+        return tuple(row for row in rows if row.turn_id != last) if words == text else rows
+
+    async def _list(self, params: Params, peer: Peer) -> Params:
+        call = (await self._parser.ready()).list(params)
+        start = int(call.cursor) if call.cursor.isascii() and call.cursor.isdigit() else 0
+        if call.cursor and not start:
+            raise InvalidRequest("cursor: is none that this method has returned")
+        infos = [
+            info
+            for info in await self._store.sessions()
+            # A session without a folder belongs to every folder.
+            if not call.cwd or info.cwd in ("", call.cwd)
+        ]
+        page: Params = {"sessions": [_info(i, call.cwd) for i in infos[start : start + _PAGE]]}
+        if start + _PAGE < len(infos):
+            page["nextCursor"] = str(start + _PAGE)
+        return page
+
+    async def _prompt(self, params: Params, peer: Peer) -> Params:
+        call = (await self._parser.ready()).prompt(params)
+        key = await existing_key(self._store, call.session_id)
+        return await self._prompts.prompt(key, call, peer)
+
+    def _cancel(self, params: Params, peer: Peer) -> None:
+        session = params.get("sessionId")
+        if isinstance(session, str):
+            self._turns.cancel(SessionKey(session))
+
+    def _opened(self, key: SessionKey, call: SessionCall, result: Params) -> Reply:
+        result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
+        return Reply(result, tuple(self._greetings(key, call)))
+
+    def _greetings(self, key: SessionKey, call: SessionCall) -> Iterator[tuple[str, Params]]:
+        yield "session/update", update_params(key, self._commands.available())
+        if call.mcp_servers:
+            for update in notice_updates(_NO_MCP, "mcp_ignored"):
+                yield "session/update", update_params(key, update)
+
+
+def _info(info: SessionInfo, cwd: str) -> Params:
+    return {
+        "sessionId": info.key,
+        "cwd": info.cwd or cwd or "/",
+        "title": info.title or ("main" if info.key == MAIN else info.key),
+        "updatedAt": info.updated_at.isoformat(),
+        "_meta": {"agentd/rows": info.rows, "agentd/turns": info.turns},
+    }
