@@ -1,0 +1,71 @@
+# `make help` lists the targets. Replies of `make run` are alone on standard output.
+
+PYTHON ?= python3
+EXTRAS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+MAKEFLAGS += --no-print-directory
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+comma := ,
+empty :=
+space := $(empty) $(empty)
+joined = $(subst $(space),$(comma),$(strip $(subst $(comma),$(space),$(1))))
+brackets = $(if $(strip $(1)),[$(call joined,$(1))])
+# A stamp stands for one set of extras; it is stale once pyproject.toml has changed.
+stamp = $(VENV)/.installed-$(subst $(comma),-,$(call joined,core $(1)))
+CORE := $(call stamp,$(EXTRAS))
+DEV := $(call stamp,dev $(EXTRAS))
+
+.PHONY: venv run test check bench torture config clean help
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) >&2
+
+venv: $(CORE) ## make .venv with the core (EXTRAS=a,b adds extras)
+
+run: $(CORE) ## start the daemon if none runs, and chat (one message a line when piped)
+	@exec $(BIN)/agentd up
+
+test: $(DEV) ## run the whole test-suite
+	@$(BIN)/python -m pytest -q -m "not torture" $(ARGS)
+
+torture: $(DEV) ## run the long proofs
+	@$(BIN)/python -m pytest -q -m torture $(ARGS)
+
+check: $(DEV) ## lint, format, types, layers, and the example configuration
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m agentd.config | cmp - config.example.toml || { echo "run: make config" >&2; exit 1; }
+
+config: $(DEV) ## write config.example.toml from the code
+	@$(BIN)/python -m agentd.config > config.example.toml.new
+	@mv config.example.toml.new config.example.toml
+
+bench: $(DEV) ## measure
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove .venv and what tools left behind
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "agentd needs Python 3.11 or newer; name it with PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "agentd needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: PYTHON=…" >&2; exit 1; }
+	@rm -f $(VENV)/.installed-*
+	@$(PYTHON) -m venv $(VENV) </dev/null >&2 || { \
+	  rm -rf $(VENV); echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+$(CORE): pyproject.toml | $(BIN)/python
+	@echo "installing agentd$(call brackets,$(EXTRAS)) into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -e '.$(call brackets,$(EXTRAS))' </dev/null >&2
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	@echo "installing agentd$(call brackets,dev $(EXTRAS)) into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -e '.$(call brackets,dev $(EXTRAS))' </dev/null >&2
+	@touch $@

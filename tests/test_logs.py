@@ -1,0 +1,236 @@
+"""The log is readable by machines and people, and holds no secret."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import socket
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from agentd.logs import LogSettings, Redactor, holds_secret, known_secrets, open_log, redact
+from agentd.testing import FakeClock
+
+KEY = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"
+SERVICE = {"NOTIFY_SOCKET": "/run/systemd/notify"}
+
+log = structlog.get_logger()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@contextlib.contextmanager
+def records(
+    tmp_path: Path, environ: Mapping[str, str] = SERVICE, **settings: Any
+) -> Iterator[list[dict[str, Any]]]:
+    """What is logged in the block, once it has ended."""
+    stream, found = io.StringIO(), []
+    with open_log(LogSettings(**settings), tmp_path, FakeClock(), environ, stream):
+        yield found
+    found.extend(json.loads(line) for line in stream.getvalue().splitlines())
+
+
+def test_an_event_is_one_json_line_with_time_level_and_fields(tmp_path: Path) -> None:
+    with records(tmp_path) as found:
+        log.info("flush_done", tokens=12, session="main", note="two\nlines")
+    assert found == [
+        {
+            "event": "flush_done",
+            "tokens": 12,
+            "session": "main",
+            "note": "two\nlines",
+            "level": "info",
+            "at": "2026-11-21T12:00:00.000+00:00",
+        }
+    ]
+
+
+def test_the_level_holds_for_us_and_libraries_never_go_below_warning(tmp_path: Path) -> None:
+    noisy = logging.getLogger("httpcore.http11")
+    noisy.setLevel(logging.DEBUG)
+    try:
+        with records(tmp_path, level="debug") as found:
+            log.debug("ours")
+            noisy.debug("Authorization: Bearer of tidings")
+            noisy.warning("a %s", "warning")
+    finally:
+        noisy.setLevel(logging.NOTSET)
+    assert [(r["event"], r["level"]) for r in found] == [
+        ("ours", "debug"),
+        ("a warning", "warning"),
+    ]
+    with records(tmp_path, level="error") as found:
+        log.warning("too quiet")
+        log.error("loud")
+    assert [r["event"] for r in found] == ["loud"]
+
+
+def test_an_exception_is_logged_without_secrets_and_without_the_values_of_variables(
+    tmp_path: Path,
+) -> None:
+    with records(tmp_path) as found:
+        local_variable = "what the user said"
+        try:
+            msg = f"refused key={KEY}"
+            raise ValueError(msg)
+        except ValueError:
+            log.exception("call_failed")
+    (record,) = found
+    assert "ValueError: refused key=[secret]" in record["exception"]
+    assert "test_logs.py" in record["exception"]
+    assert KEY not in json.dumps(record)
+    assert local_variable not in json.dumps(record)
+
+
+def test_a_librarys_exception_is_redacted_too(tmp_path: Path) -> None:
+    with records(tmp_path) as found:
+        try:
+            raise RuntimeError(KEY)
+        except RuntimeError:
+            logging.getLogger("library").exception("header was %r", {"x-api-key": KEY})
+    assert "Traceback" in found[0]["exception"]
+    assert KEY not in json.dumps(found)
+
+
+def test_secrets_are_hidden_at_any_depth_and_in_objects(tmp_path: Path) -> None:
+    class Settings:
+        def __repr__(self) -> str:
+            return f"Settings(key={KEY!r})"
+
+    with records(tmp_path, {**SERVICE, "MY_API_KEY": "plain looking"}) as found:
+        log.info(
+            "x", a=[{"b": (KEY,)}], c=Settings(), d={"api_key": "short"}, e="plain looking", n=1
+        )
+    (record,) = found
+    assert record["a"] == [{"b": ["[secret]"]}]
+    assert record["c"] == "Settings(key='[secret]')"
+    assert record["d"] == {"api_key": "[secret]"}
+    assert record["e"] == "[secret]"
+    assert record["n"] == 1
+
+
+def test_a_secret_that_is_learnt_later_is_hidden_from_then_on(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with open_log(LogSettings(), tmp_path, FakeClock(), SERVICE, stream) as redactor:
+        redactor.add("from a credential")
+        log.info("x", text="it came from a credential!")
+    assert "it came [secret]!" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        (f"key {KEY}.", "key [secret]."),
+        ("ghp_" + "a" * 36, "[secret]"),
+        ("xoxb-1234567890-abcdef", "[secret]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[secret]"),
+        ("AIza" + "b" * 35, "[secret]"),
+        ("Authorization: Bearer abcdefgh12345678", "Authorization: Bearer [secret]"),
+        ("postgresql://me:pw@host/db", "postgresql://[secret]@host/db"),
+        (f"bot 12345678:{'c' * 35} said", "bot [secret] said"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- tail",
+            "[secret] tail",
+        ),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc", "[secret]"),
+    ],
+)
+def test_what_looks_like_a_key_is_hidden(text: str, clean: str) -> None:
+    assert redact(text) == clean
+    assert holds_secret(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a risk-assessment-of-everything",
+        "task-1234567890123456",
+        "https://host:80/a@b",
+        "12:30",
+        "",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert redact(text) == text
+    assert not holds_secret(text)
+
+
+def test_secrets_are_known_by_the_names_of_their_variables() -> None:
+    environ = {"ANTHROPIC_API_KEY": "1", "BOT_TOKEN": "2", "MAX_TOKENS": "3", "KEYBOARD": "4"}
+    assert known_secrets(environ) == ("1", "2")
+
+
+def test_a_short_secret_does_not_eat_ordinary_text() -> None:
+    assert Redactor("a").text("banana") == "banana"
+
+
+def test_the_journal_gets_priorities_when_it_is_really_there(tmp_path: Path) -> None:
+    ours, journal = socket.socketpair()
+    with ours, journal, ours.makefile("w") as stream:
+        status = os.fstat(ours.fileno())
+        environ = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        with open_log(LogSettings(), tmp_path, FakeClock(), environ, stream):
+            log.error("bad", text="a\nb")
+            log.info("good")
+        lines = journal.recv(65536).decode().splitlines()
+    assert [line[:4] for line in lines] == ["<3>{", "<6>{"]
+    assert json.loads(lines[0][3:])["text"] == "a\nb"
+
+
+def test_an_inherited_journal_variable_alone_proves_nothing(tmp_path: Path) -> None:
+    with records(tmp_path, {"JOURNAL_STREAM": "8:1234"}) as found:
+        log.info("to the file")
+    assert found == []
+    assert "to the file" in (tmp_path / "logs" / "agentd.log").read_text()
+
+
+def test_a_terminal_gets_readable_lines(tmp_path: Path) -> None:
+    stream = Terminal()
+    with open_log(LogSettings(), tmp_path, FakeClock(), {}, stream):
+        log.info("ready", pid=7)
+    assert "ready" in stream.getvalue()
+    assert not stream.getvalue().startswith("{")
+    assert not (tmp_path / "logs").exists()
+
+
+def test_the_file_is_private_and_rotates(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with records(tmp_path, {}, max_bytes=10_000, keep=2):
+            for number in range(200):
+                log.info("fill", number=number, text="x" * 200)
+    finally:
+        os.umask(before)
+    files = sorted((tmp_path / "logs").iterdir())
+    assert [file.name for file in files] == ["agentd.log", "agentd.log.1", "agentd.log.2"]
+    for file in files:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert file.stat().st_size <= 10_000
+    assert '"number": 199' in files[0].read_text()
+    assert stat.S_IMODE((tmp_path / "logs").stat().st_mode) == 0o700
+
+
+def test_the_file_may_be_elsewhere(tmp_path: Path) -> None:
+    place = tmp_path / "else" / "where.log"
+    with records(tmp_path, {}, file=str(place)):
+        log.info("here")
+    assert "here" in place.read_text()
+
+
+def test_closing_the_log_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = list(logging.getLogger().handlers)
+    with records(tmp_path):
+        pass
+    assert logging.getLogger().handlers == before
+    assert not structlog.is_configured()
