@@ -1,0 +1,111 @@
+"""An index, a session store and rows for the tests of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.domain.message import Block, Text
+from agentd.domain.transcript import Coverage, Row, RowRole, SessionInfo
+from agentd.errors import NotFound
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class DictIndex:
+    """Finds chunks by substring."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, tuple[str, list[Chunk]]] = {}
+        self.sources: dict[str, Source] = {}
+        self.changes = 0
+
+    async def digests(self, source: Source):
+        return {p: d for p, (d, _) in self.entries.items() if self.sources[p] is source}
+
+    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+        self.changes += 1
+        self.entries[path] = (digest, list(chunks))
+        self.sources[path] = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
+
+    async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+        await self.replace(path, digest, [*self.entries.get(path, ("", []))[1], *chunks])
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.entries.pop(path, None)
+
+    async def clear(self) -> None:
+        self.entries.clear()
+
+    async def search(self, query: str, *, owner: bool, limit: int, sources=None) -> Found:
+        hits = [
+            Hit(chunk, 1.0)
+            for _, chunks in self.entries.values()
+            for chunk in chunks
+            if query in chunk.text
+            and (owner or not chunk.owner_only)
+            and (sources is None or chunk.source in sources)
+        ]
+        return Found(tuple(hits[:limit]), "" if hits else "no_match")
+
+    async def state(self) -> IndexState:
+        count = sum(len(chunks) for _, chunks in self.entries.values())
+        return IndexState(len(self.entries), count, 0, "ready")
+
+
+class ListStore:
+    """Transcripts in lists, and what flushes record."""
+
+    def __init__(self) -> None:
+        self.transcripts: dict[str, list[Row]] = {"main": []}
+        self.covered: list[Coverage] = []
+        self.failures = 0
+        self.reads = 0
+
+    def add(self, session: str, *rows: Row) -> None:
+        self.transcripts.setdefault(session, []).extend(rows)
+
+    async def sessions(self):
+        return tuple(
+            SessionInfo(key, "", NOON, NOON, len(rows), 0, 0, 0)
+            for key, rows in self.transcripts.items()
+        )
+
+    async def rows(self, session: str, first: int = 1, limit: int | None = None):
+        self.reads += 1
+        if session not in self.transcripts:
+            raise NotFound(f"there is no session {session}")
+        found = [r for r in self.transcripts[session] if r.seq >= first]
+        return tuple(found[:limit])
+
+    async def cover(self, session: str, coverage: Coverage) -> None:
+        self.covered.append(coverage)
+        self.failures = 0
+
+    async def flush_failed(self, session: str, reason: str) -> int:
+        self.failures += 1
+        return self.failures
+
+
+def row_of(seq: int, role: str, content: str | tuple[Block, ...], turn: int | None = None) -> Row:
+    blocks = (Text(content),) if isinstance(content, str) else content
+    return Row(seq, RowRole(role), blocks, NOON, turn)
+
+
+@pytest.fixture
+def index():
+    return DictIndex()
+
+
+@pytest.fixture
+def store():
+    return ListStore()
+
+
+@pytest.fixture
+def row():
+    return row_of

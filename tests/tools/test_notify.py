@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from agentd.domain.alert import Alert, NewAlert, alert_digest
+from agentd.domain.prompt import Effect
+from agentd.domain.tool import ToolCall
+from agentd.domain.turn import Origin, SessionKey, kind_of
+from agentd.errors import ToolFailed
+from agentd.testing import FakeClock
+from agentd.tools.notify import Notify
+
+
+class ListOutbox:
+    def __init__(self) -> None:
+        self.stored: list[NewAlert] = []
+
+    async def put(self, alert: NewAlert) -> Alert | None:
+        if any(a.digest == alert.digest for a in self.stored):
+            return None
+        self.stored.append(alert)
+        return Alert(len(self.stored), FakeClock().now(), alert.text, alert.origin)
+
+
+def told(text: str, session: str = "main", origin: Origin = Origin.HEARTBEAT) -> ToolCall:
+    key = SessionKey(session)
+    return ToolCall("c", "notify", {"text": text}, key, kind_of(key), origin)
+
+
+def tool():
+    outbox = ListOutbox()
+    return Notify(outbox, lambda origin: ((f"sink-{origin}",), "me")), outbox
+
+
+async def test_an_alert_goes_to_the_targets_of_its_origin_once():
+    notify, outbox = tool()
+    assert notify.spec.effect is Effect.IDEMPOTENT
+    await notify.run(told(" Backup failed! "), None)
+    (alert,) = outbox.stored
+    assert (alert.text, alert.origin, alert.sinks, alert.to) == (
+        "Backup failed!",
+        "heartbeat",
+        ("sink-heartbeat",),
+        "me",
+    )
+    out = await notify.run(told("backup  FAILED!"), None)
+    assert "not sent again" in out.text
+    assert len(outbox.stored) == 1
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * 4001])
+async def test_texts_that_are_no_alert(text):
+    notify, outbox = tool()
+    with pytest.raises(ToolFailed):
+        await notify.run(told(text), None)
+    assert outbox.stored == []
+
+
+@pytest.mark.parametrize("session", ["group:a", "isolated:a", "unknown"])
+async def test_others_cannot_reach_the_owner(session):
+    notify, outbox = tool()
+    with pytest.raises(ToolFailed):
+        await notify.run(told("hi", session, Origin.USER), None)
+    assert outbox.stored == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("Disk full", "disk\n full ", True),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("STRASSE", "stra\u00dfe", True),
+        ("disk 90 %", "disk 91 %", False),
+        ("a b", "ab", False),
+    ],
+)
+def test_equal_alerts_are_those_with_the_same_words(one, other, equal):
+    assert (alert_digest(one) == alert_digest(other)) is equal
