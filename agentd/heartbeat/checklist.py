@@ -110,7 +110,7 @@ def parse(text: str, zone: ZoneInfo) -> Checklist:
     """The checklist of a HEARTBEAT.md; dates without an offset are in `zone`."""
     parts: list[Part] = []
     in_tasks = False
-    for group in _groups(_COMMENT.sub("", text).splitlines()):
+    for group in _groups(_COMMENT.sub("", text.removeprefix("\ufeff")).splitlines()):
         head = group[0].strip()
         if head.lower() == "tasks:":
             in_tasks = True
