@@ -1,0 +1,350 @@
+"""The process starts, tells the service manager the truth, and ends in time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentd import daemon
+from agentd.daemon import Patience, run
+from agentd.domain.health import Problem
+from agentd.errors import ConfigError, StorageCorrupt
+from agentd.sdnotify import Notifier, Watchdog
+from agentd.testing import FakeClock
+
+
+class Part:
+    """A probe that works, breaks or hangs, as it is told."""
+
+    def __init__(self, name: str = "part") -> None:
+        self.name = name
+        self.hangs = False
+        self.breaks = False
+
+    def problems(self) -> tuple[Problem, ...]:
+        return ()
+
+    async def prove(self) -> None:
+        if self.breaks:
+            raise OSError("broken")
+        if self.hangs:
+            await asyncio.Event().wait()
+
+
+@dataclass
+class FakeApp:
+    """An app that keeps a diary."""
+
+    probes: tuple[Part, ...] = ()
+    diary: list[str] = field(default_factory=list)
+    opening: Callable[[], None] | None = None
+    error: Exception | None = None
+    drain_hangs: bool = False
+
+    def __post_init__(self) -> None:
+        self.stop_requested = asyncio.Event()
+        self.serving = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[FakeApp]:
+        self.diary.append("open")
+        if self.opening:
+            self.opening()
+            await asyncio.Event().wait()
+        try:
+            yield self
+        finally:
+            self.diary.append("close")
+
+    async def serve(self) -> None:
+        self.diary.append("serve")
+        self.serving.set()
+        if self.error:
+            raise self.error
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.diary.append("end")
+
+    async def drain(self, seconds: float) -> None:
+        self.diary.append("drain")
+        if self.drain_hangs:
+            await asyncio.Event().wait()
+
+
+class Manager:
+    """The service manager's end of NOTIFY_SOCKET."""
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self._socket.bind(address)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def heard(self) -> list[str]:
+        """What was said since the last call."""
+        messages = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                messages.append(self._socket.recv(4096).decode())
+        return messages
+
+
+@pytest.fixture
+def address() -> str:
+    return f"\0agentd-test-{os.getpid()}-{time.monotonic_ns()}"
+
+
+@pytest.fixture
+def manager(address: str) -> Iterator[Manager]:
+    manager = Manager(address)
+    yield manager
+    manager.close()
+
+
+def notifier(address: str, watchdog_usec: int = 0) -> Notifier:
+    environ = {"NOTIFY_SOCKET": f"@{address[1:]}", "WATCHDOG_USEC": str(watchdog_usec)}
+    return Notifier.from_environ(environ)
+
+
+async def living(app: FakeApp, told: Notifier, act: Callable[[], object]) -> list[float]:
+    """Run `app`, act once it serves, and return what the last resort was told."""
+    last_resorts: list[float] = []
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(
+            run(app.open, FakeClock(), told, Patience(0.01, 4.5), last_resorts.append)
+        )
+        await app.serving.wait()
+        await FakeClock.settle()
+        act()
+    return last_resorts
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+async def test_a_signal_drains_and_closes_in_order(number: int) -> None:
+    app = FakeApp()
+    last_resorts = await living(app, Notifier(), lambda: os.kill(os.getpid(), number))
+    assert app.diary == ["open", "serve", "drain", "end", "close"]
+    assert last_resorts == [4.5]
+
+
+async def test_the_app_may_ask_for_the_end_itself() -> None:
+    app = FakeApp()
+    await living(app, Notifier(), app.stop_requested.set)
+    assert app.diary == ["open", "serve", "drain", "end", "close"]
+
+
+async def test_a_hangup_changes_nothing() -> None:
+    app = FakeApp()
+
+    def act() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        asyncio.get_running_loop().call_later(0.02, app.stop_requested.set)
+
+    with capture_logs() as logs:
+        await living(app, Notifier(), act)
+    assert [entry["event"] for entry in logs] == ["ready", "hangup_ignored", "stopping", "stopped"]
+
+
+async def test_a_drain_that_hangs_is_left_behind() -> None:
+    app = FakeApp(drain_hangs=True)
+    with capture_logs() as logs:
+        await living(app, Notifier(), app.stop_requested.set)
+    assert app.diary == ["open", "serve", "drain", "end", "close"]
+    assert "drain_overran" in [entry["event"] for entry in logs]
+
+
+async def test_a_signal_while_opening_ends_the_opening(manager: Manager, address: str) -> None:
+    app = FakeApp(opening=lambda: os.kill(os.getpid(), signal.SIGTERM))
+    last_resorts: list[float] = []
+    async with asyncio.timeout(5):
+        await run(app.open, FakeClock(), notifier(address), Patience(), last_resorts.append)
+    assert app.diary == ["open"]
+    assert last_resorts == [4.5]
+    assert manager.heard() == ["STOPPING=1"]
+
+
+async def test_an_app_that_breaks_is_closed_and_its_error_comes_out() -> None:
+    app = FakeApp(error=StorageCorrupt("bad page"))
+    last_resorts: list[float] = []
+    with pytest.raises(ExceptionGroup) as raised:
+        await run(app.open, FakeClock(), Notifier(), Patience(), last_resorts.append)
+    assert raised.group_contains(StorageCorrupt)
+    assert app.diary == ["open", "serve", "close"]
+    assert last_resorts == [4.5]
+
+
+async def test_the_manager_hears_ready_after_opening_and_stopping_once(
+    manager: Manager, address: str
+) -> None:
+    app = FakeApp()
+    heard: list[str] = []
+
+    def act() -> None:
+        heard.extend(manager.heard())
+        app.stop_requested.set()
+
+    await living(app, notifier(address), act)
+    assert [message.splitlines()[0] for message in heard] == ["READY=1"]
+    assert manager.heard() == ["STOPPING=1"]
+
+
+async def test_the_watchdog_is_fed_with_proof_and_not_while_a_part_hangs(
+    manager: Manager, address: str
+) -> None:
+    clock, part, other = FakeClock(), Part("store"), Part("scheduler")
+    watchdog = Watchdog((part, other), notifier(address, 20_000_000), clock, deadline=0.01)
+
+    async def period() -> list[str]:
+        await clock.advance(10)
+        await asyncio.sleep(0.03)  # a deadline of the real loop passes
+        return manager.heard()
+
+    with capture_logs() as logs:
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(watchdog.run())
+            assert await period() == ["WATCHDOG=1"]
+            part.hangs = True
+            assert await period() == []
+            assert await period() == []
+            part.hangs = False
+            assert await period() == ["WATCHDOG=1"]
+            other.breaks = True
+            assert await period() == []
+            running.cancel()
+    assert [(entry["event"], entry["part"]) for entry in logs] == [
+        ("part_stuck", "store"),
+        ("part_recovered", "store"),
+        ("part_stuck", "scheduler"),
+    ]
+
+
+async def test_without_a_watchdog_nobody_is_bothered() -> None:
+    clock = FakeClock()
+    await Watchdog((Part(),), Notifier(), clock).run()
+    assert clock.sleeping == 0
+
+
+def test_the_managers_variables_are_not_left_to_children(manager: Manager, address: str) -> None:
+    environ = {
+        "NOTIFY_SOCKET": f"@{address[1:]}",
+        "WATCHDOG_USEC": "60000000",
+        "WATCHDOG_PID": str(os.getpid()),
+        "HOME": "/root",
+    }
+    told = Notifier.from_environ(environ)
+    assert environ == {"HOME": "/root"}
+    assert told.watchdog_seconds == 60
+    told.send("STATUS=a", "READY=1")
+    assert manager.heard() == ["STATUS=a\nREADY=1"]
+
+
+def test_a_watchdog_that_waits_for_another_process_is_not_ours() -> None:
+    assert Notifier.from_environ({"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"}).watchdog_seconds == 0
+
+
+def test_a_manager_that_is_gone_does_no_harm(tmp_path: Path) -> None:
+    with capture_logs() as logs:
+        Notifier(str(tmp_path / "gone")).send("READY=1")
+    assert logs[0]["event"] == "notify_failed"
+
+
+def test_a_wrong_configuration_is_told_on_standard_error_with_code_78(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[log]\nkeep = 0\n")
+    before = os.umask(0o022)
+    try:
+        assert daemon.main(path) == ConfigError.exit_code == 78
+        assert os.umask(0o022) == 0o077
+    finally:
+        os.umask(before)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "line 2: log.keep" in captured.err
+    assert "what to do: correct the file" in captured.err
+
+
+HANGING = """
+    import asyncio, contextlib, sys, time
+    from agentd.clock import SystemClock
+    from agentd.daemon import Patience, run
+    from agentd.sdnotify import Notifier
+
+    class App:
+        probes = ()
+
+        def __init__(self):
+            self.stop_requested = asyncio.Event()
+
+        async def serve(self):
+            print("up", flush=True)
+            await asyncio.Event().wait()
+
+        async def drain(self, seconds):
+            if sys.argv[1] == "blocked":
+                time.sleep(60)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            await asyncio.Event().wait()
+
+    @contextlib.asynccontextmanager
+    async def opener():
+        yield App()
+
+    asyncio.run(run(opener, SystemClock(), Notifier(), Patience(0.1, float(sys.argv[2]))))
+"""
+
+
+@contextlib.contextmanager
+def hanging_daemon(how: str, total: float) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(HANGING), how, str(total)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parent.parent,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            while "up" not in (line := process.stdout.readline()):
+                assert line, "the daemon died before it was up"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("how", ["deaf", "blocked"])
+def test_a_daemon_that_hangs_is_gone_in_time_and_says_where_it_hung(how: str) -> None:
+    with hanging_daemon(how, total=0.3) as process:
+        process.terminate()
+        _, told = process.communicate(timeout=10)
+    assert process.returncode == 1
+    assert "Timeout" in told
+    assert "drain" in told or "select" in told
+
+
+def test_a_second_signal_forces_the_end() -> None:
+    with hanging_daemon("deaf", total=60) as process:
+        assert process.stdout is not None
+        process.terminate()
+        while "stopping" not in (line := process.stdout.readline()):
+            assert line
+        process.terminate()
+        assert process.wait(timeout=10) == 1
