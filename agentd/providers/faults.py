@@ -147,6 +147,7 @@ _BY_STATUS: Mapping[int, str] = {
     409: "conflict",
     413: "overflow",
     429: "rate_limited",
+    503: "overloaded",
     504: "server_timeout",
     529: "overloaded",
 }
