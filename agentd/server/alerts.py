@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from agentd.domain.alert import Alert
-from agentd.errors import AgentdError
+import asyncio
+
+import structlog
+
+from agentd.domain.alert import Alert, DeliveryState
+from agentd.errors import AgentdError, StorageError
+from agentd.ports import Outbox
 from agentd.server.clients import Clients
+
+log = structlog.get_logger()
+
+_MISSED = 50  # unacknowledged alerts that are still shown to a client which comes later
 
 
 class NobodyListens(AgentdError):
@@ -16,8 +25,11 @@ class NobodyListens(AgentdError):
 class SocketAlerts:
     """The AlertSink `socket`: `_agentd/alert` to every client that somebody sits at."""
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: Clients, outbox: Outbox) -> None:
         self._clients = clients
+        self._outbox = outbox
+        self._arrived = asyncio.Event()
+        clients.when_one_arrives(self._arrived.set)
 
     @property
     def name(self) -> str:
@@ -31,3 +43,24 @@ class SocketAlerts:
             raise NobodyListens(cure="it is shown as soon as a client connects")
         for peer in peers:
             peer.notify("_agentd/alert", alert.as_json())
+
+    async def run(self) -> None:
+        """Whenever a client arrives, show what came while nobody was there."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            try:
+                await self._catch_up()
+            except StorageError as error:
+                log.warning("missed_alerts_not_shown", reason=error.reason)
+
+    async def _catch_up(self) -> None:
+        """Unacknowledged alerts are shown even if the dispatcher has given this sink up."""
+        alerts = await self._outbox.alerts(_MISSED, unacked=True)
+        for alert in reversed(alerts):
+            if alert.delivered.get(self.name, DeliveryState.SENT) is DeliveryState.SENT:
+                continue
+            if not self._clients.listening:
+                return
+            await self.send(alert)
+            await self._outbox.sent(alert.id, self.name)

@@ -60,7 +60,7 @@ class HeartbeatMethods:
         }
 
     async def _run(self, params: RunParams) -> dict[str, Any]:
-        return (await self._pulse.run(params.force)).as_json()
+        return (await self._pulse.run(force=params.force)).as_json()
 
     async def _history(self, params: HistoryParams) -> dict[str, Any]:
         return {"runs": [beat.as_json() for beat in await self._jobs.beats(params.limit)]}

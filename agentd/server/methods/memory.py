@@ -10,7 +10,7 @@ from agentd.domain.memory import IndexState, Source
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Reader
-from agentd.errors import FileMissing
+from agentd.errors import FileMissing, InvalidRequest
 from agentd.ports import Recall, Workspace
 from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.methods.status import index_json
@@ -51,11 +51,16 @@ class ReadParams(Params):
 
 
 class WriteParams(Params):
-    """Text for a file. `target` is memory, daily_log, heartbeat, bootstrap or a path."""
+    """Text for a file. `target` is memory, daily_log, heartbeat, bootstrap or a path. With
+    `old_string` that text is replaced by `new_string`, and `content` does not count.
+    """
 
-    content: str
+    content: str = ""
     target: str = "daily_log"
     append: bool = True
+    old_string: str | None = None
+    new_string: str | None = None
+    replace_all: bool = False
 
 
 class TreeParams(Params):
@@ -117,14 +122,33 @@ class MemoryMethods:
     async def _write(self, params: WriteParams) -> dict[str, Any]:
         workspace = self._workspace
         path = workspace.canonical(self._path(params.target))
-        action = FileAction.APPEND if params.append else FileAction.WRITE
+        action = FileAction.WRITE
         async with workspace.lock(path):
-            text = params.content
-            if params.append:
-                text = await self._as_lines(path, text)
+            if params.old_string is not None:
+                text = await self._replaced(path, params.old_string, params)
+            elif params.append:
+                action = FileAction.APPEND
+                text = await self._as_lines(path, params.content)
+            else:
+                text = params.content
             intent = await workspace.plan(path, action, text.encode())
             await workspace.apply(intent, _OWNER)
-        return {"path": path, "bytes": len(intent.data), "digest": intent.after}
+        size = len(intent.data)
+        words = f"{size} bytes {'added to' if action is FileAction.APPEND else 'written to'} {path}"
+        return {"path": path, "bytes": size, "digest": intent.after, "text": words}
+
+    async def _replaced(self, path: str, old: str, params: WriteParams) -> str:
+        """The file with the replacement made. Raises InvalidRequest unless the place is clear."""
+        before = (await self._workspace.read(path, _OWNER)).text
+        count = before.count(old) if old else 0
+        if count == 0:
+            raise InvalidRequest(f"old_string: does not stand in {path}")
+        if count > 1 and not params.replace_all:
+            raise InvalidRequest(
+                f"old_string: stands {count} times in {path}",
+                cure="give more of the text around it, or replace all",
+            )
+        return before.replace(old, params.new_string or "")
 
     async def _as_lines(self, path: str, text: str) -> str:
         """The text on lines of its own."""
