@@ -1,0 +1,666 @@
+"""Beats over days, nights, restarts and jumping clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agentd import failpoints
+from agentd.domain.alert import Alert, NewAlert
+from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.domain.event import ThoughtChunk
+from agentd.domain.turn import Failure, SessionKey, StopReason, Turn, TurnRequest, Usage
+from agentd.domain.workspace import FileView
+from agentd.errors import FileMissing, FileUnreadable, ShuttingDown, StorageError
+from agentd.heartbeat.examination import HEARTBEAT, Examination
+from agentd.heartbeat.prompt import compose, default_prompt
+from agentd.heartbeat.pulse import Pulse
+from agentd.heartbeat.settings import HeartbeatSettings
+from agentd.heartbeat.surroundings import Surroundings
+from agentd.ports import EventSink
+from agentd.testing import FakeClock
+
+MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
+
+
+class Jobs:
+    """A job store in memory that outlives the pulses of a test."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.state = HeartbeatState()
+        self.rows: list[Beat] = []
+        self.running: dict[int, Beat] = {}
+        self.alerts: list[NewAlert] = []
+        self.put_at: dict[str, datetime] = {}
+        self.states: dict[str, ItemState] = {}
+        self._ids = 0
+
+    async def heartbeat(self) -> HeartbeatState:
+        return self.state
+
+    async def schedule(self, next_due: datetime | None) -> None:
+        self.state = replace(self.state, next_due=next_due)
+
+    async def pause(self, until: datetime | None) -> None:
+        self.state = replace(self.state, paused_until=until)
+
+    async def begin_beat(
+        self, due: datetime | None, next_due: datetime | None, file_hash: str
+    ) -> int:
+        await self.schedule(next_due)
+        self._ids += 1
+        self.running[self._ids] = Beat(
+            self._ids,
+            self.clock.now(),
+            due,
+            Outcome.FAILED,
+            Reason.INTERRUPTED,
+            file_hash=file_hash,
+        )
+        return self._ids
+
+    async def end_beat(
+        self,
+        beat_id: int,
+        outcome: Outcome,
+        reason: Reason,
+        *,
+        text: str = "",
+        tokens: int = 0,
+        cost_usd: float = 0.0,
+        done_items: Sequence[str] = (),
+        alert: NewAlert | None = None,
+    ) -> tuple[Beat, Alert | None]:
+        stored = None
+        now = self.clock.now()
+        if alert is not None:
+            put = self.put_at.get(alert.digest)
+            if put is not None and now - put < timedelta(hours=24):
+                outcome, reason = Outcome.QUIET, Reason.DUPLICATE
+            else:
+                self.put_at[alert.digest] = now
+                self.alerts.append(alert)
+                stored = Alert(len(self.alerts), now, alert.text, alert.origin, alert.to)
+        for item in done_items:
+            self.states[item] = replace(self.states[item], last_done=now)
+        beat = replace(
+            self.running.pop(beat_id), outcome=outcome, reason=reason, text=text, tokens=tokens
+        )
+        self.rows.append(beat)
+        return beat, stored
+
+    async def skip_beat(
+        self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
+    ) -> Beat:
+        await self.schedule(next_due)
+        self._ids += 1
+        beat = Beat(self._ids, self.clock.now(), due, Outcome.SKIPPED, reason, file_hash=file_hash)
+        self.rows.append(beat)
+        return beat
+
+    async def interrupt_beats(self) -> int:
+        count = len(self.running)
+        self.rows.extend(self.running.values())
+        self.running.clear()
+        return count
+
+    async def beats(self, limit: int) -> tuple[Beat, ...]:
+        return tuple(reversed(self.rows))[:limit]
+
+    async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
+        now = self.clock.now()
+        self.states = {h: self.states.get(h) or ItemState(h, now) for h in hashes}
+        return self.states
+
+
+@dataclass
+class Ticket:
+    turn: Turn | None
+
+    async def wait(self) -> Turn:
+        if self.turn is None:
+            await asyncio.Event().wait()
+        assert self.turn is not None
+        return self.turn
+
+
+@dataclass
+class Turns:
+    """The engine's door, with a model that says what `reply` says."""
+
+    reply: str = "HEARTBEAT_OK"
+    requests: list[TurnRequest] = field(default_factory=list)
+    busy: set[SessionKey] = field(default_factory=set)
+    cancelled: list[SessionKey] = field(default_factory=list)
+    failure: Failure | None = None
+    refusal: Exception | None = None
+    stop: StopReason = StopReason.END_TURN
+    tools: tuple[dict[str, Any], ...] = ()
+    thought: str = ""
+    hangs: bool = False
+
+    async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
+        if self.refusal is not None:
+            raise self.refusal
+        self.requests.append(request)
+        if self.thought:
+            sink.emit(ThoughtChunk(request.session, self.thought))
+        return Ticket(
+            None
+            if self.hangs
+            else Turn(
+                request.session,
+                request.message_id,
+                1,
+                text=self.reply,
+                stop_reason=None if self.failure else self.stop,
+                usage=Usage(90, 10),
+                tool_calls=self.tools,
+                failure=self.failure,
+            )
+        )
+
+    def is_busy(self, session: SessionKey) -> bool:
+        return session in self.busy
+
+    async def cancel(self, session: SessionKey) -> bool:
+        self.cancelled.append(session)
+        return True
+
+
+class Breaker:
+    is_tripped = False
+
+    def is_open(self) -> bool:
+        return self.is_tripped
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+
+class World:
+    """A heartbeat with everything around it; `restart` makes a new pulse on the same store."""
+
+    def __init__(
+        self,
+        checklist: str | None = "- [ ] look at the disk",
+        start: datetime = MONDAY,
+        zone: str = "UTC",
+        **table: object,
+    ) -> None:
+        self.clock = FakeClock(start, zone)
+        self.jobs = Jobs(self.clock)
+        self.turns = Turns()
+        self.breaker = Breaker()
+        self.file: str | Exception = FileMissing() if checklist is None else checklist
+        self.over_budget = False
+        self.wakes = 0
+        self.settings = HeartbeatSettings.model_validate(table)
+        self.pulse = self.restart()
+
+    def restart(self) -> Pulse:
+        around = Surroundings(
+            self.clock, self.jobs, self.turns, self.breaker, self.read, self.budget, self.wake
+        )
+        examination = Examination(
+            self.settings, around, "Go through the list.", sinks=("journal",), to="me"
+        )
+        self.pulse = Pulse(self.settings, around, examination)
+        return self.pulse
+
+    async def read(self) -> FileView:
+        if isinstance(self.file, Exception):
+            raise self.file
+        return FileView("HEARTBEAT.md", self.file, hashlib.sha256(self.file.encode()).hexdigest())
+
+    async def budget(self) -> bool:
+        return self.over_budget
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    async def live(self, span: timedelta) -> list[Beat]:
+        """Do what the scheduler does: tick at the due time and at least every minute."""
+        before = len(self.jobs.rows)
+        end = self.clock.now() + span
+        while self.clock.now() < end:
+            await self.pulse.tick()
+            due = await self.pulse.next_due()
+            wait = 60.0 if due is None else (due - self.clock.now()).total_seconds()
+            wait = min(max(wait, 1.0), 60.0, (end - self.clock.now()).total_seconds())
+            self.clock.jump(timedelta(seconds=wait))
+            self.clock._monotonic += wait
+        return self.jobs.rows[before:]
+
+    async def beat(self, *, force: bool = False) -> Beat:
+        return await self.pulse.run(force=force)
+
+
+def ran(rows: Sequence[Beat]) -> list[Beat]:
+    return [beat for beat in rows if beat.outcome is not Outcome.SKIPPED]
+
+
+@pytest.mark.parametrize(
+    ("zone", "start"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 26, 12, 0, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(2026, 10, 22, 12, 0, tzinfo=UTC)),
+        ("America/New_York", datetime(2026, 3, 5, 17, 0, tzinfo=UTC)),
+        ("America/New_York", datetime(2026, 10, 29, 17, 0, tzinfo=UTC)),
+    ],
+)
+async def test_a_week_over_a_change_of_the_clocks(zone: str, start: datetime) -> None:
+    world = World(start=start, zone=zone)
+    rows = await world.live(timedelta(days=7))
+    local = [beat.at.astimezone(ZoneInfo(zone)) for beat in ran(rows)]
+    assert all(8 <= at.hour < 22 for at in local)
+    days = {at.date() for at in local}
+    for day in sorted(days)[1:-1]:  # whole days
+        assert [(at.hour, at.minute) for at in local if at.date() == day] == [
+            (hour, minute) for hour in range(8, 22) for minute in (0, 30)
+        ]
+    nights = [beat for beat in rows if beat.outcome is Outcome.SKIPPED]
+    assert [beat.reason for beat in nights] == [Reason.OUTSIDE_ACTIVE_HOURS] * 7
+    assert len(world.turns.requests) == len(local)
+
+
+async def test_the_first_beat_comes_an_interval_after_the_first_start() -> None:
+    world = World()
+    assert await world.live(timedelta(minutes=29, seconds=59)) == []
+    rows = await world.live(timedelta(minutes=1))
+    assert [beat.due for beat in rows] == [MONDAY + timedelta(minutes=30)]
+
+
+async def test_a_hundred_restarts_neither_move_nor_repeat_a_slot() -> None:
+    world = World()
+    for _ in range(100):
+        world.restart()
+        await world.live(timedelta(minutes=3))
+    due = [beat.due for beat in world.jobs.rows]
+    assert due == [MONDAY + timedelta(minutes=30 * n) for n in range(1, 10)]
+
+
+async def test_a_restart_storm_at_the_due_time_beats_once() -> None:
+    world = World()
+    await world.live(timedelta(minutes=30))
+    for _ in range(50):
+        await world.restart().tick()
+    assert len(world.jobs.rows) == 1
+
+
+async def test_a_suspend_is_caught_up_once() -> None:
+    world = World(active_hours_end="24:00", active_hours_start="00:00")
+    await world.live(timedelta(minutes=31))
+    world.clock.jump(timedelta(hours=8))
+    rows = await world.live(timedelta(minutes=20))
+    assert len(rows) == 1
+    assert rows[0].due == MONDAY + timedelta(hours=8, minutes=30)
+    assert world.jobs.state.next_due == MONDAY + timedelta(hours=9)
+
+
+@pytest.mark.parametrize("days", [365, -365, 1, -1])
+async def test_a_jump_of_the_clock_neither_storms_nor_silences(days: int) -> None:
+    world = World("- [ ] a (every: 1h)", active_hours_start="00:00", active_hours_end="24:00")
+    await world.live(timedelta(hours=3))
+    world.clock.jump(timedelta(days=days))
+    rows = ran(await world.live(timedelta(hours=5)))
+    assert 4 <= len(rows) <= 6
+    assert all(beat.reason is Reason.ACK for beat in rows)
+
+
+async def test_a_suspend_into_the_night_leaves_one_row_and_waits_for_the_morning() -> None:
+    world = World()
+    await world.live(timedelta(minutes=31))
+    world.clock.jump(timedelta(hours=14))
+    rows = await world.live(timedelta(hours=1))
+    assert [beat.reason for beat in rows] == [Reason.OUTSIDE_ACTIVE_HOURS]
+    assert world.jobs.state.next_due == datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
+
+
+async def test_a_clock_at_the_beginning_of_time_beats_on() -> None:
+    world = World(start=datetime(1970, 1, 1, 10, 0, tzinfo=UTC))
+    assert len(await world.live(timedelta(hours=1, minutes=1))) == 2
+
+
+@pytest.mark.parametrize("text", [None, "", "# Heartbeat\n\n- [ ]\n- [x] old\n"])
+async def test_an_empty_checklist_costs_no_model_call(text: str | None) -> None:
+    world = World(text)
+    rows = await world.live(timedelta(hours=4))
+    assert {beat.reason for beat in rows} == {Reason.EMPTY_CHECKLIST}
+    assert len(rows) == 7
+    assert world.turns.requests == []
+    assert world.pulse.problems() == ()
+
+
+async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
+    world = World()
+    world.file = FileUnreadable("HEARTBEAT.md is a directory", cure="remove it")
+    assert (await world.beat()).reason is Reason.EMPTY_CHECKLIST
+    assert [p.code for p in world.pulse.problems()] == ["heartbeat_unreadable"]
+    world.file = "- [ ] x"
+    await world.beat()
+    assert world.pulse.problems() == ()
+
+
+async def test_a_dated_item_brings_the_beat_forward_and_is_done_once() -> None:
+    world = World("- [ ] call (due: 2026-05-04 10:47)")
+    rows = await world.live(timedelta(hours=6))
+    assert [(b.at, b.reason) for b in ran(rows)] == [
+        (datetime(2026, 5, 4, 10, 47, tzinfo=UTC), Reason.ACK)
+    ]
+    assert rows[0].reason is Reason.NOTHING_DUE
+    assert {b.reason for b in rows if b.outcome is Outcome.SKIPPED} == {Reason.NOTHING_DUE}
+
+
+async def test_an_item_written_between_two_beats_is_seen() -> None:
+    world = World("# nothing yet")
+    await world.live(timedelta(minutes=5))
+    world.file = "- [ ] call (due: 2026-05-04 10:10)"
+    rows = await world.live(timedelta(minutes=6))
+    assert [beat.due for beat in rows] == [datetime(2026, 5, 4, 10, 10, tzinfo=UTC)]
+
+
+async def test_an_item_of_the_night_waits_for_the_morning() -> None:
+    world = World("- [ ] call (due: 2026-05-04 23:00)")
+    rows = ran(await world.live(timedelta(days=1)))
+    assert [beat.at for beat in rows] == [datetime(2026, 5, 5, 8, 0, tzinfo=UTC)]
+
+
+async def test_a_cadence_is_kept() -> None:
+    world = World("- [ ] water (every: 2h)", active_hours_start="00:00", active_hours_end="24:00")
+    rows = ran(await world.live(timedelta(hours=9)))
+    gaps = {b.at - a.at for a, b in pairwise(rows)}
+    assert gaps == {timedelta(hours=2)}
+    assert len(rows) == 5
+
+
+async def test_a_cadence_shorter_than_the_interval_is_kept() -> None:
+    world = World("- [ ] water (every: 10m)")
+    rows = ran(await world.live(timedelta(hours=2)))
+    gaps = {b.at - a.at for a, b in pairwise(rows)}
+    assert gaps == {timedelta(minutes=10)}
+
+
+async def test_an_item_is_done_only_after_a_successful_call() -> None:
+    world = World("- [ ] water (every: 5h)")
+    world.turns.failure = Failure("provider_auth", "no key")
+    rows = ran(await world.live(timedelta(minutes=95)))
+    assert [beat.reason for beat in rows] == [Reason.PROVIDER_ERROR] * 3
+    assert [p.code for p in world.pulse.problems()] == ["heartbeat_failed"]
+    world.turns.failure = None
+    rows = ran(await world.live(timedelta(hours=2)))
+    assert [beat.reason for beat in rows] == [Reason.ACK]
+    assert world.pulse.problems() == ()
+
+
+async def test_only_what_is_due_is_asked_and_the_file_stands_there_once() -> None:
+    world = World("# Home\n- [ ] now (every: 1h)\n- [ ] later (due: 2027-01-01)\n- [ ] always\n")
+    await world.beat()
+    (request,) = world.turns.requests
+    assert request.text.startswith("Go through the list.\n\n## HEARTBEAT.md\n\n# Home")
+    assert request.text.count("## HEARTBEAT.md") == 1
+    assert "now" in request.text
+    assert "always" in request.text
+    assert "later" not in request.text
+    assert request.text.endswith("Current time: 2026-05-04 10:00 (Monday, UTC)")
+
+
+async def test_beat_fifty_asks_what_beat_one_asked() -> None:
+    world = World()
+    await world.live(timedelta(days=3))
+    sizes = {len(request.text) for request in world.turns.requests if "Monday" in request.text}
+    assert len(sizes) == 1
+    assert {request.session for request in world.turns.requests} == {HEARTBEAT}
+    assert len({request.message_id for request in world.turns.requests}) == len(
+        world.turns.requests
+    )
+
+
+async def test_the_context_of_a_conversation_is_a_setting() -> None:
+    world = World(context="main", session="chat:work", model="small")
+    await world.beat()
+    (request,) = world.turns.requests
+    assert (request.session, request.context, request.model) == ("chat:work", "main", "small")
+
+
+async def test_an_alert_is_put_once_a_day() -> None:
+    world = World(active_hours_start="00:00", active_hours_end="24:00")
+    world.turns.reply = "Disk  FULL"
+    first = await world.beat()
+    world.turns.reply = "disk full"
+    second = await world.beat()
+    assert (first.outcome, first.reason) == (Outcome.ALERT, Reason.ALERT)
+    assert (second.outcome, second.reason) == (Outcome.QUIET, Reason.DUPLICATE)
+    world.clock.jump(timedelta(hours=24))
+    assert (await world.beat()).reason is Reason.ALERT
+    assert [alert.text for alert in world.jobs.alerts] == ["Disk  FULL", "disk full"]
+    assert {(alert.sinks, alert.to) for alert in world.jobs.alerts} == {(("journal",), "me")}
+    assert world.wakes == 2
+
+
+async def test_an_acknowledged_reply_leaves_its_rest_in_the_row() -> None:
+    world = World()
+    world.turns.reply = "HEARTBEAT_OK Disk at 40 %."
+    beat = await world.beat()
+    assert (beat.outcome, beat.reason, beat.text) == (Outcome.QUIET, Reason.ACK, "Disk at 40 %.")
+    assert beat.tokens == 100
+    assert world.wakes == 0
+
+
+async def test_an_empty_reply_has_failed() -> None:
+    world = World()
+    world.turns.reply = " "
+    assert (await world.beat()).reason is Reason.EMPTY_REPLY
+
+
+async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
+    world = World()
+    world.turns.reply = "I told them."
+    world.turns.tools = ({"name": "notify", "is_error": False},)
+    beat = await world.beat()
+    assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.NOTIFY)
+    assert world.jobs.alerts == []
+    assert world.wakes == 1
+
+
+async def test_a_notify_that_failed_leaves_the_reply_to_be_judged() -> None:
+    world = World()
+    world.turns.reply = "Disk full"
+    world.turns.tools = ({"name": "notify", "is_error": True},)
+    assert (await world.beat()).reason is Reason.ALERT
+
+
+async def test_reasoning_stands_before_an_alert_only_when_asked_for() -> None:
+    world = World(include_reasoning=True)
+    world.turns.reply, world.turns.thought = "Disk full", "df says 99 %"
+    await world.beat()
+    assert world.jobs.alerts[0].text == "Reasoning: df says 99 %\n\nDisk full"
+    plain = World()
+    plain.turns.reply, plain.turns.thought = "Disk full", "df says 99 %"
+    await plain.beat()
+    assert plain.jobs.alerts[0].text == "Disk full"
+    assert plain.jobs.alerts[0].digest == world.jobs.alerts[0].digest
+
+
+async def test_a_beat_that_takes_too_long_is_cancelled_and_has_failed() -> None:
+    world = World()
+    world.settings = world.settings.model_copy(update={"timeout": timedelta(microseconds=1)})
+    world.restart()
+    world.turns.hangs = True
+    assert (await world.beat()).reason is Reason.PROVIDER_ERROR
+    assert world.turns.cancelled == [HEARTBEAT]
+
+
+async def test_a_turn_that_is_refused_or_cancelled_has_failed() -> None:
+    world = World()
+    world.turns.refusal = ShuttingDown()
+    assert (await world.beat()).reason is Reason.PROVIDER_ERROR
+    world.turns.refusal = None
+    world.turns.stop = StopReason.CANCELLED
+    assert (await world.beat()).reason is Reason.INTERRUPTED
+
+
+async def test_each_gate_has_its_reason_in_order() -> None:
+    world = World("", enabled=False, start=datetime(2026, 5, 4, 23, 0, tzinfo=UTC))
+    await world.pulse.pause(datetime(2027, 1, 1, tzinfo=UTC))
+    world.breaker.is_tripped = world.over_budget = True
+    world.turns.busy.add(SessionKey("main"))
+
+    async def reason(**table: object) -> Reason:
+        if table:
+            world.settings = HeartbeatSettings.model_validate(table)
+            world.restart()
+        return (await world.beat()).reason
+
+    assert await reason() is Reason.DISABLED
+    assert await reason(interval="0m") is Reason.DISABLED
+    assert await reason(interval="30m") is Reason.PAUSED
+    await world.pulse.pause(None)
+    assert await reason() is Reason.OUTSIDE_ACTIVE_HOURS
+    assert (
+        await reason(active_hours_end="24:00", quiet_hours_start="22:00", quiet_hours_end="23:30")
+        is Reason.QUIET_HOURS
+    )
+    assert await reason(active_hours_end="24:00") is Reason.BREAKER_OPEN
+    world.breaker.is_tripped = False
+    assert await reason() is Reason.BUDGET
+    world.over_budget = False
+    assert await reason() is Reason.EMPTY_CHECKLIST
+    world.file = "- [ ] x (due: 2027-01-01)"
+    assert await reason() is Reason.NOTHING_DUE
+    world.file = "- [ ] x"
+    assert await reason() is Reason.BUSY
+    world.turns.busy.clear()
+    assert await reason() is Reason.ACK
+    assert {beat.due for beat in world.jobs.rows} == {None}
+
+
+async def test_force_opens_all_but_budget_and_lane() -> None:
+    world = World("", enabled=False, start=datetime(2026, 5, 4, 23, 0, tzinfo=UTC))
+    world.breaker.is_tripped = world.over_budget = True
+    world.turns.busy.add(HEARTBEAT)
+    assert (await world.beat(force=True)).reason is Reason.BUDGET
+    world.over_budget = False
+    assert (await world.beat(force=True)).reason is Reason.BUSY
+    world.turns.busy.clear()
+    assert (await world.beat(force=True)).reason is Reason.ACK
+
+
+async def test_beats_that_are_off_never_come() -> None:
+    world = World(interval="0m")
+    await world.jobs.schedule(MONDAY)
+    assert await world.live(timedelta(days=2)) == []
+    assert await world.pulse.next_due() is None
+    assert (await world.pulse.status())["next_due"] is None
+
+
+async def test_a_busy_lane_delays_the_beat_and_leaves_one_row_a_slot() -> None:
+    world = World()
+    world.turns.busy.add(SessionKey("main"))
+    rows = await world.live(timedelta(minutes=45))
+    assert [beat.reason for beat in rows] == [Reason.BUSY]
+    world.turns.busy.clear()
+    rows = await world.live(timedelta(minutes=1))
+    assert [(beat.reason, beat.due) for beat in rows] == [
+        (Reason.ACK, MONDAY + timedelta(minutes=30))
+    ]
+    assert world.jobs.state.next_due == MONDAY + timedelta(hours=1)
+
+
+async def test_a_run_asked_for_moves_no_slot() -> None:
+    world = World()
+    await world.live(timedelta(minutes=10))
+    await world.beat()
+    assert world.jobs.state.next_due == MONDAY + timedelta(minutes=30)
+
+
+async def test_beats_never_overlap() -> None:
+    world = World()
+    await world.live(timedelta(minutes=29))
+    world.turns.hangs = True
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(world.beat())
+        await FakeClock.settle()
+        world.clock.jump(timedelta(minutes=2))
+        await world.pulse.tick()
+        assert (await world.beat(force=True)).reason is Reason.BUSY
+        assert len(world.turns.requests) == 1
+        running.cancel()
+
+
+async def test_a_beat_cut_by_a_crash_is_interrupted_and_not_run_again() -> None:
+    world = World()
+    failpoints.arm("beat.verdict:1:raise")
+    try:
+        with pytest.raises(failpoints.FailpointError):
+            await world.live(timedelta(hours=1))
+    finally:
+        failpoints.arm("")
+    assert await world.restart().recover() == 1
+    assert await world.pulse.recover() == 0
+    rows = await world.live(timedelta(minutes=29))
+    assert rows == []
+    assert [(b.outcome, b.reason) for b in world.jobs.rows] == [
+        (Outcome.FAILED, Reason.INTERRUPTED)
+    ]
+
+
+async def test_a_schedule_that_stands_still_is_a_problem() -> None:
+    world = World()
+    await world.live(timedelta(minutes=1))
+    world.clock.jump(timedelta(hours=1, minutes=29))
+    assert world.pulse.problems() == ()
+    world.clock.jump(timedelta(minutes=2))
+    assert [p.code for p in world.pulse.problems()] == ["heartbeat_stalled"]
+
+
+async def test_a_store_that_fails_loses_no_slot() -> None:
+    world = World()
+    await world.live(timedelta(minutes=29))
+    world.clock.jump(timedelta(minutes=2))
+    world.over_budget = True
+    skip, world.jobs.skip_beat = world.jobs.skip_beat, _broken
+    with pytest.raises(StorageError):
+        await world.pulse.tick()
+    world.jobs.skip_beat = skip
+    await world.pulse.tick()
+    assert [beat.due for beat in world.jobs.rows] == [MONDAY + timedelta(minutes=30)]
+
+
+async def _broken(*_: object) -> Beat:
+    raise StorageError
+
+
+async def test_explain_says_what_a_beat_would_do() -> None:
+    world = World("- [ ] a (due: 2026-05-04 11:00)", zone="Europe/Berlin")
+    told = await world.pulse.explain()
+    assert (told["would_run"], told["reason"]) == (True, "")
+    assert told["checklist"]["items"] == [{"text": "- [ ] a (due: 2026-05-04 11:00)", "due": True}]
+    world.over_budget = True
+    told = await world.pulse.explain()
+    assert (told["would_run"], told["reason"]) == (False, "budget")
+    assert world.jobs.rows == []
+
+
+async def test_status_has_the_last_beat_and_the_next() -> None:
+    world = World()
+    await world.live(timedelta(minutes=31))
+    status = await world.pulse.status()
+    assert status["enabled"] is True
+    assert status["next_due"] == "2026-05-04T11:00:00+00:00"
+    assert status["last"]["reason"] == "ack"
+
+
+def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
+    text = compose(default_prompt(), "- [ ] x", MONDAY, ZoneInfo("UTC"))
+    assert "HEARTBEAT_OK" in text
+    assert len(text.encode()) < 1200
