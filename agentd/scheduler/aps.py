@@ -43,11 +43,13 @@ class Scheduler:
         next_due: Callable[[], Awaitable[datetime | None]],
         *,
         longest_sleep: float = _LONGEST_SLEEP,
+        drain: float = _DRAIN,
     ) -> None:
         self._clock = clock
         self._tick = tick
         self._next_due = next_due
         self._longest_sleep = longest_sleep
+        self._drain = drain
         self._aps: AsyncIOScheduler | None = None
         self._tasks = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
@@ -91,7 +93,7 @@ class Scheduler:
         keeper.cancel()
         aps.remove_job(_WAKE)
         try:
-            async with asyncio.timeout(_DRAIN):
+            async with asyncio.timeout(self._drain):
                 await self._idle.wait()
         except TimeoutError:
             log.warning("tick_cancelled_by_stop")

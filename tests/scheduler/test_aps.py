@@ -1,0 +1,183 @@
+"""The waker: on time, one at a time, never for the last time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.errors import AgentdError
+from agentd.scheduler.aps import Scheduler
+
+
+class RealClock:
+    """The machine's time, which APScheduler reads too; `shift` is a wall clock set wrong."""
+
+    def __init__(self) -> None:
+        self.shift = timedelta()
+        self.skipped = 0.0
+
+    @property
+    def zone(self) -> object:
+        raise NotImplementedError
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.shift
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.skipped
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Ticks:
+    """Counts its calls; `due` says when the next is wanted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.due: list[datetime] = []
+        self.errors: list[Exception] = []
+        self.block: asyncio.Event | None = None
+        self.cancelled = False
+        self.running = 0
+        self.most = 0
+
+    async def tick(self) -> None:
+        self.count += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            if self.block is not None:
+                await self.block.wait()
+            if self.errors:
+                raise self.errors.pop(0)
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        finally:
+            self.running -= 1
+
+    async def next_due(self) -> datetime | None:
+        return self.due.pop(0) if self.due else None
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+async def test_it_wakes_at_once_and_then_at_the_longest_sleep() -> None:
+    ticks = Ticks()
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.02):
+        await until(lambda: ticks.count >= 3)
+
+
+async def test_it_wakes_at_the_due_time() -> None:
+    ticks, clock = Ticks(), RealClock()
+    due = clock.now() + timedelta(seconds=1.05)
+    ticks.due = [due]
+    async with Scheduler(clock, ticks.tick, ticks.next_due):
+        await until(lambda: ticks.count == 2)
+        assert timedelta() <= clock.now() - due < timedelta(seconds=1)
+
+
+async def test_a_tick_that_raises_stops_nothing() -> None:
+    ticks = Ticks()
+    ticks.errors = [RuntimeError("boom"), AgentdError("boom")]
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.01) as scheduler:
+        await until(lambda: ticks.count >= 4)
+        assert scheduler.problems() == ()
+        await scheduler.prove()
+
+
+async def test_ticks_never_overlap_and_a_poke_is_taken_up_after_the_running_one() -> None:
+    ticks = Ticks()
+    ticks.block = asyncio.Event()
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.01) as scheduler:
+        await until(lambda: ticks.count == 1)
+        scheduler.poke()
+        await asyncio.sleep(0.05)
+        assert (ticks.count, ticks.most) == (1, 1)
+        ticks.block.set()
+        await until(lambda: ticks.count >= 2)
+        assert ticks.most == 1
+
+
+async def test_a_poke_wakes_a_sleeping_schedule() -> None:
+    ticks = Ticks()
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due) as scheduler:
+        await until(lambda: ticks.count == 1)
+        scheduler.poke()
+        await until(lambda: ticks.count == 2)
+
+
+async def test_a_due_time_in_the_past_is_no_busy_loop() -> None:
+    ticks = Ticks()
+    ticks.due = [datetime(2020, 1, 1, tzinfo=UTC)] * 1000
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due):
+        await asyncio.sleep(0.1)
+    assert ticks.count == 1
+
+
+async def test_leaving_waits_for_a_running_tick() -> None:
+    ticks = Ticks()
+    ticks.block = asyncio.Event()
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due):
+        await until(lambda: ticks.count == 1)
+        asyncio.get_running_loop().call_later(0.05, ticks.block.set)
+    assert (ticks.running, ticks.cancelled) == (0, False)
+
+
+async def test_leaving_cancels_a_tick_that_does_not_end() -> None:
+    ticks = Ticks()
+    ticks.block = asyncio.Event()
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, drain=0.02):
+        await until(lambda: ticks.count == 1)
+    assert (ticks.running, ticks.cancelled) == (0, True)
+
+
+async def test_nothing_wakes_after_leaving() -> None:
+    ticks = Ticks()
+    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.01):
+        await until(lambda: ticks.count == 1)
+    count = ticks.count
+    await asyncio.sleep(0.05)
+    assert ticks.count == count
+
+
+async def test_a_clock_that_was_set_back_is_noticed() -> None:
+    ticks, clock = Ticks(), RealClock()
+    clock.shift = timedelta(days=365)  # the next wake is set in a time that will not come soon
+    async with Scheduler(clock, ticks.tick, ticks.next_due, longest_sleep=0.02) as scheduler:
+        await asyncio.sleep(0.01)
+        assert ticks.count == 0
+        clock.shift = timedelta()
+        await until(lambda: ticks.count >= 2)
+        await scheduler.prove()
+
+
+async def test_a_schedule_that_stopped_waking_cannot_prove_itself() -> None:
+    ticks, clock = Ticks(), RealClock()
+    async with Scheduler(clock, ticks.tick, ticks.next_due) as scheduler:
+        await until(lambda: ticks.count == 1)
+        await until(lambda: ticks.running == 0)
+        await scheduler.prove()
+        clock.skipped = 200.0
+        assert [p.code for p in scheduler.problems()] == ["scheduler_stalled"]
+        with pytest.raises(AgentdError, match="no longer wakes"):
+            await scheduler.prove()
+
+
+async def test_a_long_beat_is_no_stall() -> None:
+    ticks, clock = Ticks(), RealClock()
+    ticks.block = asyncio.Event()
+    async with Scheduler(clock, ticks.tick, ticks.next_due) as scheduler:
+        await until(lambda: ticks.count == 1)
+        clock.skipped = 500.0
+        await scheduler.prove()
+        ticks.block.set()
