@@ -10,7 +10,7 @@ import structlog
 from agentd import failpoints
 from agentd.domain.compaction import Answer, CompactionPlan, Question
 from agentd.domain.transcript import Coverage
-from agentd.domain.turn import SessionKey
+from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.errors import AgentdError, ShuttingDown
 from agentd.memory.flush_prompt import flush_prompt, is_no_reply
 from agentd.memory.settings import MemoryFlushSettings
@@ -51,9 +51,9 @@ class MemoryFlush:
         if not plan.uncovered:
             return
         first, last = plan.uncovered[0].seq, plan.uncovered[-1].seq
-        if not self._settings.enabled:
+        if useless := self._useless(plan.session):
             if plan.last_try:
-                await self._store.cover(plan.session, Coverage(first, last, False, "disabled"))
+                await self._store.cover(plan.session, Coverage(first, last, False, useless))
             return
         failures = plan.failures
         reason = "failed_before"
@@ -72,6 +72,13 @@ class MemoryFlush:
             if part.covered >= first:
                 await self._cover(plan.session, Coverage(first, part.covered, True, reason))
                 first, failures = part.covered + 1, 0
+
+    def _useless(self, session: SessionKey) -> str:
+        """Why there is no point in asking; "" if there is one."""
+        if not self._settings.enabled:
+            return "disabled"
+        # The daily notes belong to the owner: nothing said among others is written there.
+        return "" if kind_of(session) is Kind.MAIN else "no_memory"
 
     async def _try(
         self, plan: CompactionPlan, part: Part, failures: int, ask: Ask

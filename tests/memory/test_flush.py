@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -155,6 +156,17 @@ async def test_a_disabled_flush_asks_nothing_and_never_blocks(
     await flush(enabled=False).before_compaction(planned(last_try=last_try), model)
     assert model.questions == []
     assert [(c.ok, c.reason) for c in store.covered] == [(False, "disabled")] * covered
+
+
+@pytest.mark.parametrize(("last_try", "covered"), [(False, 0), (True, 1)])
+async def test_what_is_said_in_a_group_is_not_written_into_the_owners_notes(
+    flush, planned, store, last_try, covered
+):
+    model = Model(WROTE)
+    plan = replace(planned(last_try=last_try), session=SessionKey("group:a"))
+    await flush().before_compaction(plan, model)
+    assert model.questions == []
+    assert [(c.ok, c.reason) for c in store.covered] == [(False, "no_memory")] * covered
 
 
 async def test_nothing_uncovered_is_nothing_to_do(flush, planned, store):
