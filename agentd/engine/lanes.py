@@ -42,23 +42,38 @@ class Lanes:
         """Whether anything runs or waits."""
         return self._inside.get(session, 0) > 0
 
-    def check(self, session: SessionKey) -> None:
-        """Raise QueueFull when no more may wait for this session."""
-        if self.queued(session) >= self._max_queued:
+    def reserve(self, session: SessionKey) -> None:
+        """Take a place in the queue, to be used by `hold` or given back by `release`.
+
+        Raises QueueFull when no more may wait for this session.
+        """
+        if self._inside.get(session, 0) > self._max_queued:
             raise QueueFull(
                 f"{self._max_queued} messages already wait in session {session!r}.",
                 cure="Wait for an answer, or cancel the running turn.",
             )
+        self.enter(session)
+
+    def enter(self, session: SessionKey) -> None:
+        """Take a place however many wait: for what was accepted before, or is the owner's wish."""
+        self._inside[session] = self._inside.get(session, 0) + 1
+
+    def release(self, session: SessionKey) -> None:
+        """Give a place back."""
+        self._inside[session] -= 1
+        if not self._inside[session]:
+            del self._inside[session]
+            self._locks.pop(session, None)
 
     @asynccontextmanager
     async def hold(self, session: SessionKey) -> AsyncIterator[None]:
-        """The session's lane and one of the places, first come first served."""
+        """The session's lane and one of the running places, first come first served.
+
+        Uses up the caller's place in the queue.
+        """
         lock = self._locks.setdefault(session, asyncio.Lock())
-        self._inside[session] = self._inside.get(session, 0) + 1
         try:
             async with lock, self._slots:
                 yield
         finally:
-            self._inside[session] -= 1
-            if not self._inside[session]:
-                del self._inside[session], self._locks[session]
+            self.release(session)

@@ -147,6 +147,7 @@ class Rooms:
 
     async def _on_demand(self, session: SessionKey, trigger: Trigger) -> RoomReport:
         await self._must_exist(session)
+        self._lanes.enter(session)
         async with self._lanes.hold(session):
             return await self._make_room(session, trigger, "")
 

@@ -117,16 +117,19 @@ class Sessions:
         key = (request.session, request.message_id)
         if key in self._jobs:
             return Ticket(self._jobs[key].receipt, self._jobs[key].ended)
-        self._lanes.check(request.session)
-        receipt = await self._store.receive(request)
-        hit("turn.received")
+        self._lanes.reserve(request.session)
+        try:
+            receipt = await self._store.receive(request)
+            hit("turn.received")
+            if key not in self._jobs and receipt.ended is None:
+                default = self._events if request.origin is Origin.USER else Silence()
+                self._enqueue(request, receipt, sink or default)
+        finally:
+            self._lanes.release(request.session)
         if receipt.ended is not None:
             ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
             ended.set_result(receipt.ended)
             return Ticket(receipt, ended)
-        if key not in self._jobs:
-            default = self._events if request.origin is Origin.USER else Silence()
-            self._enqueue(request, receipt, sink or default)
         return Ticket(receipt, self._jobs[key].ended)
 
     def cancel(self, session: SessionKey) -> bool:
@@ -159,6 +162,8 @@ class Sessions:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1)
+        for job in self._jobs.values():  # those that had not even begun to wait
+            _reject(job, ShuttingDown(_TAKES_NO_MORE))
 
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact the session now. Raises NotFound, ShuttingDown."""
@@ -199,6 +204,7 @@ class Sessions:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         job = Job(request, receipt, sink, ended)
         self._jobs[request.session, request.message_id] = job
+        self._lanes.enter(request.session)
         self._spawn(self._work(job))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -6,12 +6,10 @@ tools it names, and into a sink that keeps nothing. It takes no lane, so it cann
 
 from __future__ import annotations
 
-from itertools import count
-
 from agentd.domain.compaction import Answer, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.prompt import Effect
-from agentd.domain.turn import Origin, Receipt, SessionKey, Turn, TurnRequest
+from agentd.domain.turn import Origin, SessionKey, Turn, TurnRequest
 from agentd.engine.loop import Loop, Progress, failure_of
 from agentd.engine.scenes import Scenes
 from agentd.engine.toolbox import Toolbox
@@ -40,16 +38,17 @@ class SilentTurns:
         self._loop = loop
         self._scenes = scenes
         self._toolbox = toolbox
-        self._asked: set[str] = set()
 
     async def ask(self, session: SessionKey, question: Question) -> Answer:
         """The model's answer to a question about the session.
 
-        A question that a crash cut goes on where it was; one that had been answered is not asked
-        again after a restart, but is when the same process repeats it. Raises ProviderError,
-        ShuttingDown.
+        A question that a crash cut goes on where it was, and one whose answer is stored is not asked
+        again: `question.key` decides. Raises ProviderError, ShuttingDown.
         """
-        request, receipt = await self._receive(session, question)
+        request = TurnRequest(
+            session, question.text, question.key, origin=Origin.FLUSH, tools=question.tools
+        )
+        receipt = await self._store.receive(request)
         if receipt.ended is not None:
             return self._answer(receipt.ended)
         scene = await self._scenes.for_question(question, request)
@@ -61,23 +60,9 @@ class SilentTurns:
             raise
         return self._answer(turn)
 
-    async def _receive(
-        self, session: SessionKey, question: Question
-    ) -> tuple[TurnRequest, Receipt]:
-        for number in count():
-            key = f"{question.key}#{number}" if number else question.key
-            if key in self._asked:
-                continue
-            request = TurnRequest(
-                session, question.text, key, origin=Origin.FLUSH, tools=question.tools
-            )
-            receipt = await self._store.receive(request)
-            self._asked.add(key)
-            if receipt.ended is None or receipt.ended.failure is None:
-                return request, receipt
-        raise AssertionError  # count() does not end
-
     def _answer(self, turn: Turn) -> Answer:
+        if turn.failure is not None:
+            raise ProviderError(turn.failure.message, kind="unknown")
         writes = sum(
             1
             for made in turn.tool_calls

@@ -16,7 +16,8 @@ from agentd.storage.codec import stamp
 from agentd.storage.sqlite import Database
 
 _SWAP = """
-UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ? WHERE id = ?
+UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ?, swapped_at = rows
+WHERE id = ?
 """
 _COVER = """
 UPDATE sessions SET covered_to = max(covered_to, ?), flush_failures = 0, flush_failure = '',
@@ -60,6 +61,12 @@ class SqliteSessions:
         """
         now = self._clock.now()
         return await self._db.write(lambda conn: inbox.finish(conn, turn_id, turn, rows, now))
+
+    async def park(self, turn_id: int) -> None:
+        """See SessionStore."""
+        await self._db.execute(
+            "UPDATE turns SET attempts = max(0, attempts - 1) WHERE id = ?", (turn_id,)
+        )
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         """See SessionStore."""

@@ -152,6 +152,7 @@ def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
         context_from=found["context_from"],
         covered_to=found["covered_to"],
         generation=found["generation"],
+        swapped_at=found["swapped_at"],
         flush_failures=found["flush_failures"],
         flush_due=bool(found["flush_due"]),
     )
@@ -179,6 +180,7 @@ def _load_info(found: sqlite3.Row) -> SessionInfo:
         context_tokens=found["context_tokens"],
         generation=found["generation"],
         cwd=found["cwd"],
+        flush_due=bool(found["flush_due"]),
     )
 
 

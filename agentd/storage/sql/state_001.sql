@@ -12,6 +12,7 @@ CREATE TABLE sessions (
     generation INTEGER NOT NULL DEFAULT 0,
     context_from INTEGER NOT NULL DEFAULT 1,
     summary TEXT NOT NULL DEFAULT '',
+    swapped_at INTEGER NOT NULL DEFAULT 0,
     covered_to INTEGER NOT NULL DEFAULT 0,
     flush_failures INTEGER NOT NULL DEFAULT 0,
     flush_failure TEXT NOT NULL DEFAULT '',

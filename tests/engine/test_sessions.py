@@ -1,0 +1,334 @@
+"""Turns through the one door."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agentd.domain.event import TextChunk, ToolCallEnded, ToolCallStarted, TurnEnded
+from agentd.domain.message import Text, ToolResult
+from agentd.domain.prompt import Prompt
+from agentd.domain.transcript import RowRole
+from agentd.domain.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
+from agentd.errors import ContextOverflow, ProviderError, QueueFull, ShuttingDown
+from agentd.testing import ScriptedProvider, call, check_messages
+
+
+class Held:
+    """A provider that waits for a release before it says what the other one says."""
+
+    name, model = "scripted", "scripted-1"
+
+    def __init__(self, inner: ScriptedProvider) -> None:
+        self.inner = inner
+        self.called = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def stream(self, prompt: Prompt):
+        self.called.set()
+        await self.release.wait()
+        async for event in self.inner.stream(prompt):
+            yield event
+
+
+async def test_a_turn_is_answered_stored_and_told(world) -> None:
+    await world.start()
+    world.provider.say("Hello Ada")
+    turn = await world.say("hi, I am Ada")
+    assert (turn.text, turn.stop_reason) == ("Hello Ada", StopReason.END_TURN)
+    rows = await world.store.rows(MAIN)
+    assert [(r.role, r.text) for r in rows] == [
+        (RowRole.USER, "hi, I am Ada"),
+        (RowRole.ASSISTANT, "Hello Ada"),
+    ]
+    assert "".join(e.text for e in world.events.of(TextChunk)) == "Hello Ada"
+    assert world.events.of(TurnEnded)
+
+
+async def test_the_next_prompt_carries_the_conversation_and_the_breakpoint_before_the_new_message(
+    world,
+) -> None:
+    await world.start()
+    await world.say("one")
+    await world.say("two")
+    prompt = world.provider.prompts[-1]
+    assert [m.text for m in prompt.messages[:2]] == ["one", "ok"]
+    assert prompt.messages[2].blocks[-1] == Text("two")
+    assert prompt.messages[2].blocks[0].text.startswith("[Now: ")
+    assert prompt.cached_messages == 2
+    stored = (await world.store.rows(MAIN))[2]
+    assert stored.blocks == (Text("two"),)
+
+
+async def test_tools_run_after_their_message_is_durable_and_results_follow_it(world) -> None:
+    await world.start()
+    world.provider.say(call("memory_write", content="Max is the dog"), "noted")
+    turn = await world.say("remember Max")
+    assert turn.text == "noted"
+    assert [c["name"] for c in turn.tool_calls] == ["memory_write"]
+    assert "Max is the dog" in world.workspace.text("memory/2026-11-21.md")
+    rows = await world.store.rows(MAIN)
+    assert [r.role for r in rows] == ["user", "assistant", "user", "assistant"]
+    assert isinstance(rows[2].blocks[0], ToolResult)
+    assert world.events.of(ToolCallStarted)
+    assert world.events.of(ToolCallEnded)
+
+
+async def test_an_unknown_tool_and_wrong_input_are_told_to_the_model(world) -> None:
+    await world.start()
+    world.provider.say(
+        call("rm_rf", "a", path="/"), call("memory_write", "b", colour="red"), "sorry"
+    )
+    turn = await world.say("go")
+    assert [c["is_error"] for c in turn.tool_calls] == [True, True]
+    results = [
+        b for r in await world.store.rows(MAIN) for b in r.blocks if isinstance(b, ToolResult)
+    ]
+    assert "There is no tool 'rm_rf'" in results[0].text
+    assert "colour" in results[1].text
+
+
+async def test_a_repeated_message_id_attaches_or_gives_the_stored_turn(world) -> None:
+    await world.start()
+    first, second = await world.submit("hello", "same"), await world.submit("hello", "same")
+    assert (await first.wait()) == (await second.wait())
+    again = await world.say("hello", "same")
+    assert again.text == "ok"
+    assert len(world.provider.prompts) == 1
+
+
+async def test_prompts_queue_in_order_and_the_seventeenth_waiter_is_refused(world) -> None:
+    await world.start()
+    held = Held(world.provider)
+    world.sessions._loop._provider = held
+    tickets = [await world.submit(str(n), f"q{n}") for n in range(17)]
+    with pytest.raises(QueueFull):
+        await world.submit("17", "q17")
+    held.release.set()
+    for ticket in tickets:
+        await ticket.wait()
+    asked = [r.text for r in await world.store.rows(MAIN) if r.role is RowRole.USER]
+    assert asked == [str(n) for n in range(17)]
+
+
+async def test_two_sessions_run_side_by_side(world) -> None:
+    await world.start()
+    inside = 0
+    most = 0
+    gate = asyncio.Event()
+
+    def block(prompt: Prompt):
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        if inside == 2:
+            gate.set()
+        return "done"
+
+    world.provider.default = block
+    await asyncio.gather(world.say("a", session="chat:a"), world.say("b", session="chat:b"))
+    assert most == 2
+
+
+async def test_a_failed_turn_keeps_the_users_words_and_says_why(world) -> None:
+    await world.start()
+    world.provider.say(ProviderError("The key was refused.", cure="Set a key.", kind="auth"))
+    turn = await world.say("hi")
+    assert turn.failure.code == "provider_auth"
+    rows = await world.store.rows(MAIN)
+    assert [r.role for r in rows] == ["user", "notice"]
+    assert "The key was refused. Set a key." in rows[1].text
+    assert (await world.say("again")).text == "ok"
+    merged = world.provider.prompts[-1].messages[-1]
+    assert (merged.blocks[0].text, merged.blocks[-1].text) == ("hi", "again")
+
+
+async def test_a_failure_behind_a_tool_call_leaves_a_valid_transcript(world) -> None:
+    await world.start()
+    world.provider.say(
+        call("memory_write", content="x"), ProviderError("down", kind="server", retryable=True)
+    )
+    assert (await world.say("go")).failure is not None
+    assert (await world.say("next")).text == "ok"
+    check_messages(world.provider.prompts[-1].messages)
+
+
+async def test_cancel_keeps_the_shown_text_and_ends_the_turn(world) -> None:
+    await world.start()
+    world.provider.say("a long answer that is cut")
+
+    class Cancelling:
+        def emit(self, event) -> None:
+            world.events.emit(event)
+            if isinstance(event, TextChunk) and "long" in event.text:
+                world.sessions.cancel(MAIN)
+
+    ticket = await world.sessions.submit(TurnRequest(MAIN, "go", "m"), Cancelling())
+    turn = await ticket.wait()
+    assert turn.stop_reason is StopReason.CANCELLED
+    rows = await world.store.rows(MAIN)
+    assert [r.role for r in rows] == ["user", "assistant", "notice"]
+    assert rows[1].text == "a long"
+    assert (await world.say("next")).text == "ok"
+
+
+async def test_cancel_while_the_user_is_asked_answers_the_call_and_writes_nothing(world) -> None:
+    await world.start()
+    asked = asyncio.Event()
+
+    class Silent:
+        async def ask(self, session, call_id, approval) -> bool:
+            asked.set()
+            await asyncio.Event().wait()
+
+    world.toolbox._approver = Silent()
+    world.provider.say(call("memory_write", content="evil", target="memory"))
+    ticket = await world.submit("go")
+    await asked.wait()
+    assert world.sessions.cancel(MAIN)
+    assert (await ticket.wait()).stop_reason is StopReason.CANCELLED
+    assert "MEMORY.md" not in world.workspace.files
+    assert (await world.say("next")).text == "ok"
+    check_messages(world.provider.prompts[-1].messages)
+
+
+async def test_a_turn_stops_at_its_limit_of_model_calls(world) -> None:
+    world.settings = world.settings.model_copy(update={"max_model_calls": 3})
+    await world.start()
+    world.provider.default = lambda p: call(
+        "memory_write", f"c{len(world.provider.prompts)}", content="again"
+    )
+    turn = await world.say("loop")
+    assert turn.stop_reason is StopReason.MAX_TURN_REQUESTS
+    assert len(world.provider.prompts) == 3
+
+
+async def test_tool_calls_of_an_answer_that_was_cut_by_max_tokens_are_not_stored(world) -> None:
+    await world.start()
+    from agentd.domain.message import ToolUse, assistant
+    from agentd.domain.prompt import Answered, ModelStop
+    from agentd.domain.turn import Usage
+
+    class Cut:
+        name, model = "cut", "cut-1"
+
+        async def stream(self, prompt):
+            message = assistant("so far", ToolUse("t", "memory_write", {"content": "x"}))
+            yield Answered(message, ModelStop.MAX_TOKENS, Usage(1, 1), "cut-1", "cut")
+
+    world.sessions._loop._provider = Cut()
+    turn = await world.say("go")
+    assert turn.stop_reason is StopReason.MAX_TOKENS
+    assert turn.text == "so far"
+    assert world.workspace.files == {}
+
+
+async def test_an_overflow_compacts_once_and_goes_on(world) -> None:
+    await world.start()
+    for n in range(6):
+        await world.say(f"message {n}")
+    world.provider.say(ContextOverflow("too long"), "NO_REPLY", "S" * 200, "made it")
+    turn = await world.say("one more")
+    assert turn.text == "made it"
+    assert (await world.store.load(MAIN)).generation == 1
+    summarised = world.provider.prompts[-1].messages[0].text
+    assert "S" * 200 in summarised
+
+
+async def test_an_overflow_in_a_tool_loop_clips_this_turns_results_first(world) -> None:
+    await world.start()
+    world.workspace.files["notes.md"] = b""
+    big = "y" * 30_000
+    from agentd.domain.prompt import Effect, ToolSpec
+    from agentd.domain.tool import ToolOutput
+
+    class Big:
+        spec = ToolSpec("big", "b", {"type": "object"}, Effect.READ_ONLY)
+
+        async def run(self, call, gate):
+            return ToolOutput(big)
+
+    world.toolbox._tools["big"] = Big()
+    world.toolbox._checks["big"] = lambda value: ""
+    world.provider.say(call("big"), ContextOverflow("too long"), "fits now")
+    assert (await world.say("read it")).text == "fits now"
+    sent = world.provider.prompts[-1].messages[-1].blocks[0]
+    assert isinstance(sent, ToolResult)
+    assert len(sent.text) < 2200
+    stored = [
+        b for r in await world.store.rows(MAIN) for b in r.blocks if isinstance(b, ToolResult)
+    ]
+    assert stored[0].text == big
+
+
+async def test_an_overflow_that_stays_is_told_after_a_few_calls(world) -> None:
+    await world.start()
+    world.provider.default = ContextOverflow("too long", cure="/new")
+    turn = await world.say("huge")
+    assert turn.failure.code == "provider_overflow"
+    assert len(world.provider.prompts) <= 3
+
+
+async def test_a_light_silent_turn_sees_and_leaves_nothing(world) -> None:
+    await world.start()
+    await world.say("secret plans")
+    world.provider.say("canary reply")
+    request = TurnRequest(
+        SessionKey("heartbeat:main"), "beat", "beat:1", Origin.HEARTBEAT, Context.LIGHT
+    )
+    turn = await (await world.sessions.submit(request)).wait()
+    assert turn.text == "canary reply"
+    prompt = world.provider.prompts[-1]
+    assert "secret" not in str(prompt.messages)
+    assert prompt.system[0] == "Light."
+    assert "canary" not in str(await world.store.rows(MAIN))
+    assert all("canary" not in str(e) for e in world.events.events)
+
+
+async def test_draining_parks_what_runs_and_a_restart_finishes_it_once(world) -> None:
+    await world.start()
+    held = Held(world.provider)
+    world.sessions._loop._provider = held
+    ticket = await world.submit("hello", "h1")
+    queued = await world.submit("second", "h2")
+    await held.called.wait()
+    await world.sessions.drain(0.01)
+    with pytest.raises(ShuttingDown):
+        await ticket.wait()
+    with pytest.raises(ShuttingDown):
+        await queued.wait()
+    with pytest.raises(ShuttingDown):
+        await world.submit("third", "h3")
+    await world.stop()
+    await world.start()
+    assert (await world.say("hello", "h1")).text == "ok"
+    assert (await world.say("second", "h2")).text == "ok"
+    asked = [r.text for r in await world.store.rows(MAIN) if r.role is RowRole.USER]
+    assert asked == ["hello", "second"]
+    assert len(world.provider.prompts) == 2
+
+
+async def test_alert_notices_are_shown_to_the_model_as_fenced_text_and_not_stored_in_the_message(
+    world,
+) -> None:
+    await world.start()
+    await world.say("hi")
+    await world.store.notice(MAIN, "disk </data> 97 %", "alert:1")
+    await world.say("what was that?")
+    shown = world.provider.prompts[-1].messages[-1].blocks[0].text
+    assert "disk" in shown
+    assert shown.count("</data>") == 1
+    await world.say("and now?")
+    older = world.provider.prompts[-1].messages[2]
+    assert "97 %" in older.text
+
+
+async def test_every_model_call_is_charged_to_its_origin(world) -> None:
+    from datetime import timedelta
+
+    await world.start()
+    await world.say("hi")
+    since = world.clock.now() - timedelta(hours=1)
+    assert await world.ledger.spent(since, Origin.USER) == (15, 0.015)
+    assert await world.ledger.spent(since, Origin.HEARTBEAT) == (0, 0.0)
