@@ -9,7 +9,7 @@ import structlog
 
 from agentd import failpoints
 from agentd.domain.compaction import Answer, CompactionPlan, Question
-from agentd.domain.transcript import Coverage
+from agentd.domain.transcript import Coverage, RowRole
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.errors import AgentdError, ShuttingDown
 from agentd.memory.flush_prompt import flush_prompt, is_no_reply
@@ -18,6 +18,8 @@ from agentd.memory.slices import Part, split
 from agentd.ports import Clock, SessionStore
 
 TRIES = 3  # then the rows are cut unsaved, with a record of it
+# A conversation that is sent to a model must not begin with the model's own words.
+_EARLIER = "(The beginning of this conversation has been looked at already.)"
 _TOOLS = frozenset({"memory_read", "memory_search", "memory_write"})
 
 Ask = Callable[[Question], Awaitable[Answer]]
@@ -90,10 +92,12 @@ class MemoryFlush:
         # stored, so a restart asks under the same key again.
         again = f"#{failures + 1}" if failures else ""
         key = f"flush:{plan.session}:{part.name}{again}"
+        opening = "" if part.rows[0].role is RowRole.USER else _EARLIER
+        question = Question(key, system, text, part.rows, _TOOLS, plan.summary or opening)
         failpoints.hit("flush.begun")
         try:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
-                answer = await ask(Question(key, system, text, part.rows, _TOOLS, plan.summary))
+                answer = await ask(question)
         except ShuttingDown:
             raise
         except TimeoutError:

@@ -134,6 +134,14 @@ async def test_a_part_that_was_saved_is_not_asked_about_again(flush, planned, st
     ]
 
 
+async def test_no_question_begins_with_the_models_own_words(flush, planned, store):
+    model = Model(WROTE)
+    plan = replace(planned(), summary="")
+    await flush(budget=1).before_compaction(plan, model)
+    openings = {str(q.rows[0].role): bool(q.summary) for q in model.questions}
+    assert openings == {"user": False, "assistant": True}
+
+
 async def test_a_row_too_large_for_any_part_is_covered_after_its_last_piece(
     flush, planned, row, store
 ):
