@@ -24,6 +24,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) >&2
 
 venv: $(CORE) ## make .venv with the core (EXTRAS=a,b adds extras)
+	@:
 
 run: $(CORE) ## start the daemon if none runs, and chat (one message a line when piped)
 	@exec $(BIN)/agentd up

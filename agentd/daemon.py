@@ -192,9 +192,10 @@ def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
     state_dir = ensure_private_dir(places.state_dir)
     with (
         state_lock(state_dir),
-        open_log(config.log, state_dir, clock, os.environ, sys.stderr),
+        open_log(config.log, state_dir, clock, os.environ, sys.stderr) as redactor,
         asyncio.Runner(loop_factory=_new_loop) as runner,
     ):
+        redactor.add(os.environ.get(config.provider.api_key_env, ""))
         try:
             runner.run(run(lambda: open_app(config, places, clock, os.environ), clock, notifier))
         except Exception as error:

@@ -144,33 +144,37 @@ def open_log(
         _Timestamp(clock),
         structlog.processors.format_exc_info,
     ]
-    structlog.configure(
-        processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
-        logger_factory=lambda *_: logging.getLogger(_OURS),
-    )
+    formatter = structlog.stdlib.ProcessorFormatter
     records: SimpleQueue[logging.LogRecord] = SimpleQueue()
     handler = QueueHandler(records)
     handler.addFilter(_is_wanted)
-    remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=before, processors=[remove_meta, _Redaction(redactor), *last]
-        )
+    after: list[Processor] = [formatter.remove_processors_meta, _Redaction(redactor), *last]
+    handler.setFormatter(formatter(foreign_pre_chain=before, processors=after))
+    structlog.configure(
+        processors=[*before, formatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
+        logger_factory=lambda *_: logging.getLogger(_OURS),
     )
-    listener = QueueListener(records, target)
-    listener.start()
-    root, ours = logging.getLogger(), logging.getLogger(_OURS)
-    root.addHandler(handler)
-    ours.setLevel(_LEVELS[settings.level])
     try:
-        yield redactor
+        with _installed(handler, _LEVELS[settings.level], QueueListener(records, target)):
+            yield redactor
     finally:
-        root.removeHandler(handler)
-        ours.setLevel(logging.NOTSET)
-        listener.stop()
         target.close()
         structlog.reset_defaults()
+
+
+@contextmanager
+def _installed(handler: logging.Handler, level: int, listener: QueueListener) -> Iterator[None]:
+    root, ours = logging.getLogger(), logging.getLogger(_OURS)
+    listener.start()
+    root.addHandler(handler)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        ours.setLevel(logging.NOTSET)
+        root.removeHandler(handler)
+        listener.stop()
 
 
 def _target(
