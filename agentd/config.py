@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from agentd.alerts.settings import AlertsSettings
 from agentd.domain.settings import Settings
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
@@ -57,6 +58,7 @@ class Config(Settings):
     compaction: Compaction = Compaction()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
+    alerts: AlertsSettings = AlertsSettings()
     server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
 
