@@ -1,0 +1,220 @@
+"""The one-shot commands: what they ask, what they print, how they end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import agentd
+from agentd.cli.app import app
+from tests.scripted_daemon import STATUS, Refusal, ScriptedDaemon
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedDaemon]:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
+    with ScriptedDaemon(tmp_path / "home" / "agentd.sock") as daemon:
+        yield daemon
+
+
+def test_the_version_is_printed() -> None:
+    assert runner.invoke(app, ["--version"]).output == f"agentd {agentd.__version__}\n"
+
+
+def test_a_wrong_option_is_a_usage_error() -> None:
+    assert runner.invoke(app, ["status", "--nonsense"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "method", "params"),
+    [
+        (["status"], "status", {}),
+        (["sessions", "list"], "sessions/list", {}),
+        (["sessions", "show", "chat:1"], "sessions/show", {"key": "chat:1"}),
+        (["sessions", "compact"], "sessions/compact", {"key": "main"}),
+        (
+            ["sessions", "flush", "main", "--explain"],
+            "sessions/flush",
+            {"key": "main", "explain": True},
+        ),
+        (
+            ["memory", "read", "MEMORY.md", "--from", "3", "--lines", "2"],
+            "memory/read",
+            {"path": "MEMORY.md", "from": 3, "lines": 2},
+        ),
+        (
+            ["memory", "write", "tea", "--target", "memory", "--replace"],
+            "memory/write",
+            {
+                "content": "tea",
+                "target": "memory",
+                "append": False,
+                "replace_all": False,
+            },
+        ),
+        (
+            ["memory", "tree", "memory", "--depth", "2"],
+            "memory/tree",
+            {"path": "memory", "depth": 2},
+        ),
+        (
+            ["memory", "search", "green tea", "--limit", "100"],
+            "memory/search",
+            {"query": "green tea", "limit": 100},
+        ),
+        (["memory", "index"], "memory/index", {}),
+        (["memory", "status"], "memory/status", {}),
+        (["heartbeat", "run", "--force"], "heartbeat/run", {"force": True}),
+        (["heartbeat", "history", "--limit", "3"], "heartbeat/history", {"limit": 3}),
+        (["heartbeat", "explain"], "heartbeat/explain", {}),
+        (["alerts", "list", "--unacked"], "alerts/list", {"limit": 20, "unacked": True}),
+        (["alerts", "ack", "7"], "alerts/ack", {"id": 7}),
+        (["alerts", "test", "hello"], "alerts/test", {"text": "hello"}),
+    ],
+    ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_a_command_asks_its_method_and_prints_the_answer_as_json(
+    daemon: ScriptedDaemon, argv: list[str], method: str, params: dict[str, object]
+) -> None:
+    daemon.on(f"_agentd/{method}", lambda params, wire: {"answer": "ä"})
+    result = runner.invoke(app, [*argv, "--json"])
+    assert (result.exit_code, result.output) == (0, '{"answer": "ä"}\n')
+    assert daemon.calls == [(f"_agentd/{method}", params)]
+
+
+def test_import_sends_absolute_paths(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    file = tmp_path / "talk.jsonl"
+    file.touch()
+    daemon.on("_agentd/sessions/import", lambda params, wire: {"sessions": []})
+    assert runner.invoke(app, ["sessions", "import", str(file), "--json"]).exit_code == 0
+    assert daemon.params_of("_agentd/sessions/import") == [{"paths": [str(file)]}]
+
+
+def test_export_prints_every_page_one_message_a_line(daemon: ScriptedDaemon) -> None:
+    pages = {1: {"messages": [{"seq": 1}, {"seq": 2}], "next": 3}, 3: {"messages": [{"seq": 3}]}}
+    daemon.on("_agentd/sessions/export", lambda params, wire: pages[params["first"]])
+    result = runner.invoke(app, ["sessions", "export", "main"])
+    assert [json.loads(line) for line in result.output.splitlines()] == [
+        {"seq": 1},
+        {"seq": 2},
+        {"seq": 3},
+    ]
+
+
+def test_without_a_daemon_the_exit_code_is_69_and_the_cure_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    plain = runner.invoke(app, ["status"])
+    assert (plain.exit_code, plain.stdout) == (69, "")
+    assert "agentd up" in plain.stderr
+    as_json = runner.invoke(app, ["status", "--json"])
+    error = json.loads(as_json.stdout)["error"]
+    assert as_json.exit_code == 69
+    assert error["code"] == "unreachable"
+    assert set(error) == {"code", "message", "cure"}
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("busy", 75), ("invalid", 2), ("not_found", 1), ("anything", 1)]
+)
+def test_the_daemons_refusal_becomes_words_and_an_exit_code(
+    daemon: ScriptedDaemon, code: str, status: int
+) -> None:
+    def refuse(params: dict[str, object], wire: object) -> None:
+        raise Refusal(-32000, "not now", code=code, cure="try later")
+
+    daemon.on("_agentd/heartbeat/run", refuse)
+    plain = runner.invoke(app, ["heartbeat", "run"])
+    assert (plain.exit_code, plain.stdout) == (status, "")
+    assert plain.stderr == "error: not now\n→ try later\n"
+    as_json = runner.invoke(app, ["heartbeat", "run", "--json"])
+    assert as_json.exit_code == status
+    assert json.loads(as_json.stdout) == {
+        "error": {"code": code, "message": "not now", "cure": "try later"}
+    }
+
+
+def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> None:
+    full = {
+        **STATUS,
+        "provider": {"kind": "offline", "model": "offline", "why": "no key"},
+        "sessions": [{}],
+        "heartbeat": {"enabled": True, "next_due": "12:30", "last": None},
+        "compaction": {"last": None},
+        "index": {"files": 3, "state": "ready"},
+        "cost": {"today_usd": 0.5, "month_usd": 2},
+        "problems": [{"code": "no_key", "text": "no key is set", "cure": "set it"}],
+    }
+    daemon.on("_agentd/status", lambda params, wire: full)
+    said = runner.invoke(app, ["status"]).output
+    assert "offline offline (no key)" in said
+    assert "no key is set (no_key)" in said
+    assert "→ set it" in said
+
+
+def test_lists_for_people_are_aligned(daemon: ScriptedDaemon) -> None:
+    alerts = [
+        {"id": 1, "at": "t", "text": "milk\nis out", "delivered": {"main": "sent"}, "acked": False},
+        {"id": 12, "at": "t", "text": "x" * 100, "delivered": {}, "acked": True},
+    ]
+    daemon.on("_agentd/alerts/list", lambda params, wire: {"alerts": alerts})
+    header, first, second = runner.invoke(app, ["alerts", "list"]).output.splitlines()
+    assert header.index("text") == first.index("milk is out") == second.index("xxx")
+    assert second.endswith("…")
+    daemon.on("_agentd/alerts/list", lambda params, wire: {"alerts": []})
+    assert runner.invoke(app, ["alerts", "list"]).output == "no alerts\n"
+
+
+def test_send_prints_the_reply(daemon: ScriptedDaemon) -> None:
+    def answer(params: dict[str, object], wire: object) -> dict[str, object]:
+        meta = {"agentd/text": "Hello.", "agentd/usage": {"total_tokens": 3}}
+        return {"stopReason": "end_turn", "_meta": meta}
+
+    daemon.on("session/prompt", answer)
+    assert runner.invoke(app, ["send", "hi"]).output == "Hello.\n"
+    result = runner.invoke(app, ["send", "hi", "--message-id", "m1", "--json"])
+    assert json.loads(result.output) == {
+        "session": "main",
+        "message_id": "m1",
+        "text": "Hello.",
+        "stop_reason": "end_turn",
+        "usage": {"total_tokens": 3},
+        "tool_calls": [],
+    }
+    assert all("_meta" in params for params in daemon.params_of("initialize"))
+
+
+def test_a_reply_too_long_for_the_result_is_put_together_from_its_chunks(
+    daemon: ScriptedDaemon,
+) -> None:
+    def answer(params: dict[str, object], wire: object) -> dict[str, object]:
+        wire.words("main", "let me look")
+        update = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "x"}
+        wire.notify("session/update", {"sessionId": "main", "update": update})
+        wire.words("main", "cut off")
+        wire.words("main", "[cut]", **{"agentd/retracted": True})
+        wire.words("chat:other", "not ours")
+        wire.words("main", "note", **{"agentd/notice": "compaction"})
+        wire.words("main", "It is ")
+        wire.words("main", "noon.")
+        return {"stopReason": "end_turn", "_meta": {}}
+
+    daemon.on("session/prompt", answer)
+    assert runner.invoke(app, ["send", "hi"]).output == "It is noon.\n"
+
+
+def test_a_failed_turn_ends_send_with_1(daemon: ScriptedDaemon) -> None:
+    def fail(params: dict[str, object], wire: object) -> None:
+        raise Refusal(-32010, "the model is down", code="provider_overloaded", cure="wait")
+
+    daemon.on("session/prompt", fail)
+    result = runner.invoke(app, ["send", "hi"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the model is down" in result.stderr

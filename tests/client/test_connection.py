@@ -1,0 +1,177 @@
+"""The client's one connection."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agentd.client.connection import connected
+from agentd.client.errors import ConnectionLost, RemoteError, exit_status
+from agentd.errors import Busy, DaemonUnreachable, InvalidRequest
+from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
+
+
+class Ears:
+    """A watcher that keeps what it hears and answers every question alike."""
+
+    def __init__(self, answer=None):
+        self.heard = []
+        self.answer = answer
+
+    def notified(self, method, params):
+        self.heard.append((method, params))
+
+    async def requested(self, method, params):
+        self.heard.append((method, params))
+        return self.answer
+
+
+def hang_up(params, wire):
+    raise Hangup
+
+
+def sleep_until_the_client_leaves(params, wire):
+    wire.lines.read()
+    raise Hangup
+
+
+async def test_a_call_gets_its_result(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("echo", lambda params, wire: {"got": params})
+        async with connected((daemon.path,)) as connection:
+            assert await connection.call("echo", {"a": "ä"}) == {"got": {"a": "ä"}}
+
+
+async def test_calls_under_way_at_once_get_their_own_results(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("echo", lambda params, wire: params["n"])
+        async with connected((daemon.path,)) as connection, asyncio.TaskGroup() as group:
+            calls = [group.create_task(connection.call("echo", {"n": n})) for n in range(20)]
+        assert [call.result() for call in calls] == list(range(20))
+
+
+async def test_the_first_socket_that_answers_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "plain file").touch()
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        places = (tmp_path / "absent" / "s", tmp_path / "plain file", daemon.path)
+        async with connected(places) as connection:
+            assert await connection.call("initialize")
+
+
+async def test_nobody_there_is_unreachable_and_says_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(DaemonUnreachable, match="absent") as caught:
+        async with connected((tmp_path / "absent",)):
+            pass
+    assert exit_status(caught.value) == 69
+    assert "agentd up" in caught.value.cure
+
+
+async def test_a_path_longer_than_the_kernel_takes_is_reached(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100) / "agentd.sock"
+    with ScriptedDaemon(deep) as daemon:
+        async with connected((daemon.path,)) as connection:
+            assert await connection.call("initialize")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "status"),
+    [
+        pytest.param({"code": "queue_full", "cure": "wait"}, "queue_full", 75, id="busy"),
+        pytest.param({"code": "invalid"}, "invalid", 2, id="usage"),
+        pytest.param({"code": "provider_auth"}, "provider_auth", 1, id="a word of the server"),
+        pytest.param({}, "failed", 1, id="no data"),
+    ],
+)
+async def test_an_error_keeps_code_and_cure_and_maps_to_an_exit_code(
+    tmp_path: Path, data: dict[str, str], reason: str, status: int
+) -> None:
+    def refuse(params, wire):
+        raise Refusal(-32000, "no", **data)
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", refuse)
+        async with connected((daemon.path,)) as connection:
+            with pytest.raises(RemoteError) as caught:
+                await connection.call("x")
+    assert (caught.value.message, caught.value.reason) == ("no", reason)
+    assert caught.value.cure == data.get("cure", "")
+    assert exit_status(caught.value) == status
+
+
+async def test_a_daemon_that_goes_away_fails_the_open_call(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", hang_up)
+        async with connected((daemon.path,)) as connection:
+            with pytest.raises(ConnectionLost):
+                await connection.call("x")
+            with pytest.raises(ConnectionLost):
+                await connection.call("x")
+
+
+async def test_an_error_without_id_explains_why_the_daemon_hangs_up(tmp_path: Path) -> None:
+    def complain(params, wire):
+        wire.send({"id": None, "error": {"code": -32600, "message": "too long"}})
+        raise Hangup
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", complain)
+        async with connected((daemon.path,)) as connection:
+            with pytest.raises(RemoteError, match="too long"):
+                await connection.call("x")
+
+
+async def test_a_slow_answer_is_not_waited_for_longer_than_asked(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", sleep_until_the_client_leaves)
+        async with connected((daemon.path,)) as connection:
+            with pytest.raises(Busy, match="x within"):
+                await connection.call("x", within=0.01)
+
+
+async def test_a_message_the_daemon_would_not_take_is_not_sent(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        async with connected((daemon.path,)) as connection:
+            with pytest.raises(InvalidRequest, match="1048576"):
+                await connection.call("x", {"text": "x" * 1024 * 1024})
+            assert await connection.call("initialize")
+    assert daemon.params_of("x") == []
+
+
+async def test_notifications_come_before_the_answer_they_precede(tmp_path: Path) -> None:
+    def tell(params, wire):
+        wire.notify("news", {"n": 1})
+        wire.notify("news", {"n": 2})
+        return "done"
+
+    ears = Ears()
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", tell)
+        async with connected((daemon.path,), ears) as connection:
+            assert await connection.call("x") == "done"
+    assert ears.heard == [("news", {"n": 1}), ("news", {"n": 2})]
+
+
+async def test_a_question_of_the_daemon_is_answered_during_a_call(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", lambda params, wire: wire.ask("may_i", {"what": "sing"}))
+        async with connected((daemon.path,), Ears({"yes": True})) as connection:
+            assert await connection.call("x") == {"yes": True}
+
+
+async def test_noise_between_frames_harms_nobody(tmp_path: Path) -> None:
+    def babble(params, wire):
+        wire.connection.sendall(b'not json\n[1]\n{"id":99,"result":1}\n\xff\n')
+        return "done"
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("x", babble)
+        async with connected((daemon.path,)) as connection:
+            assert await connection.call("x") == "done"
+
+
+async def test_a_failure_of_the_body_comes_out_as_itself(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon, pytest.raises(KeyError):
+        async with connected((daemon.path,)):
+            raise KeyError

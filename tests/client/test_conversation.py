@@ -1,0 +1,175 @@
+"""A session that outlives the daemon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentd.client.conversation import joined
+from agentd.client.errors import RemoteError
+from agentd.errors import DaemonUnreachable
+from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
+
+
+class Log:
+    """A companion that keeps what it hears."""
+
+    def __init__(self):
+        self.heard = []
+
+    def notified(self, method, params):
+        self.heard.append(method)
+
+    async def requested(self, method, params):
+        return None
+
+    def lost(self):
+        self.heard.append("lost")
+
+    def regained(self):
+        self.heard.append("regained")
+
+
+def end_turn(params, wire):
+    return {"stopReason": "end_turn"}
+
+
+async def test_joining_introduces_the_client_and_resumes_the_session(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/prompt", end_turn)
+        async with joined((daemon.path,), "main", Log()) as conversation:
+            result = await conversation.say("hi", "m1")
+    assert result == {"stopReason": "end_turn"}
+    assert [method for method, _ in daemon.calls] == [
+        "initialize",
+        "session/resume",
+        "session/prompt",
+    ]
+    assert daemon.params_of("session/resume")[0]["sessionId"] == "main"
+    assert daemon.params_of("session/prompt") == [
+        {
+            "sessionId": "main",
+            "prompt": [{"type": "text", "text": "hi"}],
+            "_meta": {"agentd/messageId": "m1"},
+        }
+    ]
+
+
+async def test_a_client_without_a_user_says_that_it_denies(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        async with joined((daemon.path,), "main", Log(), deny=True):
+            pass
+        async with joined((daemon.path,), "main", Log()):
+            pass
+    first, second = daemon.params_of("initialize")
+    assert first["_meta"] == {"agentd/permissions": "deny"}
+    assert "_meta" not in second
+
+
+async def test_a_session_that_does_not_exist_is_made_under_its_key(tmp_path: Path) -> None:
+    def absent(params, wire):
+        raise Refusal(-32002, "no such session", code="not_found")
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/resume", absent)
+        daemon.on("session/new", lambda params, wire: {"sessionId": "group:x"})
+        async with joined((daemon.path,), "group:x", Log()) as conversation:
+            assert conversation.session == "group:x"
+    assert daemon.params_of("session/new")[0]["_meta"] == {"agentd/key": "group:x"}
+
+
+async def test_nobody_there_at_the_start_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DaemonUnreachable):
+        async with joined((tmp_path / "absent",), "main", Log()):
+            pytest.fail("there is nothing to talk to")
+
+
+async def test_a_message_cut_by_a_lost_connection_is_sent_again_under_its_id(
+    tmp_path: Path,
+) -> None:
+    def cut_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            raise Hangup
+        return {"stopReason": "end_turn"}
+
+    log = Log()
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/prompt", cut_once)
+        async with joined((daemon.path,), "main", log) as conversation:
+            assert await conversation.say("hi", "m1") == {"stopReason": "end_turn"}
+    first, second = daemon.params_of("session/prompt")
+    assert first == second
+    assert log.heard == ["lost", "regained"]
+
+
+async def test_a_daemon_that_is_stopping_gets_the_message_after_its_restart(
+    tmp_path: Path,
+) -> None:
+    def stopping_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            wire.send({"id": 3, "error": {"code": -32000, "message": "", "data": _STOPPING}})
+            raise Hangup
+        return {"stopReason": "end_turn"}
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/prompt", stopping_once)
+        async with joined((daemon.path,), "main", Log()) as conversation:
+            assert await conversation.say("hi", "m1") == {"stopReason": "end_turn"}
+
+
+_STOPPING = {"code": "shutting_down"}
+
+
+async def test_what_a_running_turn_has_shown_comes_after_the_news_that_the_daemon_is_back(
+    tmp_path: Path,
+) -> None:
+    def cut_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            raise Hangup
+        return {"stopReason": "end_turn"}
+
+    def resume(params, wire):
+        wire.words("main", "so far")
+        return {}
+
+    log = Log()
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/prompt", cut_once)
+        daemon.on("session/resume", resume)
+        async with joined((daemon.path,), "main", log) as conversation:
+            await conversation.say("hi", "m1")
+    assert log.heard == ["session/update", "lost", "regained", "session/update"]
+
+
+async def test_a_daemon_that_stays_away_is_given_up(tmp_path: Path) -> None:
+    daemon = ScriptedDaemon(tmp_path / "s")
+    daemon.on("session/prompt", lambda params, wire: end_turn(params, wire))
+    daemon.__enter__()
+    async with joined((daemon.path,), "main", Log(), patience=0.01) as conversation:
+        daemon.__exit__()
+        with pytest.raises(DaemonUnreachable):
+            await conversation.say("hi", "m1")
+
+
+async def test_a_failed_turn_is_an_error_with_its_code(tmp_path: Path) -> None:
+    def fail(params, wire):
+        raise Refusal(-32010, "the model is overloaded", code="provider_overloaded", cure="wait")
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/prompt", fail)
+        async with joined((daemon.path,), "main", Log()) as conversation:
+            with pytest.raises(RemoteError) as caught:
+                await conversation.say("hi", "m1")
+            assert caught.value.reason == "provider_overloaded"
+            daemon.on("session/prompt", end_turn)
+            assert await conversation.say("again", "m2") == {"stopReason": "end_turn"}
+
+
+async def test_cancelling_names_the_session(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        async with joined((daemon.path,), "main", Log()) as conversation:
+            daemon.on("session/prompt", end_turn)
+            await conversation.cancel()
+            await conversation.say("hi", "m1")
+    assert daemon.params_of("session/cancel") == [{"sessionId": "main"}]
