@@ -264,9 +264,8 @@ class Files:
             name = _parsed(place.name.scope, (*parts, entry.name))
             if name is None or not self._sight.sees(name, kind):
                 continue
-            found.append(
-                TreeEntry(f"{name}/" if entry.is_dir else str(name), entry.size, entry.is_dir)
-            )
+            path = f"{name}/" if entry.is_dir else str(name)
+            found.append(TreeEntry(path, entry.size, entry.is_dir, entry.mtime_ns))
             if entry.is_dir and depth > 1:
                 try:
                     found += self._list(place, name.parts, depth - 1, kind)

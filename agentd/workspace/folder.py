@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +38,20 @@ class Entry:
     name: str
     size: int
     is_dir: bool
+    mtime_ns: int
 
 
 class Folder:
-    """The files below `root`. Methods raise OSError and what they name."""
+    """The files below `root`. Methods raise OSError and what they name.
 
-    def __init__(self, root: Path, *, native: bool = True) -> None:
+    `passing` is called with the failpoints' names between the steps of a change.
+    """
+
+    def __init__(
+        self, root: Path, *, native: bool = True, passing: Callable[[str], None] = hit
+    ) -> None:
         self.root = root
+        self._pass = passing
         self.beneath = Beneath(root, native=native)
 
     def stamp(self, parts: Sequence[str]) -> Stamp:
@@ -83,16 +90,17 @@ class Folder:
                     info = entry.stat(follow_symlinks=False)
                     is_dir = stat.S_ISDIR(info.st_mode)
                     if is_dir or stat.S_ISREG(info.st_mode):
-                        found.append(Entry(entry.name, 0 if is_dir else info.st_size, is_dir))
+                        size = 0 if is_dir else info.st_size
+                        found.append(Entry(entry.name, size, is_dir, info.st_mtime_ns))
         return sorted(found, key=lambda entry: entry.name)
 
     def replace(self, parts: Sequence[str], data: bytes) -> None:
         """Make `data` the whole file: a crash leaves the old content or the new one."""
         with self.beneath.folder(parts[:-1], make=True) as folder:
             with _temporary(folder, data) as temp:
-                hit("file.temp_written")
+                self._pass("file.temp_written")
                 os.rename(temp, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
-            hit("file.replaced")
+            self._pass("file.replaced")
             os.fsync(folder)
 
     def append(self, parts: Sequence[str], data: bytes, offset: int) -> None:
@@ -114,7 +122,7 @@ class Folder:
         """Take the file away, durably."""
         with self.beneath.folder(parts[:-1]) as folder:
             os.unlink(parts[-1], dir_fd=folder)
-            hit("file.replaced")
+            self._pass("file.replaced")
             os.fsync(folder)
 
     def clear_strays(self) -> int:

@@ -1,0 +1,492 @@
+"""Reading, listing and changing the user's files."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agentd import failpoints
+from agentd.domain.tool import FileAction, FileIntent
+from agentd.domain.turn import Kind, SessionKey
+from agentd.domain.workspace import Reader
+from agentd.errors import (
+    EditConflict,
+    FileMissing,
+    FileUnreadable,
+    NotFound,
+    PathRefused,
+    WorkspaceError,
+)
+from agentd.failpoints import FailpointError
+from agentd.ports import Workspace
+from agentd.testing import FakeClock
+from agentd.workspace.files import Files
+
+_TODAY = "memory/2026-11-21.md"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def _change(
+    files: Files, path: str, action: FileAction, text: str, reader: Reader
+) -> FileIntent:
+    async with files.lock(path):
+        intent = await files.plan(path, action, text.encode())
+        await files.apply(intent, reader)
+    return intent
+
+
+def test_files_are_a_workspace(home) -> None:
+    workspace: Workspace = home.files()
+    assert workspace.problems() == ()
+
+
+async def test_a_file_is_read_with_its_canonical_path_and_digest(home, owner) -> None:
+    home.put({"projects/boat.md": "teak\n"})
+    view = await home.files().read(" projects//./boat.md", owner)
+    assert (view.path, view.text, view.digest) == ("projects/boat.md", "teak\n", _digest("teak\n"))
+
+
+async def test_daily_is_another_name_for_the_folder_of_daily_notes(home, owner) -> None:
+    home.put(
+        {
+            _TODAY: "a",
+            "daily/2020-01-01.md": "old",
+            "memory/2020-01-02.md": "x",
+            "daily/2020-01-02.md": "y",
+        }
+    )
+    files = home.files()
+    assert files.canonical("daily/2026-11-21.md") == _TODAY
+    assert files.canonical("daily/2020-01-01.md") == "daily/2020-01-01.md"
+    assert files.canonical("daily/2020-01-02.md") == "memory/2020-01-02.md"
+    assert files.canonical("daily/1999-01-01.md") == "memory/1999-01-01.md"
+    assert (await files.read("daily/2026-11-21.md", owner)).path == _TODAY
+
+
+@pytest.mark.parametrize(
+    ("zone", "now", "day"),
+    [
+        ("Asia/Tokyo", datetime(2026, 11, 21, 15, 0, tzinfo=UTC), "2026-11-22"),
+        (
+            "America/New_York",
+            datetime(2026, 11, 1, 3, 59, tzinfo=UTC),
+            "2026-10-31",
+        ),  # before DST ends
+        ("America/New_York", datetime(2026, 11, 2, 4, 59, tzinfo=UTC), "2026-11-01"),  # after it
+        ("Europe/Berlin", datetime(2026, 3, 29, 22, 0, tzinfo=UTC), "2026-03-30"),
+        ("Pacific/Kiritimati", datetime(2026, 12, 31, 10, 0, tzinfo=UTC), "2027-01-01"),
+    ],
+)
+def test_today_is_the_owners_day(home, zone: str, now: datetime, day: str) -> None:
+    home.clock = FakeClock(now, zone)
+    assert home.files().daily_note() == f"memory/{day}.md"
+    assert home.files(daily_dir="journal/days").daily_note() == f"journal/days/{day}.md"
+
+
+async def test_a_file_that_cannot_be_read_is_named_until_it_can(home, owner) -> None:
+    (home.root / "MEMORY.md").write_bytes(b"caf\xe9")
+    files = home.files()
+    with pytest.raises(FileUnreadable, match=r"MEMORY\.md is not UTF-8") as error:
+        await files.read("MEMORY.md", owner)
+    assert "iconv" in error.value.cure
+    [problem] = files.problems()
+    assert problem.code == "file_unreadable"
+    assert "MEMORY.md" in problem.text
+    assert await files.exists("MEMORY.md", owner)
+    home.put({"MEMORY.md": "café"})
+    assert (await files.read("MEMORY.md", owner)).text == "café"
+    assert files.problems() == ()
+
+
+async def test_a_broken_file_that_went_away_is_no_problem_any_more(home, owner) -> None:
+    (home.root / "x.md").write_bytes(b"\xff")
+    files = home.files()
+    with pytest.raises(FileUnreadable):
+        await files.read("x.md", owner)
+    (home.root / "x.md").unlink()
+    with pytest.raises(FileMissing):
+        await files.read("x.md", owner)
+    assert files.problems() == ()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_a_file_without_permission_is_unreadable_and_not_missing(home, owner) -> None:
+    home.put({"x.md": "x"})
+    (home.root / "x.md").chmod(0)
+    with pytest.raises(FileUnreadable, match="permission"):
+        await home.files().read("x.md", owner)
+
+
+async def test_a_file_too_large_is_refused_with_its_size(home, owner) -> None:
+    (home.root / "big.md").write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(FileUnreadable, match="1,048,577 bytes"):
+        await home.files().read("big.md", owner)
+    with pytest.raises(FileUnreadable, match="262,145 bytes"):
+        await home.files().plan("new.md", FileAction.WRITE, b"x" * (256 * 1024 + 1))
+    (home.root / "big.md").write_bytes(b"x" * (1 << 20))
+    with pytest.raises(FileUnreadable, match="big"):
+        await home.files().plan("big.md", FileAction.APPEND, b"x")
+
+
+async def test_a_missing_workspace_says_so(home, owner) -> None:
+    home.root.rmdir()
+    with pytest.raises(WorkspaceError, match="is not there"):
+        await home.files().read("x.md", owner)
+
+
+# Seeing before changing
+
+
+async def test_only_what_a_session_has_read_counts_as_seen(home, owner) -> None:
+    home.put({"a.md": "one"})
+    files = home.files()
+    other = Reader(SessionKey("chat:2"), Kind.MAIN)
+    assert not await files.has_seen("a.md", _digest("one"), owner)
+    assert await files.has_seen("absent.md", "", owner)
+    await files.read("a.md", owner)
+    assert await files.has_seen("a.md", _digest("one"), owner)
+    assert not await files.has_seen("a.md", _digest("two"), owner)
+    assert not await files.has_seen("a.md", _digest("one"), other)
+
+
+async def test_after_a_change_the_session_has_seen_the_result(home, owner) -> None:
+    files = home.files()
+    await _change(files, "a.md", FileAction.WRITE, "one", owner)
+    assert await files.has_seen("a.md", _digest("one"), owner)
+    await _change(files, "a.md", FileAction.APPEND, "two", owner)
+    assert await files.has_seen("a.md", _digest("one\ntwo"), owner)
+
+
+async def test_an_append_to_an_unread_file_does_not_show_it(home, owner) -> None:
+    home.put({"a.md": "unread\n"})
+    files = home.files()
+    await _change(files, "a.md", FileAction.APPEND, "x\n", owner)
+    assert not await files.has_seen("a.md", _digest("unread\nx\n"), owner)
+
+
+# Changes
+
+
+async def test_an_append_begins_on_a_line_of_its_own(home, owner) -> None:
+    files = home.files()
+    first = await _change(files, "daily/2026-11-21.md", FileAction.APPEND, "- a", owner)
+    second = await _change(files, _TODAY, FileAction.APPEND, "- b\n", owner)
+    await _change(files, _TODAY, FileAction.APPEND, "- c\n", owner)
+    assert (home.root / _TODAY).read_text() == "- a\n- b\n- c\n"
+    assert (first.path, first.offset, second.offset, second.data) == (_TODAY, 0, 3, b"\n- b\n")
+    assert second.before == _digest("- a")
+    assert second.after == _digest("- a\n- b\n")
+
+
+async def test_a_change_that_others_overtook_is_a_conflict(home, owner) -> None:
+    home.put({"a.md": "one"})
+    files = home.files()
+    for action in (FileAction.WRITE, FileAction.DELETE):
+        intent = await files.plan("a.md", action, b"mine")
+        (home.root / "a.md").write_text("theirs")
+        with pytest.raises(EditConflict, match=r"a\.md has changed") as error:
+            await files.apply(intent, owner)
+        assert error.value.cure
+        assert (home.root / "a.md").read_text() == "theirs"
+        assert await files.inspect(intent) == "other"
+        (home.root / "a.md").write_text("one")
+
+
+async def test_an_append_goes_behind_what_came_between(home, owner) -> None:
+    home.put({"a.md": "one\n"})
+    files = home.files()
+    intent = await files.plan("a.md", FileAction.APPEND, b"mine\n")
+    (home.root / "a.md").write_text("one\ntheirs\n")
+    assert await files.inspect(intent) == "before"
+    await files.apply(intent, owner)
+    assert (home.root / "a.md").read_text() == "one\ntheirs\nmine\n"
+    assert await files.inspect(intent) == "after"
+    assert not await files.has_seen("a.md", _digest("one\ntheirs\nmine\n"), owner)
+
+
+async def test_an_append_to_a_file_that_shrank_is_a_conflict(home, owner) -> None:
+    home.put({"a.md": "one two\n"})
+    files = home.files()
+    intent = await files.plan("a.md", FileAction.APPEND, b"mine\n")
+    (home.root / "a.md").write_text("o")
+    with pytest.raises(EditConflict):
+        await files.apply(intent, owner)
+    assert await files.inspect(intent) == "other"
+
+
+async def test_a_torn_append_is_neither_before_nor_after(home) -> None:
+    home.put({"a.md": "one\n"})
+    files = home.files()
+    intent = await files.plan("a.md", FileAction.APPEND, b"mine\n")
+    (home.root / "a.md").write_text("one\nmi")
+    assert await files.inspect(intent) == "other"
+
+
+async def test_a_deleted_file_is_gone_and_kept_as_a_version(home, owner) -> None:
+    home.put({"BOOTSTRAP.md": "hello"})
+    files = home.files()
+    intent = await _change(files, "BOOTSTRAP.md", FileAction.DELETE, "", owner)
+    assert await files.inspect(intent) == "after"
+    assert not await files.exists("BOOTSTRAP.md", owner)
+    with pytest.raises(FileMissing):
+        await files.plan("BOOTSTRAP.md", FileAction.DELETE, b"")
+    assert await files.version("BOOTSTRAP.md", intent.before) == b"hello"
+
+
+_POINTS = [
+    (FileAction.WRITE, "file.temp_written", "before"),
+    (FileAction.WRITE, "file.replaced", "after"),
+    (FileAction.DELETE, "file.replaced", "after"),
+    (FileAction.APPEND, "file.appending", "before"),
+    (FileAction.APPEND, "file.appended", "after"),
+]
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize(("action", "point", "state"), _POINTS)
+async def test_a_cut_change_is_recognised_and_done_once(
+    home, owner, action: FileAction, point: str, state: str, existing: bool
+) -> None:
+    if existing:
+        home.put({"a.md": "old\n"})
+    elif action is FileAction.DELETE:
+        return
+    files = home.files()
+    intent = await files.plan("a.md", action, b"new\n")
+    failpoints.arm(f"{point}:1:raise")
+    with pytest.raises(FailpointError):
+        await files.apply(intent, owner)
+    again = home.files()
+    assert await again.inspect(intent) == state
+    if state == "before":
+        await again.apply(intent, owner)
+        assert await again.inspect(intent) == "after"
+    now = (home.root / "a.md").read_text() if (home.root / "a.md").exists() else None
+    old = "old\n" if existing else ""
+    assert (
+        now
+        == {FileAction.WRITE: "new\n", FileAction.APPEND: f"{old}new\n", FileAction.DELETE: None}[
+            action
+        ]
+    )
+
+
+@pytest.mark.parametrize("point", ["file.temp_written", "file.appending"])
+async def test_a_full_disk_changes_nothing_and_leaves_nothing(home, owner, point: str) -> None:
+    home.put({"a.md": "old\n"})
+    files = home.files()
+    action = FileAction.WRITE if point == "file.temp_written" else FileAction.APPEND
+    intent = await files.plan("a.md", action, b"new\n")
+    failpoints.arm(f"{point}:1:enospc")
+    with pytest.raises(WorkspaceError, match="disk is full") as error:
+        await files.apply(intent, owner)
+    assert error.value.cure
+    assert (home.root / "a.md").read_text() == "old\n"
+    assert [p.name for p in (home.root).iterdir()] == ["a.md"]
+    assert await files.inspect(intent) == "before"
+
+
+_KILLED = """
+import asyncio, sys
+from pathlib import Path
+from agentd.domain.tool import FileAction
+from agentd.domain.turn import MAIN, Kind
+from agentd.domain.workspace import Reader
+from agentd.testing import FakeClock
+from agentd.workspace.files import Files
+from agentd.workspace.settings import WorkspaceSettings
+
+async def main():
+    files = Files(Path(sys.argv[1]), WorkspaceSettings(), FakeClock(), {}, None)
+    await files.apply(await files.plan("p/a.md", FileAction.WRITE, b"new"), Reader(MAIN, Kind.MAIN))
+
+asyncio.run(main())
+"""
+
+
+def _run(script: str, *args: str, **env: str) -> subprocess.Popen[bytes]:
+    here = Path(__file__).parents[2]
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *args], cwd=here, env={"PYTHONPATH": str(here), **env}
+    )
+
+
+async def test_what_a_kill_leaves_behind_is_removed_at_the_next_start(home, owner) -> None:
+    home.put({"p/a.md": "old", ".agentd-user.txt": "theirs"})
+    with _run(_KILLED, str(home.root), AGENTD_FAILPOINT="file.temp_written") as process:
+        assert process.wait(30) == -9
+    assert len(list((home.root / "p").iterdir())) == 2
+    files = home.files()
+    assert [e.path for e in await files.tree("p", 1, owner)] == ["p/a.md"]
+    assert await files.clear_strays() == 1
+    assert [p.name for p in (home.root / "p").iterdir()] == ["a.md"]
+    assert (home.root / "p" / "a.md").read_text() == "old"
+    assert (home.root / ".agentd-user.txt").exists()
+
+
+_APPENDER = """
+import asyncio, sys, time
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+from agentd.domain.tool import FileAction
+from agentd.domain.turn import MAIN, Kind
+from agentd.domain.workspace import Reader
+from agentd.workspace.files import Files
+from agentd.workspace.settings import WorkspaceSettings
+
+class Clock:
+    zone = ZoneInfo("UTC")
+    def now(self): return datetime.now(UTC)
+    def monotonic(self): return time.monotonic()
+    async def sleep(self, seconds): await asyncio.sleep(seconds / 10)
+
+async def main():
+    files = Files(Path(sys.argv[1]), WorkspaceSettings(), Clock(), {}, None)
+    reader = Reader(MAIN, Kind.MAIN)
+    async def one(i):
+        async with files.lock("log.md"):
+            intent = await files.plan("log.md", FileAction.APPEND, f"- {sys.argv[2]} {i}".encode())
+            await files.apply(intent, reader)
+        async with files.lock("count.md"):
+            before = int((await files.read("count.md", reader)).text)
+            intent = await files.plan("count.md", FileAction.WRITE, str(before + 1).encode())
+            await files.apply(intent, reader)
+    async with asyncio.TaskGroup() as group:
+        for i in range(40):
+            group.create_task(one(i))
+
+asyncio.run(main())
+"""
+
+
+async def test_two_processes_that_write_at_once_lose_nothing(home) -> None:
+    home.put({"count.md": "0"})
+    with _run(_APPENDER, str(home.root), "a") as a, _run(_APPENDER, str(home.root), "b") as b:
+        assert a.wait(50) == 0
+        assert b.wait(50) == 0
+    lines = (home.root / "log.md").read_text().split("\n")
+    assert sorted(lines) == sorted(f"- {who} {i}" for who in "ab" for i in range(40))
+    assert (home.root / "count.md").read_text() == "80"
+
+
+# Versions
+
+
+async def test_the_last_twenty_contents_are_kept_privately(home, owner) -> None:
+    files = home.files()
+    for i in range(25):
+        home.clock.jump(timedelta(seconds=1))
+        await _change(files, "a.md", FileAction.WRITE, f"text {i}", owner)
+    kept = await files.versions("a.md")
+    assert [v.digest for v in kept] == [_digest(f"text {i}") for i in range(23, 3, -1)]
+    assert await files.version("a.md", kept[0].digest) == b"text 23"
+    with pytest.raises(NotFound):
+        await files.version("a.md", "0" * 64)
+    assert await files.versions("other.md") == ()
+    for path in home.versions.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_content_that_comes_back_is_kept_once(home, owner) -> None:
+    files = home.files()
+    for text in ("a", "b", "a", "b", "a"):
+        home.clock.jump(timedelta(seconds=1))
+        await _change(files, "a.md", FileAction.WRITE, text, owner)
+    assert [v.digest for v in await files.versions("a.md")] == [_digest("b"), _digest("a")]
+
+
+async def test_without_a_place_for_versions_none_are_kept(home, owner) -> None:
+    home.versions = None
+    files = home.files()
+    await _change(files, "a.md", FileAction.WRITE, "a", owner)
+    await _change(files, "a.md", FileAction.WRITE, "b", owner)
+    assert await files.versions("a.md") == ()
+
+
+# Listing
+
+
+async def test_the_tree_is_sorted_and_leaves_out_what_cannot_be_read(home, owner) -> None:
+    home.put({"b/c/d.md": "4444", "a.md": "1", ".git/config": "x", "b/x.md": ""})
+    (home.root / "link.md").symlink_to(home.root / "a.md")
+    (home.root / "loop").symlink_to(home.root)
+    os.mkfifo(home.root / "pipe")
+    (home.root / os.fsdecode(b"\xff.md")).write_text("x")
+    (home.root / "back\\slash.md").write_text("x")
+    files = home.files()
+    shown = [(e.path, e.size, e.is_dir) for e in await files.tree("", 2, owner)]
+    assert shown == [("a.md", 1, False), ("b/", 0, True), ("b/c/", 0, True), ("b/x.md", 0, False)]
+    assert [e.path for e in await files.tree("b", 9, owner)] == ["b/c/", "b/c/d.md", "b/x.md"]
+    assert [e.path for e in await files.tree("", 1, owner)] == ["a.md", "b/"]
+    with pytest.raises(FileMissing):
+        await files.tree("none", 1, owner)
+    with pytest.raises(PathRefused):
+        await files.tree("..", 1, owner)
+
+
+async def test_links_and_hidden_files_are_refused_in_every_operation(home, owner) -> None:
+    home.put({"a.md": "x", ".env": "KEY"})
+    (home.root / "link.md").symlink_to(home.root / "a.md")
+    files = home.files()
+    for path in ("link.md", ".env"):
+        with pytest.raises(PathRefused):
+            await files.read(path, owner)
+        with pytest.raises(PathRefused):
+            await files.plan(path, FileAction.WRITE, b"")
+        with pytest.raises(PathRefused):
+            await files.plan(path, FileAction.DELETE, b"")
+        assert not await files.exists(path, owner)
+
+
+# Other scopes
+
+
+async def test_another_scope_is_read_without_its_identity_and_never_written(
+    home, owner, stranger, scope: Callable[[Mapping[str, str]], Path]
+) -> None:
+    identity = [
+        "AGENTS.md",
+        "soul.md",
+        "User.MD",
+        "IDENTITY.md",
+        "TOOLS.md",
+        "BOOTSTRAP.md",
+        "HEARTBEAT.md",
+    ]
+    readable = ["MEMORY.md", "memory/2026-11-20.md", "projects/x.md", "daily/2020-01-01.md"]
+    nested = ["sub/AGENTS.md", "sub/ＳＯＵＬ.md"]
+    root = scope(dict.fromkeys([*identity, *readable, *nested], "CANARY"))
+    files = home.files({"work": root})
+    listed = [e.path for e in await files.tree("@work", 9, owner) if not e.is_dir]
+    assert listed == sorted(f"@work/{p}" for p in readable)
+    assert [e.path for e in await files.tree("", 1, owner)] == ["@work/"]
+    for name in readable:
+        assert (await files.read(f"@work/{name}", owner)).path == f"@work/{name}"
+        assert await files.exists(f"@work/{name}", owner)
+        with pytest.raises(PathRefused, match="another workspace"):
+            await files.plan(f"@work/{name}", FileAction.APPEND, b"x")
+    for name in [*identity, *nested]:
+        with pytest.raises(FileMissing):
+            await files.read(f"@work/{name}", owner)
+        assert not await files.exists(f"@work/{name}", owner)
+    for name in [*identity, *readable, *nested, "none.md"]:
+        with pytest.raises(FileMissing):
+            await files.read(f"@work/{name}", stranger)
+        assert not await files.exists(f"@work/{name}", stranger)
+    assert await files.tree("", 9, stranger) == ()
+    with pytest.raises(FileMissing):
+        await files.tree("@work", 1, stranger)
+    with pytest.raises(FileMissing):
+        await files.read("@unknown/MEMORY.md", owner)
+    assert (
+        await files.read("@work/daily/2026-11-20.md", owner)
+    ).path == "@work/memory/2026-11-20.md"

@@ -1,0 +1,116 @@
+"""Spellings of paths."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.errors import PathRefused
+from agentd.workspace.names import Name, fold, is_protected, parse, parse_file
+
+_CLIMBS = ["..", "\uff0e\uff0e", "\u2025", "\u2024\u2024", ".. ", " ..", "..\u200b/.."]
+_BEFORE = ["", "memory/", "./", "memory//", "memory/./", "a/b/c/"]
+_AFTER = ["", "/", "/etc/passwd", "/../etc/passwd", "/x.md", "//USER.md"]
+_ABSOLUTE = ["/etc/passwd", "//etc/passwd", "/", "/proc/self/root/etc/passwd", "~/x.md", "~root/x"]
+_DRIVES = ["C:\\x", "C:/x", "c:", "\\\\server\\share", "memory\\..\\x", "..\\x", "a/b\\c"]
+_BYTES = [
+    "a\0b",
+    "x.md\0.txt",
+    "a\nb",
+    "a\tb",
+    "a\x7fb",
+    "a\x85b",
+    "\u2028x",
+    "\ud800x",
+    "a\u202eb",
+]
+_HIDDEN = [
+    ".git/config",
+    "a/.env",
+    ".agentd-x.tmp",
+    "...",
+    "a/.../b",
+    "\uff0egit/config",
+    "\u2024env",
+]
+_SLASHES = ["a\uff0fb", "a\uff3cb", "\u2100", "..\uff0fetc"]
+_LONG = ["x" * 256, "é" * 128, "a/" * 1200 + "x", "x" * 5000]
+_ATTACKS = [
+    *("".join(parts) for parts in itertools.product(_BEFORE, _CLIMBS, _AFTER)),
+    *(
+        a
+        for a in [
+            *_ABSOLUTE,
+            *_DRIVES,
+            *_BYTES,
+            *_HIDDEN,
+            *_SLASHES,
+            *_LONG,
+            "",
+            "@",
+            "@/x",
+            ".",
+            "@w",
+        ]
+    ),
+    *(f"@work/{a}" for a in [*_CLIMBS, *_BYTES, *_HIDDEN, *_SLASHES]),
+]
+
+
+@pytest.mark.parametrize("path", _ATTACKS)
+def test_every_trick_is_refused(path: str) -> None:
+    with pytest.raises(PathRefused) as refused:
+        parse_file(path)
+    assert refused.value.cure
+    assert refused.value.message.isprintable()
+    assert len(refused.value.message) < 800
+
+
+@pytest.mark.parametrize(
+    ("path", "spelled"),
+    [
+        ("  memory//2026-11-21.md ", "memory/2026-11-21.md"),
+        ("./projects/./boat.md/", "projects/boat.md"),
+        ("cafe\u0301.md", "caf\u00e9.md"),
+        ("notes..md", "notes..md"),
+        ("a..b/c...d", "a..b/c...d"),
+        ("x~y/~", "x~y/~"),
+        ("日本語/メモ.md", "日本語/メモ.md"),
+        ("%2e%2e/x", "%2e%2e/x"),
+        ("@work/MEMORY.md", "@work/MEMORY.md"),
+        ("x" * 255, "x" * 255),
+    ],
+)
+def test_honest_names_have_one_spelling(path: str, spelled: str) -> None:
+    assert str(parse_file(path)) == spelled
+    assert str(parse_file(spelled)) == spelled
+
+
+@given(st.text(max_size=40))
+def test_a_spelling_is_a_fixed_point_and_stays_inside(path: str) -> None:
+    try:
+        name = parse_file(path)
+    except PathRefused:
+        return
+    assert parse_file(str(name)) == name
+    assert all(part not in {"", ".", ".."} and "/" not in part for part in name.parts)
+
+
+@pytest.mark.parametrize(
+    "stem",
+    ["SOUL", "AGENTS", "USER", "IDENTITY", "TOOLS", "HEARTBEAT", "BOOTSTRAP", "MEMORY", "README"],
+)
+def test_the_nine_files_are_protected_in_every_disguise(stem: str) -> None:
+    wide = "".join(chr(ord(c) + 0xFEE0) for c in stem)
+    for spelled in (stem, stem.lower(), stem.title(), wide, stem[0] + "\u200d" + stem[1:]):
+        for suffix in (".md", ".MD", ".Md", ".md.", ".md ", "\uff0emd"):
+            assert is_protected(parse(f"x/../{spelled}{suffix}"[5:]))
+    assert not is_protected(parse(f"projects/{stem}.md"))
+    assert not is_protected(parse(f"my-{stem}.md"))
+    assert not is_protected(Name("", ()))
+
+
+def test_folding_is_stable_under_itself() -> None:
+    for text in ("ＳＯＵＬ．ＭＤ", "Straße", "ﬁle", "x. . ."):
+        assert fold(fold(text)) == fold(text)
