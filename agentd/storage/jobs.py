@@ -67,7 +67,7 @@ class SqliteJobs:
 
         return await self._db.write(begin)
 
-    async def end_beat(  # noqa: PLR0913 - the port's signature: one row, written at once
+    async def end_beat(
         self,
         beat_id: int,
         outcome: Outcome,

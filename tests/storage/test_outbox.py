@@ -1,0 +1,62 @@
+"""The contract of Outbox, over every implementation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from agentd.domain.alert import DeliveryState, NewAlert
+from agentd.errors import NotFound
+
+
+def alert(text="water the plants", sinks=("journal", "main")):
+    return NewAlert(text, "heartbeat", f"digest of {text}", sinks, to="someone")
+
+
+async def test_equal_text_within_a_day_is_put_once(stores, clock):
+    first = await stores.outbox.put(alert())
+    assert first is not None
+    clock.jump(timedelta(hours=23, minutes=59))
+    assert await stores.outbox.put(alert()) is None
+    clock.jump(timedelta(minutes=1))
+    assert await stores.outbox.put(alert()) is not None
+    assert len(await stores.outbox.alerts(10)) == 2
+
+
+async def test_each_sink_gets_its_own_delivery(stores, clock):
+    stored = await stores.outbox.put(alert())
+    assert (stored.text, stored.to, stored.at) == ("water the plants", "someone", clock.now())
+    assert {(d.alert.id, d.sink, d.attempts) for d in await stores.outbox.due()} == {
+        (stored.id, "journal", 0),
+        (stored.id, "main", 0),
+    }
+    await stores.outbox.sent(stored.id, "journal")
+    assert [d.sink for d in await stores.outbox.due()] == ["main"]
+    assert (await stores.outbox.alerts(1))[0].delivered == {
+        "journal": DeliveryState.SENT,
+        "main": DeliveryState.PENDING,
+    }
+
+
+async def test_a_failed_try_comes_again_later_or_is_given_up(stores, clock):
+    stored = await stores.outbox.put(alert(sinks=("hook",)))
+    await stores.outbox.retry(stored.id, "hook", timedelta(seconds=30))
+    assert await stores.outbox.due() == ()
+    assert await stores.outbox.next_due() == clock.now() + timedelta(seconds=30)
+    clock.jump(timedelta(seconds=30))
+    (again,) = await stores.outbox.due()
+    assert again.attempts == 1
+    await stores.outbox.retry(stored.id, "hook", None)
+    assert await stores.outbox.next_due() is None
+    assert (await stores.outbox.alerts(1))[0].delivered == {"hook": DeliveryState.FAILED}
+
+
+async def test_acknowledged_alerts_can_be_left_out(stores):
+    first = await stores.outbox.put(alert("a"))
+    second = await stores.outbox.put(alert("b", sinks=()))
+    assert (await stores.outbox.ack(first.id)).acked
+    assert [a.id for a in await stores.outbox.alerts(10)] == [second.id, first.id]
+    assert [a.id for a in await stores.outbox.alerts(10, unacked=True)] == [second.id]
+    with pytest.raises(NotFound):
+        await stores.outbox.ack(99)

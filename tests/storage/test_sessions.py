@@ -1,0 +1,303 @@
+"""The contract of SessionStore, over every implementation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
+from agentd.domain.transcript import Coverage, NewRow, RowRole
+from agentd.domain.turn import (
+    MAIN,
+    Context,
+    Failure,
+    Origin,
+    SessionKey,
+    StopReason,
+    Turn,
+    TurnRequest,
+    TurnState,
+    Usage,
+)
+from agentd.errors import Busy, InvalidRequest, NotFound
+
+CHAT = SessionKey("chat:one")
+
+
+def request(text="hello", message_id="m1", session=MAIN, **more):
+    return TurnRequest(session, text, message_id, **more)
+
+
+def said(text, role=RowRole.ASSISTANT, **more):
+    return NewRow(role, (Text(text),), **more)
+
+
+def ended(receipt, text="done", **more):
+    return Turn(
+        receipt.session,
+        receipt.message_id,
+        receipt.seq,
+        text,
+        **{"stop_reason": StopReason.END_TURN, **more},
+    )
+
+
+async def talk(store, text, answer, session=MAIN):
+    receipt = await store.receive(request(text, f"id of {text}", session))
+    await store.begin(receipt.turn_id)
+    await store.finish(receipt.turn_id, ended(receipt, answer), [said(answer)])
+
+
+async def test_a_repeated_message_id_gives_the_old_receipt(stores):
+    first = await stores.sessions.receive(request())
+    again = await stores.sessions.receive(request("something else"))
+    assert first.is_new
+    assert not again.is_new
+    assert (again.turn_id, again.seq, again.ended) == (first.turn_id, first.seq, None)
+    assert len(await stores.sessions.pending()) == 1
+
+
+async def test_the_same_message_id_in_another_session_is_another_message(stores):
+    first = await stores.sessions.receive(request())
+    other = await stores.sessions.receive(request(session=CHAT))
+    assert other.is_new
+    assert other.seq > first.seq
+
+
+async def test_a_repeat_of_an_ended_turn_returns_its_whole_outcome(stores):
+    receipt = await stores.sessions.receive(request())
+    await stores.sessions.begin(receipt.turn_id)
+    outcome = ended(
+        receipt,
+        "gone wrong",
+        stop_reason=None,
+        usage=Usage(1, 2, 3, 4),
+        tool_calls=({"name": "memory_write", "is_error": True},),
+        failure=Failure("provider_auth", "no key", "set one"),
+    )
+    await stores.sessions.finish(receipt.turn_id, outcome)
+    assert (await stores.sessions.receive(request())).ended == outcome
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("  spaces\r\nand lines\t\n", id="white space"),
+        pytest.param("e\u0301 é \u200b\ufeff", id="not normalised"),
+        pytest.param("a\x00b\x1b[0m", id="control characters"),
+        pytest.param("日本語 🎉 \U0010ffff", id="beyond ascii"),
+        pytest.param("", id="empty"),
+        pytest.param('{"type": "text"} \\u0041 \\', id="looks like json"),
+    ],
+)
+async def test_a_user_row_is_stored_byte_for_byte(stores, text):
+    receipt = await stores.sessions.receive(request(text))
+    (row,) = await stores.sessions.begin(receipt.turn_id)
+    assert row.text == text
+    assert (await stores.sessions.rows(MAIN))[0].blocks == (Text(text),)
+
+
+async def test_half_a_surrogate_pair_is_refused(stores):
+    with pytest.raises(InvalidRequest):
+        await stores.sessions.receive(request("bad \ud800 text"))
+    assert await stores.sessions.pending() == ()
+
+
+async def test_half_a_surrogate_pair_in_an_answer_is_kept(stores):
+    receipt = await stores.sessions.receive(request())
+    await stores.sessions.begin(receipt.turn_id)
+    await stores.sessions.append(receipt.turn_id, said("odd \ud800"))
+    assert (await stores.sessions.rows(MAIN))[1].text == "odd \ud800"
+
+
+async def test_pending_turns_carry_the_whole_request_in_inbox_order(stores):
+    asked = [
+        request("a", "1", client="editor", model="big", tools=frozenset({"x", "y"})),
+        request("b", "2", CHAT, context=Context.LIGHT, tools=frozenset()),
+        request("c", "3", origin=Origin.FLUSH),
+    ]
+    receipts = [await stores.sessions.receive(r) for r in asked]
+    await stores.sessions.begin(receipts[1].turn_id)
+    await stores.sessions.begin(receipts[1].turn_id)
+    pending = await stores.sessions.pending()
+    assert [p.request for p in pending] == asked
+    assert [p.seq for p in pending] == [r.seq for r in receipts]
+    assert [(p.state, p.attempts) for p in pending] == [
+        (TurnState.RECEIVED, 0),
+        (TurnState.RUNNING, 2),
+        (TurnState.RECEIVED, 0),
+    ]
+
+
+async def test_a_second_begin_returns_the_rows_so_far_once(stores):
+    receipt = await stores.sessions.receive(request())
+    await stores.sessions.begin(receipt.turn_id)
+    blocks = (Opaque("anthropic", {"type": "thinking"}), ToolUse("c1", "t", {"a": [1, None]}))
+    usage = Usage(5, 6, 7, 8)
+    await stores.sessions.append(
+        receipt.turn_id, NewRow(RowRole.ASSISTANT, blocks, "anthropic", usage)
+    )
+    result = NewRow(RowRole.USER, (ToolResult("c1", "42", is_error=True),))
+    await stores.sessions.append(receipt.turn_id, result)
+    rows = await stores.sessions.begin(receipt.turn_id)
+    assert [r.seq for r in rows] == [1, 2, 3]
+    assert rows[1].blocks == blocks
+    assert (rows[1].provider, rows[1].usage, rows[1].turn_id) == (
+        "anthropic",
+        usage,
+        receipt.turn_id,
+    )
+    assert rows == await stores.sessions.rows(MAIN)
+
+
+async def test_an_ended_turn_takes_nothing_more(stores):
+    await talk(stores.sessions, "q", "a")
+    for change in (
+        stores.sessions.begin(1),
+        stores.sessions.append(1, said("late")),
+        stores.sessions.finish(1, Turn(MAIN, "m", 1)),
+    ):
+        with pytest.raises(InvalidRequest):
+            await change
+    with pytest.raises(NotFound):
+        await stores.sessions.begin(99)
+
+
+async def test_a_turn_that_never_began_keeps_what_the_user_said(stores):
+    receipt = await stores.sessions.receive(request("keep me"))
+    notice = said("gave up", RowRole.NOTICE, tag="failure")
+    added = await stores.sessions.finish(receipt.turn_id, ended(receipt), [notice])
+    assert [r.text for r in added] == ["gave up"]
+    assert [r.text for r in await stores.sessions.rows(MAIN)] == ["keep me", "gave up"]
+
+
+async def test_silent_turns_leave_no_trace_in_the_transcript(stores):
+    receipt = await stores.sessions.receive(request("flush", "f1", origin=Origin.FLUSH))
+    await stores.sessions.begin(receipt.turn_id)
+    await stores.sessions.append(receipt.turn_id, said("secret"))
+    assert [r.text for r in await stores.sessions.begin(receipt.turn_id)] == ["flush", "secret"]
+    await stores.sessions.finish(receipt.turn_id, ended(receipt, "NO_REPLY"), [said("NO_REPLY")])
+    assert await stores.sessions.rows(MAIN) == ()
+    assert (await stores.sessions.load(MAIN)).rows == ()
+    again = await stores.sessions.receive(request("flush", "f1", origin=Origin.FLUSH))
+    assert again.ended is not None
+    assert again.ended.text == "NO_REPLY"
+
+
+async def test_load_shows_the_context_and_swap_moves_it(stores):
+    store = stores.sessions
+    await talk(store, "old", "old answer")
+    await talk(store, "new", "new answer")
+    assert (await store.load(MAIN)).last_seq == 4
+    assert await store.swap(MAIN, 0, 3, "what was said")
+    history = await store.load(MAIN)
+    assert [r.text for r in history.rows] == ["new", "new answer"]
+    assert (history.summary, history.context_from, history.generation) == ("what was said", 3, 1)
+    assert [r.role for r in await store.rows(MAIN)][-1] is RowRole.SUMMARY
+    await store.notice(MAIN, "told", "alert")
+    assert [r.seq for r in (await store.load(MAIN)).rows] == [3, 4, 6]
+
+
+async def test_a_stale_swap_changes_nothing(stores):
+    await talk(stores.sessions, "q", "a")
+    assert await stores.sessions.swap(MAIN, 0, 3, "")
+    before = await stores.sessions.rows(MAIN)
+    assert not await stores.sessions.swap(MAIN, 0, 1, "late summary")
+    history = await stores.sessions.load(MAIN)
+    assert (history.rows, history.summary, history.generation) == ((), "", 1)
+    assert await stores.sessions.rows(MAIN) == before
+
+
+async def test_a_cover_resets_what_failed_before_it(stores):
+    store = stores.sessions
+    await talk(store, "q", "a")
+    assert await store.flush_failed(MAIN, "timeout") == 1
+    assert await store.flush_failed(MAIN, "timeout") == 2
+    await store.set_flush_due([MAIN, CHAT])
+    history = await store.load(MAIN)
+    assert (history.flush_failures, history.flush_due, history.covered_to) == (2, True, 0)
+    first, second = Coverage(1, 2, ok=True, reason="stored"), Coverage(1, 1, ok=False, reason="x")
+    await store.cover(MAIN, first)
+    await store.cover(MAIN, second)
+    history = await store.load(MAIN)
+    assert (history.flush_failures, history.flush_due, history.covered_to) == (0, False, 2)
+    assert await store.coverages(MAIN) == (first, second)
+    assert await store.coverages(CHAT) == ()
+
+
+async def test_recent_counts_turns_and_keeps_notices_between_them(stores):
+    store = stores.sessions
+    await talk(store, "one", "1")
+    receipt = await store.receive(request("two", "2"))
+    await store.begin(receipt.turn_id)
+    await store.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, (ToolUse("c", "t", {}),)))
+    await store.append(receipt.turn_id, NewRow(RowRole.USER, (ToolResult("c", "r"),)))
+    await store.finish(receipt.turn_id, ended(receipt), [said("2")])
+    await store.notice(MAIN, "alert", "alert")
+    await store.swap(MAIN, 0, 3, "summary")
+    await talk(store, "three", "3")
+    assert [r.text for r in await store.recent(MAIN, 2)] == [
+        *("two", "", "", "2"),
+        "alert",
+        *("three", "3"),
+    ]
+    assert len(await store.recent(MAIN, 50)) == 9
+    assert await store.recent(MAIN, 0) == ()
+    assert await store.recent(CHAT, 5) == ()
+
+
+async def test_rows_page_by_number(stores):
+    await talk(stores.sessions, "q", "a")
+    await talk(stores.sessions, "r", "b")
+    assert [r.seq for r in await stores.sessions.rows(MAIN, 2, 2)] == [2, 3]
+    assert await stores.sessions.rows(MAIN, 9) == ()
+    with pytest.raises(NotFound):
+        await stores.sessions.rows(CHAT)
+
+
+async def test_main_always_exists(stores):
+    store = stores.sessions
+    assert await store.exists(MAIN)
+    assert [s.key for s in await store.sessions()] == [MAIN]
+    assert await store.rows(MAIN) == ()
+    assert not await store.create(MAIN)
+    assert (await store.notice(MAIN, "first", "alert")).seq == 1
+    assert not await store.exists(CHAT)
+    with pytest.raises(NotFound):
+        await store.notice(CHAT, "lost", "alert")
+
+
+async def test_sessions_are_listed_by_last_use(stores, clock):
+    store = stores.sessions
+    await talk(store, "first line\nsecond line", "a")
+    clock.jump(timedelta(minutes=1))
+    assert await store.create(CHAT, "/work")
+    assert not await store.create(CHAT)
+    clock.jump(timedelta(minutes=1))
+    receipt = await store.receive(request("more", "m2"))
+    await store.begin(receipt.turn_id)
+    await store.finish(receipt.turn_id, ended(receipt), [said("b", usage=Usage(10, 5, 20, 0))])
+    main, chat = await store.sessions()
+    assert (main.key, main.title, main.rows, main.turns) == (MAIN, "first line", 4, 2)
+    assert main.context_tokens == 30
+    assert (chat.key, chat.cwd, chat.rows) == (CHAT, "/work", 0)
+
+
+async def test_imported_rows_keep_their_dates_and_come_once(stores):
+    at = datetime(2020, 2, 29, 23, 59, 59, 123456, tzinfo=UTC)
+    rows = [(said("q", RowRole.USER), at), (said("a"), at + timedelta(seconds=1))]
+    assert await stores.sessions.add_rows(CHAT, rows) == 2
+    stored = await stores.sessions.rows(CHAT)
+    assert [(r.text, r.at) for r in stored] == [("q", at), ("a", at + timedelta(seconds=1))]
+    assert [r.text for r in await stores.sessions.recent(CHAT, 1)] == ["q", "a"]
+    with pytest.raises(Busy):
+        await stores.sessions.add_rows(CHAT, rows)
+
+
+async def test_the_last_client_is_the_owners(stores):
+    assert await stores.sessions.last_client() == ""
+    await stores.sessions.receive(request("a", "1", client="phone"))
+    await stores.sessions.receive(request("b", "2", SessionKey("group:x"), client="stranger"))
+    await stores.sessions.receive(request("c", "3", client="pulse", origin=Origin.HEARTBEAT))
+    assert await stores.sessions.last_client() == "phone"
