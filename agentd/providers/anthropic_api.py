@@ -8,6 +8,7 @@ missing end is seen as what it is, and unknown blocks keep every key.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import AsyncGenerator
 from email.utils import parsedate_to_datetime
@@ -24,6 +25,8 @@ from agentd.providers.settings import ProviderSettings
 
 log = structlog.get_logger()
 
+_CHATTY = ("anthropic", "httpx2", "httpcore2")
+
 
 class AnthropicApi:
     """One client with its connection pool."""
@@ -34,6 +37,8 @@ class AnthropicApi:
         secret: Secret,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
+        for name in _CHATTY:  # below this level they write whole requests into the log
+            logging.getLogger(name).setLevel(logging.WARNING)
         silence = settings.timeout.total_seconds()
         timeout = httpx2.Timeout(silence, connect=settings.connect_timeout.total_seconds())
         self._client = anthropic.AsyncAnthropic(

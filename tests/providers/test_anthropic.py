@@ -1,6 +1,7 @@
 """The provider against real sockets and a service that fails."""
 
 import asyncio
+import logging
 import subprocess
 import sys
 
@@ -299,6 +300,22 @@ async def test_the_key_goes_into_its_header_and_nowhere_else(playing, recorded, 
     ]
     assert b"SENTINEL" not in requests[0].content
     assert b'"stream":true' in requests[0].content.replace(b" ", b"")
+
+
+async def test_no_log_level_writes_the_key_or_the_words(playing, recorded, hello, caplog):
+    caplog.set_level(logging.DEBUG)
+    async with playing(recorded("text")) as provider:
+        await ask(provider, hello)
+    assert "SENTINEL" not in caplog.text
+    assert "Hello" not in caplog.text
+
+
+async def test_the_sdks_own_variable_names_the_service_when_the_configuration_does_not(
+    llmock, key, hello
+):
+    llmock.reply("Good morning")  # the fixture has set ANTHROPIC_BASE_URL
+    async with AnthropicProvider(ProviderSettings(), key) as provider:
+        assert (await ask(provider, hello)).message.text == "Good morning"
 
 
 async def test_a_prompt_may_name_its_model(playing, recorded, hello):
