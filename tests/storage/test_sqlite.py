@@ -1,0 +1,268 @@
+"""Transactions: together, alone when they fail, and never lost once acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from agentd.errors import NotFound, StorageError, StorageFull
+from agentd.storage.migrations import STATE, Schema
+from agentd.storage.sqlite import Database
+
+TOY = Schema("toy", 77, ("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT UNIQUE) STRICT;",))
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from agentd.storage.migrations import Schema
+from agentd.storage.sqlite import Database
+
+async def write(db, n):
+    i = 0
+    while True:
+        value = f"{sys.argv[2]}-{n}-{i}"
+        await db.execute("INSERT INTO t (v) VALUES (?)", (value,))
+        print(value, flush=True)
+        i += 1
+
+async def main():
+    async with Database.open(Path(sys.argv[1]), Schema("toy", 77, (sys.argv[3],))) as db:
+        async with asyncio.TaskGroup() as group:
+            for n in range(4):
+                group.create_task(write(db, n))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def db(tmp_path):
+    async with Database.open(tmp_path / "toy.db", TOY) as db:
+        yield db
+
+
+def insert(value):
+    def fn(conn):
+        conn.execute("INSERT INTO t (v) VALUES (?)", (value,))
+        return value
+
+    return fn
+
+
+async def stored(db):
+    return await db.read(lambda c: {row["v"] for row in c.execute("SELECT v FROM t")})
+
+
+class Gate:
+    """Holds the database's thread until it is opened, so that writes pile up."""
+
+    def __init__(self):
+        self._open = threading.Event()
+
+    def wait(self, conn):
+        assert self._open.wait(10)
+
+    def open(self):
+        self._open.set()
+
+
+async def pile_up(db, *fns):
+    """Start the writes while the thread is held; their results or errors, in order."""
+    gate = Gate()
+    outcomes = [None] * len(fns)
+
+    async def run(n, fn):
+        try:
+            outcomes[n] = await db.write(fn)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            outcomes[n] = error
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(db.read(gate.wait))
+        for n, fn in enumerate(fns):
+            group.create_task(run(n, fn))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        gate.open()
+    return outcomes
+
+
+async def test_waiting_writes_share_a_commit(db):
+    values = [f"v{n}" for n in range(16)]
+    assert await pile_up(db, *map(insert, values)) == values
+    assert db.commits == 1
+    assert await stored(db) == set(values)
+
+
+async def test_a_write_that_raises_fails_alone(db):
+    def refuse(conn):
+        insert("half done")(conn)
+        raise NotFound("no such thing")
+
+    outcomes = await pile_up(db, insert("a"), refuse, insert("a"), insert("b"))
+    assert outcomes[0] == "a"
+    assert isinstance(outcomes[1], NotFound)
+    assert isinstance(outcomes[2], StorageError)
+    assert outcomes[3] == "b"
+    assert await stored(db) == {"a", "b"}
+    assert db.commits == 1
+
+
+async def test_a_cancelled_waiter_does_not_stop_the_transaction(db):
+    gate = Gate()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(db.read(gate.wait))
+        first = group.create_task(db.write(insert("cancelled")))
+        second = group.create_task(db.write(insert("kept")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        gate.open()
+    assert first.cancelled()
+    assert second.result() == "kept"
+    assert await stored(db) == {"cancelled", "kept"}
+
+
+async def test_a_write_given_up_at_the_end_is_still_stored(tmp_path):
+    async with Database.open(tmp_path / "t.db", TOY) as db:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await db.write(insert("late"))
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(db.write(insert("later")))
+            await asyncio.sleep(0)
+            task.cancel()
+    async with Database.open(tmp_path / "t.db", TOY) as db:
+        assert await stored(db) >= {"later"}
+
+
+async def test_state_is_synced_and_wal(tmp_path, state_db, index_db):
+    async def pragma(db, name):
+        return await db.read(lambda c: c.execute(f"PRAGMA {name}").fetchone()[0])
+
+    assert await pragma(state_db, "synchronous") == 2
+    assert await pragma(index_db, "synchronous") == 1
+    for name, value in {"journal_mode": "wal", "foreign_keys": 1, "secure_delete": 1}.items():
+        assert await pragma(state_db, name) == value
+    assert await pragma(state_db, "busy_timeout") == 5000
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
+async def test_files_are_private_whatever_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        async with Database.open(tmp_path / "new" / "state.db", STATE) as db:
+            await db.execute("UPDATE heartbeat SET next_due = NULL", ())
+            modes = {p.name: p.stat().st_mode & 0o777 for p in (tmp_path / "new").iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm"), 0o600)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+async def test_everything_is_there_after_reopening(tmp_path):
+    async with Database.open(tmp_path / "t.db", TOY) as db:
+        await db.write(insert("a"))
+    async with Database.open(tmp_path / "t.db", TOY) as db:
+        assert await stored(db) == {"a"}
+    with pytest.raises(StorageError):
+        await db.write(insert("b"))
+    with pytest.raises(StorageError):
+        await stored(db)
+
+
+async def test_the_proof_of_life_writes_nothing(db, tmp_path):
+    await db.write(insert("a"))
+    before = (tmp_path / "toy.db-wal").stat()
+    await db.prove()
+    after = (tmp_path / "toy.db-wal").stat()
+    assert (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+    assert (db.name, db.problems(), db.commits) == ("store", (), 1)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small tmpfs is not permitted here")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+async def test_a_full_disk_refuses_and_recovers_by_itself(small_disk):
+    ballast = small_disk / "ballast"
+    async with Database.open(small_disk / "t.db", TOY) as db:
+        await db.write(insert("before"))
+        free = os.statvfs(small_disk)
+        ballast.write_bytes(bytes((free.f_bavail - 4) * free.f_frsize))
+        with pytest.raises(StorageFull) as caught:
+            await db.write(insert("x" * 200_000))
+        assert "space" in caught.value.cure
+        assert [p.code for p in db.problems()] == ["storage_full"]
+        assert await stored(db) == {"before"}
+        outcomes = await pile_up(db, insert("y" * 200_000), insert("z" * 200_000))
+        assert all(isinstance(o, StorageFull) for o in outcomes)
+        ballast.unlink()
+        assert await db.write(insert("after")) == "after"
+        assert db.problems() == ()
+    async with Database.open(small_disk / "t.db", TOY) as db:
+        assert await stored(db) == {"before", "after"}
+        check = await db.read(lambda c: c.execute("PRAGMA integrity_check").fetchone()[0])
+        assert check == "ok"
+
+
+async def test_a_large_write_on_a_full_disk_does_not_take_small_ones_with_it(small_disk):
+    async with Database.open(small_disk / "t.db", TOY) as db:
+        outcomes = await pile_up(db, insert("a"), insert("x" * 2_000_000), insert("b"))
+        assert [outcomes[0], outcomes[2]] == ["a", "b"]
+        assert isinstance(outcomes[1], StorageFull)
+        assert await stored(db) == {"a", "b"}
+
+
+async def test_after_a_failed_sync_nothing_is_accepted_until_a_restart(db, tmp_path):
+    def lose_sync(conn):
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        raise error
+
+    await db.write(insert("before"))
+    with pytest.raises(StorageError):
+        await db.write(lose_sync)
+    for refused in (db.write(insert("after")), db.prove()):
+        with pytest.raises(StorageError) as caught:
+            await refused
+        assert "restart" in caught.value.cure
+    assert [p.code for p in db.problems()] == ["storage_sync_failed"]
+    assert await stored(db) == {"before"}
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
+    path, acknowledged = tmp_path / "t.db", set()
+    for round_ in range(20):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(round_), TOY.steps[0]],
+            stdout=subprocess.PIPE,
+        ) as writer:
+            lines = [writer.stdout.readline() for _ in range(1 + round_ * 5)]
+            writer.send_signal(signal.SIGKILL)
+            lines += writer.stdout.readlines()
+        acknowledged |= {line.decode().strip() for line in lines if line.endswith(b"\n")}
+
+    async def check():
+        async with Database.open(path, TOY) as db:
+            assert await stored(db) >= acknowledged
+
+    asyncio.run(check())
+    assert len(acknowledged) > 20
