@@ -55,7 +55,7 @@ class Examination:
                 turn = await ticket.wait()
         except TimeoutError:
             log.warning("beat_timed_out", beat=beat_id)
-            await self._around.turns.cancel(self.session)
+            self._around.turns.cancel(self.session)
             return await self._fail(beat_id, Reason.PROVIDER_ERROR)
         except AgentdError as error:
             log.warning("beat_refused", beat=beat_id, error=error.code)

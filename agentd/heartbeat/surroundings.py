@@ -27,8 +27,8 @@ class Turns(Protocol):
     def is_busy(self, session: SessionKey) -> bool:
         """Whether the session's lane is taken."""
 
-    async def cancel(self, session: SessionKey) -> bool:
-        """End the session's running turn; False if there is none."""
+    def cancel(self, session: SessionKey) -> bool:
+        """Have the session's running turn end soon; False if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agentd import failpoints
-from agentd.domain.alert import Alert, NewAlert
-from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.domain.alert import Alert
+from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk
 from agentd.domain.turn import Failure, SessionKey, StopReason, Turn, TurnRequest, Usage
 from agentd.domain.workspace import FileView
@@ -26,100 +26,28 @@ from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.surroundings import Surroundings
 from agentd.ports import EventSink
-from agentd.testing import FakeClock
+from agentd.testing import FakeClock, MemoryJobs, MemoryOutbox
 
 MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
 
-class Jobs:
-    """A job store in memory that outlives the pulses of a test."""
+class Jobs(MemoryJobs):
+    """A job store that outlives the pulses of a test, and shows what is in it."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self.clock = clock
-        self.state = HeartbeatState()
-        self.rows: list[Beat] = []
-        self.running: dict[int, Beat] = {}
-        self.alerts: list[NewAlert] = []
-        self.put_at: dict[str, datetime] = {}
-        self.states: dict[str, ItemState] = {}
-        self._ids = 0
+        self.outbox = MemoryOutbox(clock)
+        super().__init__(clock, self.outbox)
 
-    async def heartbeat(self) -> HeartbeatState:
-        return self.state
+    @property
+    def next_due(self) -> datetime | None:
+        return self._state.next_due
 
-    async def schedule(self, next_due: datetime | None) -> None:
-        self.state = replace(self.state, next_due=next_due)
+    @property
+    def rows(self) -> list[Beat]:
+        return list(self._finished.values())
 
-    async def pause(self, until: datetime | None) -> None:
-        self.state = replace(self.state, paused_until=until)
-
-    async def begin_beat(
-        self, due: datetime | None, next_due: datetime | None, file_hash: str
-    ) -> int:
-        await self.schedule(next_due)
-        self._ids += 1
-        self.running[self._ids] = Beat(
-            self._ids,
-            self.clock.now(),
-            due,
-            Outcome.FAILED,
-            Reason.INTERRUPTED,
-            file_hash=file_hash,
-        )
-        return self._ids
-
-    async def end_beat(
-        self,
-        beat_id: int,
-        outcome: Outcome,
-        reason: Reason,
-        *,
-        text: str = "",
-        tokens: int = 0,
-        cost_usd: float = 0.0,
-        done_items: Sequence[str] = (),
-        alert: NewAlert | None = None,
-    ) -> tuple[Beat, Alert | None]:
-        stored = None
-        now = self.clock.now()
-        if alert is not None:
-            put = self.put_at.get(alert.digest)
-            if put is not None and now - put < timedelta(hours=24):
-                outcome, reason = Outcome.QUIET, Reason.DUPLICATE
-            else:
-                self.put_at[alert.digest] = now
-                self.alerts.append(alert)
-                stored = Alert(len(self.alerts), now, alert.text, alert.origin, alert.to)
-        for item in done_items:
-            self.states[item] = replace(self.states[item], last_done=now)
-        beat = replace(
-            self.running.pop(beat_id), outcome=outcome, reason=reason, text=text, tokens=tokens
-        )
-        self.rows.append(beat)
-        return beat, stored
-
-    async def skip_beat(
-        self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
-    ) -> Beat:
-        await self.schedule(next_due)
-        self._ids += 1
-        beat = Beat(self._ids, self.clock.now(), due, Outcome.SKIPPED, reason, file_hash=file_hash)
-        self.rows.append(beat)
-        return beat
-
-    async def interrupt_beats(self) -> int:
-        count = len(self.running)
-        self.rows.extend(self.running.values())
-        self.running.clear()
-        return count
-
-    async def beats(self, limit: int) -> tuple[Beat, ...]:
-        return tuple(reversed(self.rows))[:limit]
-
-    async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
-        now = self.clock.now()
-        self.states = {h: self.states.get(h) or ItemState(h, now) for h in hashes}
-        return self.states
+    async def alerts(self) -> list[Alert]:
+        return list(reversed(await self.outbox.alerts(100)))
 
 
 @dataclass
@@ -172,7 +100,7 @@ class Turns:
     def is_busy(self, session: SessionKey) -> bool:
         return session in self.busy
 
-    async def cancel(self, session: SessionKey) -> bool:
+    def cancel(self, session: SessionKey) -> bool:
         self.cancelled.append(session)
         return True
 
@@ -304,7 +232,7 @@ async def test_a_suspend_is_caught_up_once() -> None:
     rows = await world.live(timedelta(minutes=20))
     assert len(rows) == 1
     assert rows[0].due == MONDAY + timedelta(hours=8, minutes=30)
-    assert world.jobs.state.next_due == MONDAY + timedelta(hours=9)
+    assert world.jobs.next_due == MONDAY + timedelta(hours=9)
 
 
 @pytest.mark.parametrize("days", [365, -365, 1, -1])
@@ -323,7 +251,7 @@ async def test_a_suspend_into_the_night_leaves_one_row_and_waits_for_the_morning
     world.clock.jump(timedelta(hours=14))
     rows = await world.live(timedelta(hours=1))
     assert [beat.reason for beat in rows] == [Reason.OUTSIDE_ACTIVE_HOURS]
-    assert world.jobs.state.next_due == datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
+    assert world.jobs.next_due == datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
 
 
 async def test_a_clock_at_the_beginning_of_time_beats_on() -> None:
@@ -442,8 +370,9 @@ async def test_an_alert_is_put_once_a_day() -> None:
     assert (second.outcome, second.reason) == (Outcome.QUIET, Reason.DUPLICATE)
     world.clock.jump(timedelta(hours=24))
     assert (await world.beat()).reason is Reason.ALERT
-    assert [alert.text for alert in world.jobs.alerts] == ["Disk  FULL", "disk full"]
-    assert {(alert.sinks, alert.to) for alert in world.jobs.alerts} == {(("journal",), "me")}
+    alerts = await world.jobs.alerts()
+    assert [alert.text for alert in alerts] == ["Disk  FULL", "disk full"]
+    assert [(tuple(alert.delivered), alert.to) for alert in alerts] == [(("journal",), "me")] * 2
     assert world.wakes == 2
 
 
@@ -468,7 +397,7 @@ async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
     world.turns.tools = ({"name": "notify", "is_error": False},)
     beat = await world.beat()
     assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.NOTIFY)
-    assert world.jobs.alerts == []
+    assert await world.jobs.alerts() == []
     assert world.wakes == 1
 
 
@@ -483,12 +412,13 @@ async def test_reasoning_stands_before_an_alert_only_when_asked_for() -> None:
     world = World(include_reasoning=True)
     world.turns.reply, world.turns.thought = "Disk full", "df says 99 %"
     await world.beat()
-    assert world.jobs.alerts[0].text == "Reasoning: df says 99 %\n\nDisk full"
+    assert [a.text for a in await world.jobs.alerts()] == ["Reasoning: df says 99 %\n\nDisk full"]
+    world.turns.thought = "df says something else"
+    assert (await world.beat()).reason is Reason.DUPLICATE
     plain = World()
     plain.turns.reply, plain.turns.thought = "Disk full", "df says 99 %"
     await plain.beat()
-    assert plain.jobs.alerts[0].text == "Disk full"
-    assert plain.jobs.alerts[0].digest == world.jobs.alerts[0].digest
+    assert [a.text for a in await plain.jobs.alerts()] == ["Disk full"]
 
 
 async def test_a_beat_that_takes_too_long_is_cancelled_and_has_failed() -> None:
@@ -573,14 +503,14 @@ async def test_a_busy_lane_delays_the_beat_and_leaves_one_row_a_slot() -> None:
     assert [(beat.reason, beat.due) for beat in rows] == [
         (Reason.ACK, MONDAY + timedelta(minutes=30))
     ]
-    assert world.jobs.state.next_due == MONDAY + timedelta(hours=1)
+    assert world.jobs.next_due == MONDAY + timedelta(hours=1)
 
 
 async def test_a_run_asked_for_moves_no_slot() -> None:
     world = World()
     await world.live(timedelta(minutes=10))
     await world.beat()
-    assert world.jobs.state.next_due == MONDAY + timedelta(minutes=30)
+    assert world.jobs.next_due == MONDAY + timedelta(minutes=30)
 
 
 async def test_beats_never_overlap() -> None:

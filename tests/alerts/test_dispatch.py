@@ -1,0 +1,211 @@
+"""From the outbox to the sinks, at least once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+
+import pytest
+
+from agentd import failpoints
+from agentd.alerts.dispatch import Dispatcher
+from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert, alert_digest
+from agentd.errors import AgentdError, Busy, StorageError
+from agentd.testing import FakeClock, MemoryOutbox
+
+
+class Sink:
+    """Takes alerts, or raises what it was told to."""
+
+    def __init__(self, name: str, *errors: Exception) -> None:
+        self.name = name
+        self.errors = list(errors)
+        self.taken: list[str] = []
+        self.tries = 0
+        self.block: asyncio.Event | None = None
+
+    async def send(self, alert: Alert) -> None:
+        self.tries += 1
+        if self.block is not None:
+            await self.block.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        self.taken.append(alert.text)
+
+
+class World:
+    def __init__(self, *sinks: Sink, max_tries: int = 10) -> None:
+        self.clock = FakeClock()
+        self.outbox = MemoryOutbox(self.clock)
+        self.sinks = sinks
+        self.dispatcher = Dispatcher(self.outbox, sinks, self.clock, max_tries=max_tries)
+
+    async def put(self, text: str, *sinks: str) -> Alert:
+        names = sinks or tuple(sink.name for sink in self.sinks)
+        alert = await self.outbox.put(NewAlert(text, "test", alert_digest(text), names))
+        assert alert is not None
+        return alert
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.dispatcher.run())
+            await self.clock.settle()
+            yield
+            task.cancel()
+
+    async def states(self) -> dict[str, DeliveryState]:
+        return (await self.outbox.alerts(1))[0].delivered
+
+
+@pytest.fixture(autouse=True)
+def _disarm() -> AsyncIterator[None]:
+    yield
+    failpoints.arm("")
+
+
+async def test_an_alert_reaches_every_sink_once() -> None:
+    one, two = Sink("one"), Sink("two")
+    world = World(one, two)
+    async with world.running():
+        await world.put("disk full")
+        world.dispatcher.wake()
+        await world.clock.advance(3600)
+    assert (one.taken, two.taken) == (["disk full"], ["disk full"])
+    assert set((await world.states()).values()) == {DeliveryState.SENT}
+
+
+async def test_what_was_put_before_the_start_is_delivered() -> None:
+    one = Sink("one")
+    world = World(one)
+    await world.put("disk full")
+    async with world.running():
+        assert one.taken == ["disk full"]
+
+
+async def test_a_failing_sink_is_tried_again_at_growing_distances() -> None:
+    bad, good = Sink("bad", *[AgentdError("no")] * 3), Sink("good")
+    world = World(bad, good)
+    await world.put("disk full")
+    tries = []
+    async with world.running():
+        for _ in range(40):
+            tries.append(bad.tries)
+            await world.clock.advance(1)
+    assert [tries.count(n) for n in (1, 2, 3)] == [5, 10, 20]
+    assert (bad.taken, good.taken) == (["disk full"], ["disk full"])
+    assert good.tries == 1
+
+
+async def test_a_sink_that_breaks_is_a_sink_that_failed() -> None:
+    bad = Sink("bad", RuntimeError("bug"))
+    world = World(bad)
+    await world.put("disk full")
+    async with world.running():
+        await world.clock.advance(5)
+    assert bad.taken == ["disk full"]
+
+
+async def test_a_sink_that_hangs_delays_no_other() -> None:
+    slow, fast = Sink("slow"), Sink("fast")
+    slow.block = asyncio.Event()
+    world = World(slow, fast)
+    await world.put("disk full")
+    async with world.running():
+        assert fast.taken == ["disk full"]
+        assert slow.taken == []
+
+
+async def test_after_the_last_try_it_gives_up_and_says_so_until_one_arrives() -> None:
+    bad = Sink("bad", *[AgentdError("the door is shut", cure="open it")] * 3)
+    world = World(bad, max_tries=3)
+    await world.put("disk full")
+    async with world.running():
+        await world.clock.advance(86400)
+        assert bad.tries == 3
+        assert await world.states() == {"bad": DeliveryState.FAILED}
+        (problem,) = world.dispatcher.problems()
+        assert "the door is shut" in problem.text
+        assert problem.cure == "open it"
+        await world.put("disk fuller")
+        world.dispatcher.wake()
+        await world.clock.settle()
+        assert world.dispatcher.problems() == ()
+
+
+async def test_an_alert_for_a_sink_that_is_gone_is_given_up() -> None:
+    world = World(Sink("one"))
+    await world.put("disk full", "pigeon")
+    async with world.running():
+        assert await world.states() == {"pigeon": DeliveryState.FAILED}
+    assert [p.code for p in world.dispatcher.problems()] == ["alert_undelivered"]
+
+
+@pytest.mark.parametrize(("point", "times"), [("alert.stored", 1), ("alert.sent", 2)])
+async def test_a_crash_on_the_way_delivers_again_rather_than_never(point: str, times: int) -> None:
+    one = Sink("one")
+    world = World(one)
+    await world.put("disk full")
+    failpoints.arm(f"{point}:1:raise")
+    with pytest.raises(ExceptionGroup):
+        await world.dispatcher.deliver()
+    assert await world.states() == {"one": DeliveryState.PENDING}
+    await Dispatcher(world.outbox, world.sinks, world.clock).deliver()
+    assert one.taken == ["disk full"] * times
+    assert await world.states() == {"one": DeliveryState.SENT}
+
+
+class BrokenOnce(MemoryOutbox):
+    """An outbox whose first look fails."""
+
+    broken = True
+
+    async def due(self) -> tuple[Delivery, ...]:
+        if self.broken:
+            self.broken = False
+            raise StorageError
+        return await super().due()
+
+
+async def test_an_outbox_out_of_order_stops_nothing() -> None:
+    clock, one = FakeClock(), Sink("one")
+    outbox = BrokenOnce(clock)
+    await outbox.put(NewAlert("disk full", "test", "d", ("one",)))
+    dispatcher = Dispatcher(outbox, [one], clock)
+    with suppress(asyncio.CancelledError):
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(dispatcher.run())
+            await clock.advance(61)
+            task.cancel()
+    assert one.taken == ["disk full"]
+
+
+async def test_the_test_alert_goes_to_every_sink_and_says_what_it_is() -> None:
+    one, two = Sink("one"), Sink("two")
+    world = World(one, two)
+    async with world.running():
+        alert = await world.dispatcher.test()
+        await world.clock.settle()
+        assert one.taken == two.taken == [alert.text]
+        with pytest.raises(Busy):
+            await world.dispatcher.test()
+        await world.clock.advance(1)
+        await world.dispatcher.test()
+    assert alert.origin == "test"
+
+
+async def test_it_sleeps_when_nothing_waits() -> None:
+    world = World(Sink("one"))
+    async with world.running():
+        assert world.clock.sleeping == 0
+
+
+async def test_the_delay_never_passes_an_hour() -> None:
+    world = World(Sink("one", AgentdError("no")))
+    alert = await world.put("disk full")
+    for _ in range(30):
+        await world.outbox.retry(alert.id, "one", timedelta())
+    await Dispatcher(world.outbox, world.sinks, world.clock, max_tries=100).deliver()
+    assert await world.outbox.next_due() == world.clock.now() + timedelta(hours=1)

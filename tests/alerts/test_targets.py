@@ -1,0 +1,26 @@
+"""What `[heartbeat] target` means."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentd.alerts.targets import resolve
+from agentd.errors import ConfigError
+
+ON = ("journal", "socket", "main")
+
+
+@pytest.mark.parametrize(
+    ("target", "sinks"),
+    [("last", ON), ("none", ()), ("main", ("main",)), ("journal", ("journal",))],
+)
+def test_a_target_names_its_sinks_and_keeps_the_recipient(
+    target: str, sinks: tuple[str, ...]
+) -> None:
+    assert resolve(target, "me", ON) == (sinks, "me")
+
+
+def test_a_sink_that_is_off_is_refused_with_those_that_are_on() -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve("webhook", "", ON)
+    assert "last, none, journal, socket, main" in caught.value.cure
