@@ -26,6 +26,7 @@ MAX_DEPTH = 64
 
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(b for b in range(256) if b not in b"[]{}")
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
 CallId = str | int
 
@@ -135,11 +136,11 @@ def _check_depth(line: bytes) -> None:
     Removing the innermost pairs once takes away one level; a loop over the characters in Python
     would hold up every other client for a large frame.
     """
-    brackets = _STRINGS.sub(b"", line).translate(None, delete=_NO_BRACKETS)
+    brackets = _STRINGS.sub(b"", line).translate(_ONE_KIND, _NO_BRACKETS)
     for _ in range(MAX_DEPTH):
         if not brackets:
             return
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        brackets = brackets.replace(b"[]", b"")
     if brackets:
         raise FrameError(
             PARSE_ERROR, f"the frame is not JSON, or nested deeper than {MAX_DEPTH} levels"

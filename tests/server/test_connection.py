@@ -1,0 +1,183 @@
+"""Connections over a real socket: nobody's mistake costs another anything."""
+
+import asyncio
+import json
+
+import pytest
+
+from agentd.errors import NotFound
+from agentd.server.settings import ServerSettings
+
+
+async def say(params, peer):
+    return params
+
+
+async def boom(params, peer):
+    raise RuntimeError("/secret/path.py broke")
+
+
+async def missing(params, peer):
+    raise NotFound("there is no such thing", cure="look elsewhere")
+
+
+METHODS = {"_agentd/say": say, "_agentd/boom": boom, "_agentd/missing": missing}
+
+
+@pytest.fixture
+async def talking(open_house):
+    async with open_house(methods=METHODS) as opened:
+        yield opened
+
+
+async def test_bad_frames_get_an_error_with_id_null_and_the_connection_goes_on(talking):
+    client = await talking.client()
+    for line, code in [
+        (b"nonsense", -32700),
+        (b"", -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":NaN}}', -32700),
+        (b"[" * 5000, -32700),
+        (b"[]", -32600),
+        (b'{"id":1}', -32600),
+    ]:
+        await client.raw(line + b"\n")
+        frame = await client.read()
+        assert frame["id"] is None
+        assert frame["error"]["code"] == code
+    assert await client.call("_agentd/say", {"a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe\xfd\n", b'{"a":"' + b"x" * (1 << 20) + b'"}\n', b"x" * (5 << 20)]
+)
+async def test_what_is_not_utf_8_or_too_long_gets_an_error_and_the_end(talking, line):
+    client = await talking.client()
+    client.writer.write(line)
+    frame = await client.read()
+    assert frame["id"] is None
+    assert frame["error"]["code"] in (-32700, -32600)
+    assert await client.read() is None
+    await client.close()
+    await talking.settle(0)
+
+
+async def test_a_frame_of_exactly_the_limit_is_read(talking):
+    client = await talking.client()
+    head = b'{"jsonrpc":"2.0","id":1,"method":"_agentd/say","params":{"a":"'
+    room = (1 << 20) - len(head) - 3
+    await client.raw(head + b"x" * room + b'"}}\n')
+    assert len((await client.answer(1))["result"]["a"]) == room
+
+
+async def test_a_call_that_breaks_tells_nothing_of_the_code(talking):
+    client = await talking.client()
+    error = await client.fail("_agentd/boom")
+    assert error["code"] == -32603
+    assert "secret" not in json.dumps(error)
+    assert await client.call("_agentd/say") == {}
+
+
+async def test_an_error_of_ours_has_code_and_cure(talking):
+    client = await talking.client()
+    error = await client.fail("_agentd/missing")
+    assert error == {
+        "code": -32002,
+        "message": "there is no such thing",
+        "data": {"code": "not_found", "cure": "look elsewhere"},
+    }
+
+
+async def test_an_unknown_method_is_named(talking):
+    client = await talking.client()
+    error = await client.fail("session/dance")
+    assert error["code"] == -32601
+    assert "session/dance" in error["message"]
+
+
+async def test_of_40_calls_at_once_32_run_and_8_are_busy(open_house):
+    release = asyncio.Event()
+
+    async def wait(params, peer):
+        await release.wait()
+        return {"ok": True}
+
+    async with open_house(methods={"_agentd/wait": wait}) as house:
+        client = await house.client()
+        ids = [await client.send("_agentd/wait") for _ in range(40)]
+        busy = [await client.answer(call_id) for call_id in ids[32:]]
+        assert {frame["error"]["code"] for frame in busy} == {-32012}
+        assert {frame["error"]["data"]["code"] for frame in busy} == {"busy"}
+        release.set()
+        answers = [await client.answer(call_id) for call_id in ids[:32]]
+        assert all(frame["result"] == {"ok": True} for frame in answers)
+        assert (await client.answer(await client.send("_agentd/wait")))["result"]
+
+
+async def test_a_client_that_reads_nothing_is_dropped_after_30_seconds(open_house):
+    async def much(params, peer):
+        return {"text": "x" * 900_000}
+
+    async with open_house(methods={"_agentd/much": much, "_agentd/say": say}) as house:
+        stuck, good = await house.client(), await house.client()
+        stuck.writer.transport.pause_reading()
+        await stuck.send("_agentd/much")
+        async with asyncio.timeout(10):
+            while not house.clock.sleeping:
+                await asyncio.sleep(0.001)
+        await house.clock.advance(29)
+        assert house.server.connections == 2
+        assert await good.call("_agentd/say") == {}
+        await house.clock.advance(2)
+        await house.settle(1)
+        assert await good.call("_agentd/say") == {}
+
+
+async def test_a_client_whose_buffer_overflows_is_dropped(open_house):
+    async def flood(params, peer):
+        for number in range(40_000):
+            peer.notify("_agentd/noise", {"number": number, "text": "x" * 50})
+        return {}
+
+    async with open_house(methods={"_agentd/flood": flood}) as house:
+        client = await house.client()
+        await client.send("_agentd/flood")
+        await house.settle(1)
+        await house.settle(0)
+
+
+async def test_more_clients_than_allowed_are_told_and_closed(open_house):
+    async with open_house(ServerSettings(max_connections=2), METHODS) as house:
+        first, second = await house.client(), await house.client()
+        assert await first.call("_agentd/say") == {}
+        assert await second.call("_agentd/say") == {}
+        third = await house.client()
+        assert (await third.read())["error"]["data"]["code"] == "busy"
+        assert await third.read() is None
+        await first.close()
+        await house.settle(1)
+        fourth = await house.client()
+        assert await fourth.call("_agentd/say") == {}
+
+
+async def test_another_users_client_is_told_and_closed(open_house):
+    async with open_house(methods=METHODS, owner_uid=4_000_000) as house:
+        client = await house.client()
+        frame = await client.read()
+        assert frame["error"]["data"]["code"] == "foreign_user"
+        assert await client.read() is None
+
+
+async def test_calls_in_flight_are_answered_when_the_daemon_stops(open_house):
+    async def wait(params, peer):
+        await asyncio.Event().wait()
+
+    async with open_house(methods={"_agentd/wait": wait, "_agentd/say": say}) as house:
+        client = await house.client()
+        call_id = await client.send("_agentd/wait")
+        assert await client.call("_agentd/say") == {}
+        house.stack.pop_all()  # the client stays
+    frame = await client.answer(call_id)
+    assert frame["error"]["data"]["code"] == "shutting_down"
+    assert "_agentd/stopping" in [f["method"] for f in client.seen]
+    assert await client.read() is None
+    await client.close()
