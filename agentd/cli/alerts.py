@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import QUICK_SECONDS, ask, sockets
+from agentd.cli.group import Group
 from agentd.cli.plain import fields, table, words
-from agentd.cli.report import AsJson, as_line, group, note, reporting, show
+from agentd.cli.report import AsJson, as_line, note, reporting, show
 
-app = group("See, follow and acknowledge alerts.")
+app = Group("See, follow and acknowledge alerts.")
 
 
 @app.command("list")

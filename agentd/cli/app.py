@@ -8,9 +8,9 @@ import typer
 
 import agentd
 from agentd.cli import alerts, config, daemon, heartbeat, memory, sessions, setup, talk
-from agentd.cli.report import group
+from agentd.cli.group import Group
 
-app = group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
+app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
 
 
 def _version(wanted: bool) -> None:

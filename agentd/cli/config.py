@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from agentd.cli.group import Group
 from agentd.cli.plain import table
-from agentd.cli.report import AsJson, ConfigPath, group, reporting, show
+from agentd.cli.report import AsJson, ConfigPath, reporting, show
 from agentd.paths import daemon_places
 
-app = group("Check and show the configuration.")
+app = Group("Check and show the configuration.")
 
 
 @app.command()

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.group import Group
 from agentd.cli.plain import fields, table, words
-from agentd.cli.report import AsJson, group, reporting, show
+from agentd.cli.report import AsJson, reporting, show
 
-app = group("Run the heartbeat, and see why it spoke or kept silent.")
+app = Group("Run the heartbeat, and see why it spoke or kept silent.")
 
 
 @app.command()

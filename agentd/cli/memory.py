@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.group import Group
 from agentd.cli.plain import fields
-from agentd.cli.report import AsJson, group, reporting, show
+from agentd.cli.report import AsJson, reporting, show
 
-app = group("Read, write and search what the agent remembers.")
+app = Group("Read, write and search what the agent remembers.")
 
 
 @app.command()

@@ -19,17 +19,6 @@ ConfigPath = Annotated[
 ]
 
 
-def group(summary: str) -> typer.Typer:
-    """A group of commands, in plain text."""
-    return typer.Typer(
-        help=summary,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-    )
-
-
 @contextmanager
 def reporting(*, as_json: bool = False) -> Iterator[None]:
     """Turn an error of agentd into words (or JSON) and the exit code that stands for it."""

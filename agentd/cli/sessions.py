@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
-from agentd.cli.report import AsJson, as_line, group, reporting, show
+from agentd.cli.report import AsJson, as_line, reporting, show
 
-app = group("See, move and shorten conversations.")
+app = Group("See, move and shorten conversations.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The session's key.")]
 _PAGE = 200  # rows asked for at a time: an answer must fit into one frame

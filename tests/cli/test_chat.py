@@ -1,0 +1,209 @@
+"""The chat: what it shows, what it asks, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentd.cli.chat import Chat
+from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
+
+_OPTIONS = [
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "ever", "name": "Always", "kind": "allow_always"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+_CALL = {
+    "toolCallId": "c1",
+    "title": "memory_write SOUL.md",
+    "content": [{"type": "diff", "path": "SOUL.md", "oldText": "calm\n", "newText": "brave\n"}],
+}
+
+
+class Typist:
+    """A keyboard that types what it was given, then leaves; keeps the prompts it saw."""
+
+    def __init__(self, *lines: str | None) -> None:
+        self._lines = list(lines)
+        self.prompts: list[str] = []
+
+    async def read(self, prompt):
+        await asyncio.sleep(0)
+        self.prompts.append(prompt())
+        return self._lines.pop(0) if self._lines else None
+
+    def refresh(self) -> None:
+        pass
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[ScriptedDaemon]:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        yield daemon
+
+
+def answering(*texts: str, stop: str = "end_turn"):
+    def answer(params, wire):
+        for text in texts:
+            wire.words("main", text)
+        return {"stopReason": stop, "_meta": {"agentd/text": "".join(texts)}}
+
+    return answer
+
+
+async def talk(daemon: ScriptedDaemon, *lines: str | None) -> Typist:
+    typist = Typist(*lines)
+    await Chat(typist).run((daemon.path,), "main")
+    return typist
+
+
+async def test_words_are_shown_once_and_end_their_line(daemon, capsys) -> None:
+    daemon.on("session/prompt", answering("Hel", "lo."))
+    await talk(daemon, "hi", "  ", "/quit", "never sent")
+    assert capsys.readouterr().out == "Hello.\n"
+    assert len(daemon.params_of("session/prompt")) == 1
+
+
+async def test_control_characters_of_a_model_do_not_reach_the_terminal(daemon, capsys) -> None:
+    daemon.on("session/prompt", answering("a\x1b]0;pwned\x07b\x9b31m"))
+    await talk(daemon, "hi")
+    assert capsys.readouterr().out == "a]0;pwnedb31m\n"
+
+
+async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answer(
+    daemon, capsys
+) -> None:
+    def answer(params, wire):
+        update = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "memory_write today"}
+        wire.words("main", "Wait")
+        wire.notify("session/update", {"sessionId": "main", "update": update})
+        wire.notify("_agentd/alert", {"id": 1, "text": "milk is out"})
+        wire.words("main", "milk is out", **{"agentd/notice": "alert"})
+        wire.words("main", "history was shortened", **{"agentd/notice": "compaction"})
+        wire.words("main", "No, ")
+        wire.notify("_agentd/retracted", {"sessionId": "main", "reason": "stream_cut"})
+        wire.words("main", "Done.")
+        wire.words("chat:other", "not ours")
+        return {"stopReason": "max_tokens"}
+
+    daemon.on("session/prompt", answer)
+    await talk(daemon, "hi")
+    assert capsys.readouterr().out.splitlines() == [
+        "Wait",
+        "· memory_write today",
+        "! milk is out",
+        "· history was shortened",
+        "No, ",
+        "· the answer above was cut by a fault and is being redone",
+        "Done.",
+        "· the answer was cut at the length limit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "outcome"),
+    [
+        pytest.param(["y"], {"outcome": "selected", "optionId": "yes"}, id="yes"),
+        pytest.param(["a"], {"outcome": "selected", "optionId": "ever"}, id="always"),
+        pytest.param(["what?", "no"], {"outcome": "selected", "optionId": "no"}, id="no"),
+        pytest.param([None], {"outcome": "selected", "optionId": "no"}, id="leaving"),
+    ],
+)
+async def test_a_question_shows_the_change_and_takes_the_answer(
+    daemon, capsys, typed, outcome
+) -> None:
+    answers = []
+
+    def ask(params, wire):
+        question = {"sessionId": "main", "toolCall": _CALL, "options": _OPTIONS}
+        answers.append(wire.ask("session/request_permission", question))
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    typist = await talk(daemon, "be brave", *typed)
+    assert answers == [{"outcome": outcome}]
+    assert typist.prompts[1].startswith("allow?")
+    shown = capsys.readouterr().out
+    assert "-calm" in shown
+    assert "+brave" in shown
+
+
+async def test_always_is_only_once_where_always_is_not_offered(daemon, capsys) -> None:
+    answers = []
+
+    def ask(params, wire):
+        question = {"sessionId": "main", "toolCall": _CALL, "options": _OPTIONS[:1]}
+        answers.append(wire.ask("session/request_permission", question))
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    await talk(daemon, "x", "a")
+    await talk(daemon, "x", "n")
+    assert answers == [
+        {"outcome": {"outcome": "selected", "optionId": "yes"}},
+        {"outcome": {"outcome": "cancelled"}},
+    ]
+
+
+async def test_a_failed_turn_is_told_and_the_chat_goes_on(daemon, capsys) -> None:
+    def fail_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            raise Refusal(-32010, "no key", code="provider_auth", cure="set the key")
+        return answering("Hello.")(params, wire)
+
+    daemon.on("session/prompt", fail_once)
+    await talk(daemon, "hi", "again")
+    assert capsys.readouterr().out == "error: no key\n→ set the key\nHello.\n"
+
+
+async def test_a_restart_in_the_middle_of_an_answer_is_told_and_loses_nothing(
+    daemon, capsys
+) -> None:
+    def cut_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            wire.notify("_agentd/accepted", {"sessionId": "main", "messageId": "m", "seq": 1})
+            wire.words("main", "Hel")
+            raise Hangup
+        return {"stopReason": "end_turn", "_meta": {"agentd/text": "Hello."}}
+
+    daemon.on("session/prompt", cut_once)
+    await talk(daemon, "hi")
+    assert capsys.readouterr().out.splitlines() == [
+        "Hel",
+        "· the daemon has gone; waiting for it to come back, your message is safe",
+        "· the daemon is back; the answer starts again",
+        "Hello.",
+    ]
+    first, second = daemon.params_of("session/prompt")
+    assert first == second
+
+
+async def test_ctrl_c_cancels_the_turn_and_the_chat_goes_on(daemon, capsys) -> None:
+    def wait_for_cancel(params, wire):
+        os.kill(os.getpid(), signal.SIGINT)
+        frame = wire.lines.readline()
+        assert b"session/cancel" in frame
+        return {"stopReason": "cancelled"}
+
+    daemon.on("session/prompt", wait_for_cancel)
+    typist = await talk(daemon, "hi", "/quit")
+    assert "· cancelled" in capsys.readouterr().out
+    assert len(typist.prompts) == 2
+
+
+async def test_a_second_ctrl_c_leaves_while_the_turn_goes_on(daemon, capsys) -> None:
+    def never_end(params, wire):
+        os.kill(os.getpid(), signal.SIGINT)
+        wire.lines.readline()
+        os.kill(os.getpid(), signal.SIGINT)
+        wire.lines.read()
+        raise Hangup
+
+    daemon.on("session/prompt", never_end)
+    typist = await talk(daemon, "hi", "not read any more")
+    assert len(typist.prompts) == 1

@@ -1,0 +1,126 @@
+"""Commands as programs use them: pipes, exit codes, and what they load."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedDaemon]:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    with ScriptedDaemon(tmp_path / "agentd.sock") as daemon:
+        daemon.on("session/prompt", reply)
+        yield daemon
+
+
+def reply(params, wire):
+    text = params["prompt"][0]["text"]
+    wire.notify("_agentd/accepted", {"sessionId": "main", "messageId": "?", "seq": 1})
+    wire.words("main", f"you said {text}")
+    return {"stopReason": "end_turn", "_meta": {"agentd/text": f"you said {text}"}}
+
+
+def agentd(*argv: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "agentd", *argv],
+        input=given,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["sessions", "--help"], ["status", "--json"]])
+def test_quick_commands_load_none_of_the_heavy_libraries(tmp_path: Path, argv: list[str]) -> None:
+    heavy = ("acp", "aiosqlite", "anthropic", "apscheduler", "httpx", "prompt_toolkit")
+    heavy += ("pydantic", "rich", "sqlite3", "structlog", "uvloop")
+    code = (
+        "import sys\nfrom agentd.cli.app import app\n"
+        f"try: app({argv!r})\nexcept SystemExit: pass\n"
+        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        timeout=30,
+        check=True,
+        env={**os.environ, "AGENTD_HOME": str(tmp_path)},
+    )
+    assert done.stderr.decode().splitlines()[-1] == "[]"
+
+
+def test_a_pipe_gets_one_reply_a_line_and_nothing_else(daemon: ScriptedDaemon) -> None:
+    done = agentd("chat", given="tea\n\n  \ngrüße\r\nlast".encode())
+    assert done.stdout.decode() == "you said tea\nyou said grüße\nyou said last\n"
+    assert done.returncode == 0
+    assert daemon.params_of("initialize")[0]["_meta"] == {"agentd/permissions": "deny"}
+
+
+def test_a_failed_turn_in_a_pipe_does_not_stop_the_others(daemon: ScriptedDaemon) -> None:
+    def fail_once(params, wire):
+        if params["prompt"][0]["text"] == "bad":
+            raise Refusal(-32010, "the model is down", code="provider_overloaded")
+        return reply(params, wire)
+
+    daemon.on("session/prompt", fail_once)
+    done = agentd("chat", given=b"one\nbad\n\xff\ntwo\n")
+    assert done.stdout == b"you said one\nyou said two\n"
+    assert b"the model is down" in done.stderr
+    assert b"not UTF-8" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_reply_cut_by_a_restart_is_printed_once(daemon: ScriptedDaemon) -> None:
+    def cut_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            wire.words("main", "you sa")
+            raise Hangup
+        return {**reply(params, wire), "_meta": {}}
+
+    daemon.on("session/prompt", cut_once)
+    done = agentd("chat", given=b"tea\n")
+    assert (done.stdout, done.returncode) == (b"you said tea\n", 0)
+    first, second = daemon.params_of("session/prompt")
+    assert first == second
+
+
+def test_the_bridge_carries_lines_both_ways_and_waits_for_the_last_answer(
+    daemon: ScriptedDaemon,
+) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "session/prompt"}
+    asked["params"] = {"prompt": [{"type": "text", "text": "tea"}]}
+    done = agentd("acp", given=json.dumps(asked).encode())
+    frames = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert [frame.get("method") for frame in frames] == [
+        "_agentd/accepted",
+        "session/update",
+        None,
+    ]
+    assert frames[-1]["result"]["stopReason"] == "end_turn"
+
+
+def test_the_bridge_ends_when_the_daemon_does(daemon: ScriptedDaemon) -> None:
+    def hang_up(params, wire):
+        raise Hangup
+
+    daemon.on("x", hang_up)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}}
+    assert agentd("acp", given=json.dumps(asked).encode() + b"\n").returncode == 69
+
+
+def test_the_bridge_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
+    done = agentd("acp")
+    assert (done.returncode, done.stdout) == (69, b"")
+    assert b"no daemon listens" in done.stderr
+    assert not (tmp_path / "home").exists()
