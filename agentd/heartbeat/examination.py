@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import assert_never
 
 import structlog
 
@@ -11,13 +12,13 @@ from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
 from agentd.domain.turn import Context, Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, ShuttingDown
 from agentd.heartbeat.gate import Run
 from agentd.heartbeat.prompt import compose
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.sight import Sight
 from agentd.heartbeat.surroundings import Surroundings
-from agentd.heartbeat.verdict import Alarm, Empty, Quiet, judge
+from agentd.heartbeat.verdict import Alarm, Empty, Quiet, Told, judge
 
 log = structlog.get_logger()
 
@@ -56,11 +57,17 @@ class Examination:
         except TimeoutError:
             log.warning("beat_timed_out", beat=beat_id)
             self._around.turns.cancel(self.session)
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR)
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight)
+        except ShuttingDown:
+            return await self._fail(beat_id, Reason.INTERRUPTED, sight)
         except AgentdError as error:
             log.warning("beat_refused", beat=beat_id, error=error.code)
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR)
-        return await self._conclude(beat_id, run, turn, silence.thoughts)
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight)
+        verdict = self._judge(turn)
+        failpoints.hit("beat.verdict")
+        if isinstance(verdict, Reason):
+            return await self._fail(beat_id, verdict, sight)
+        return await self._store(beat_id, run, sight, verdict, silence.thoughts)
 
     def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
         view = sight.view
@@ -75,38 +82,55 @@ class Examination:
             model=self._settings.model or None,
         )
 
-    async def _fail(self, beat_id: int, reason: Reason, turn: Turn | None = None) -> Beat:
-        tokens = turn.usage.total_tokens if turn else 0
-        beat, _ = await self._around.jobs.end_beat(beat_id, Outcome.FAILED, reason, tokens=tokens)
-        return beat
-
-    async def _conclude(self, beat_id: int, run: Run, turn: Turn, thoughts: str) -> Beat:
+    def _judge(self, turn: Turn) -> Quiet | Told | Alarm | Reason:
+        """The verdict on the turn's reply, or the reason why it has failed."""
         if turn.failure is not None:
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR, turn)
+            return Reason.PROVIDER_ERROR
         if turn.stop_reason is StopReason.CANCELLED:
-            return await self._fail(beat_id, Reason.INTERRUPTED, turn)
+            return Reason.INTERRUPTED
         told = any(c.get("name") == "notify" and not c.get("is_error") for c in turn.tool_calls)
         verdict = judge(turn.text, self._settings.ack_max_chars, notified=told)
-        failpoints.hit("beat.verdict")
-        if isinstance(verdict, Empty):
-            return await self._fail(beat_id, Reason.EMPTY_REPLY, turn)
-        outcome, reason, alert = Outcome.ALERT, Reason.NOTIFY, None
-        if isinstance(verdict, Quiet):
-            outcome, reason = Outcome.QUIET, Reason.ACK
-        elif isinstance(verdict, Alarm):
-            reason, alert = Reason.ALERT, self._alert(verdict.text, thoughts)
+        return Reason.EMPTY_REPLY if isinstance(verdict, Empty) else verdict
+
+    async def _fail(self, beat_id: int, reason: Reason, sight: Sight) -> Beat:
+        tokens, cost = await self._spent(sight)
+        beat, _ = await self._around.jobs.end_beat(
+            beat_id, Outcome.FAILED, reason, tokens=tokens, cost_usd=cost
+        )
+        return beat
+
+    async def _store(
+        self, beat_id: int, run: Run, sight: Sight, verdict: Quiet | Told | Alarm, thoughts: str
+    ) -> Beat:
+        alert: NewAlert | None = None
+        match verdict:
+            case Quiet():
+                outcome, reason = Outcome.QUIET, Reason.ACK
+            case Told():
+                outcome, reason = Outcome.ALERT, Reason.NOTIFY
+            case Alarm():
+                outcome, reason = Outcome.ALERT, Reason.ALERT
+                alert = self._alert(verdict.text, thoughts)
+            case _:
+                assert_never(verdict)
+        tokens, cost = await self._spent(sight)
         beat, stored = await self._around.jobs.end_beat(
             beat_id,
             outcome,
             reason,
             text=verdict.text,
-            tokens=turn.usage.total_tokens,
+            tokens=tokens,
+            cost_usd=cost,
             done_items=[item.hash for item in run.due],
             alert=alert,
         )
-        if stored is not None or told:
+        if stored is not None or isinstance(verdict, Told):
             self._around.wake()
         return beat
+
+    async def _spent(self, sight: Sight) -> tuple[int, float]:
+        """Tokens and US dollars of this beat: no other runs beside it."""
+        return await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
 
     def _alert(self, text: str, thoughts: str) -> NewAlert:
         shown = text

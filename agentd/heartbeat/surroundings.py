@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agentd.domain.turn import SessionKey, Turn, TurnRequest
 from agentd.domain.workspace import FileView
-from agentd.ports import Breaker, Clock, EventSink, JobStore
+from agentd.ports import Breaker, Clock, EventSink, JobStore, Ledger
 
 
 class Ticket(Protocol):
@@ -39,6 +39,7 @@ class Surroundings:
 
     clock: Clock
     jobs: JobStore
+    ledger: Ledger
     turns: Turns
     breaker: Breaker
     read: Callable[[], Awaitable[FileView]]

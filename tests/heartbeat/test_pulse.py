@@ -19,14 +19,14 @@ from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk
 from agentd.domain.turn import Failure, SessionKey, StopReason, Turn, TurnRequest, Usage
 from agentd.domain.workspace import FileView
-from agentd.errors import FileMissing, FileUnreadable, ShuttingDown, StorageError
+from agentd.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
 from agentd.heartbeat.examination import HEARTBEAT, Examination
 from agentd.heartbeat.prompt import compose, default_prompt
 from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.surroundings import Surroundings
 from agentd.ports import EventSink
-from agentd.testing import FakeClock, MemoryJobs, MemoryOutbox
+from agentd.testing import FakeClock, MemoryJobs, MemoryLedger, MemoryOutbox
 
 MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
@@ -65,6 +65,7 @@ class Ticket:
 class Turns:
     """The engine's door, with a model that says what `reply` says."""
 
+    ledger: MemoryLedger
     reply: str = "HEARTBEAT_OK"
     requests: list[TurnRequest] = field(default_factory=list)
     busy: set[SessionKey] = field(default_factory=set)
@@ -80,6 +81,9 @@ class Turns:
         if self.refusal is not None:
             raise self.refusal
         self.requests.append(request)
+        await self.ledger.charge(
+            request.session, request.origin, request.model or "", Usage(90, 10), 0.25
+        )
         if self.thought:
             sink.emit(ThoughtChunk(request.session, self.thought))
         return Ticket(
@@ -127,7 +131,8 @@ class World:
     ) -> None:
         self.clock = FakeClock(start, zone)
         self.jobs = Jobs(self.clock)
-        self.turns = Turns()
+        self.ledger = MemoryLedger(self.clock)
+        self.turns = Turns(self.ledger)
         self.breaker = Breaker()
         self.file: str | Exception = FileMissing() if checklist is None else checklist
         self.over_budget = False
@@ -137,7 +142,14 @@ class World:
 
     def restart(self) -> Pulse:
         around = Surroundings(
-            self.clock, self.jobs, self.turns, self.breaker, self.read, self.budget, self.wake
+            self.clock,
+            self.jobs,
+            self.ledger,
+            self.turns,
+            self.breaker,
+            self.read,
+            self.budget,
+            self.wake,
         )
         examination = Examination(
             self.settings, around, "Go through the list.", sinks=("journal",), to="me"
@@ -323,6 +335,7 @@ async def test_an_item_is_done_only_after_a_successful_call() -> None:
     world.turns.failure = Failure("provider_auth", "no key")
     rows = ran(await world.live(timedelta(minutes=95)))
     assert [beat.reason for beat in rows] == [Reason.PROVIDER_ERROR] * 3
+    assert {beat.tokens for beat in rows} == {100}
     assert [p.code for p in world.pulse.problems()] == ["heartbeat_failed"]
     world.turns.failure = None
     rows = ran(await world.live(timedelta(hours=2)))
@@ -381,7 +394,7 @@ async def test_an_acknowledged_reply_leaves_its_rest_in_the_row() -> None:
     world.turns.reply = "HEARTBEAT_OK Disk at 40 %."
     beat = await world.beat()
     assert (beat.outcome, beat.reason, beat.text) == (Outcome.QUIET, Reason.ACK, "Disk at 40 %.")
-    assert beat.tokens == 100
+    assert (beat.tokens, beat.cost_usd) == (100, 0.25)
     assert world.wakes == 0
 
 
@@ -432,8 +445,10 @@ async def test_a_beat_that_takes_too_long_is_cancelled_and_has_failed() -> None:
 
 async def test_a_turn_that_is_refused_or_cancelled_has_failed() -> None:
     world = World()
-    world.turns.refusal = ShuttingDown()
+    world.turns.refusal = QueueFull()
     assert (await world.beat()).reason is Reason.PROVIDER_ERROR
+    world.turns.refusal = ShuttingDown()
+    assert (await world.beat()).reason is Reason.INTERRUPTED
     world.turns.refusal = None
     world.turns.stop = StopReason.CANCELLED
     assert (await world.beat()).reason is Reason.INTERRUPTED
