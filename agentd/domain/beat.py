@@ -47,7 +47,7 @@ class Beat:
     due: datetime | None  # the slot it stands for; None when somebody asked for it
     outcome: Outcome
     reason: Reason
-    text: str = ""  # the alert's text, or what was left over of an acknowledged reply
+    text: str = ""  # the alert's text, what was left over of an acknowledged reply, or what failed
     tokens: int = 0
     cost_usd: float = 0.0
     file_hash: str = ""  # SHA-256 of HEARTBEAT.md as the beat saw it

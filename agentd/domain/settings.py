@@ -50,7 +50,8 @@ def format_duration(value: timedelta) -> str:
     return "".join(parts) or "0s"
 
 
-def _parse_time(value: Any) -> int:
+def parse_time(value: Any) -> int:
+    """Minutes since midnight from "HH:MM". Raises ValueError with an example."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1440:
         return value
     if not isinstance(value, str) or not _TIME.fullmatch(value):
@@ -77,5 +78,5 @@ def parse_zone(value: Any) -> str:
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-TimeOfDay = Annotated[int, BeforeValidator(_parse_time)]  # minutes since midnight, 0…1440
+TimeOfDay = Annotated[int, BeforeValidator(parse_time)]  # minutes since midnight, 0…1440
 ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means: the next more general setting

@@ -11,6 +11,7 @@ from agentd import failpoints
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
+from agentd.domain.settings import format_duration
 from agentd.domain.turn import Context, Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.errors import AgentdError, ShuttingDown
 from agentd.heartbeat.gate import Run
@@ -57,16 +58,18 @@ class Examination:
         except TimeoutError:
             log.warning("beat_timed_out", beat=beat_id)
             self._around.turns.cancel(self.session)
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight)
-        except ShuttingDown:
-            return await self._fail(beat_id, Reason.INTERRUPTED, sight)
+            late = f"no answer within {format_duration(self._settings.timeout)}"
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight, late)
+        except ShuttingDown as error:
+            return await self._fail(beat_id, Reason.INTERRUPTED, sight, error.message)
         except AgentdError as error:
             log.warning("beat_refused", beat=beat_id, error=error.code)
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight)
+            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight, error.message)
         verdict = self._judge(turn)
         failpoints.hit("beat.verdict")
         if isinstance(verdict, Reason):
-            return await self._fail(beat_id, verdict, sight)
+            told = turn.failure.message if turn.failure else ""
+            return await self._fail(beat_id, verdict, sight, told)
         return await self._store(beat_id, run, sight, verdict, silence.thoughts)
 
     def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
@@ -92,10 +95,10 @@ class Examination:
         verdict = judge(turn.text, self._settings.ack_max_chars, notified=told)
         return Reason.EMPTY_REPLY if isinstance(verdict, Empty) else verdict
 
-    async def _fail(self, beat_id: int, reason: Reason, sight: Sight) -> Beat:
+    async def _fail(self, beat_id: int, reason: Reason, sight: Sight, text: str) -> Beat:
         tokens, cost = await self._spent(sight)
         beat, _ = await self._around.jobs.end_beat(
-            beat_id, Outcome.FAILED, reason, tokens=tokens, cost_usd=cost
+            beat_id, Outcome.FAILED, reason, text=text, tokens=tokens, cost_usd=cost
         )
         return beat
 

@@ -136,7 +136,8 @@ class Pulse:
             text = f"HEARTBEAT.md cannot be read: {error.message}"
             found.append(Problem("heartbeat_unreadable", text, error.cure))
         if self._last is not None and self._last.outcome is Outcome.FAILED:
-            text = f"the last heartbeat failed: {self._last.reason}"
+            text = f"the last heartbeat failed ({self._last.reason}): {self._last.text}"
+            text = text.removesuffix(": ")
             found.append(Problem("heartbeat_failed", text, "see `agentd heartbeat history`"))
         late = max(_STALLED, 2 * self._settings.interval)
         if self._next_due is not None and self._clock.now() > self._next_due + late:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from agentd.domain.settings import Duration, Settings, TimeOfDay, ZoneName
+from agentd.domain.settings import Duration, Settings, TimeOfDay, ZoneName, parse_time
 from agentd.heartbeat.hours import Hours, Window
 
 _DAY_MINUTES = 24 * 60
@@ -53,6 +53,11 @@ class HeartbeatSettings(Settings):
     timeout: Duration = Field(
         timedelta(minutes=10), description="a beat that takes longer has failed"
     )
+
+    @field_validator("quiet_hours_start", "quiet_hours_end", mode="before")
+    @classmethod
+    def _time_or_nothing(cls, value: Any) -> Any:
+        return value if value == "" else parse_time(value)
 
     @field_validator("interval")
     @classmethod

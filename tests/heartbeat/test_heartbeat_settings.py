@@ -51,3 +51,10 @@ def test_the_whole_day_is_midnight_to_twenty_four() -> None:
 
 def test_every_field_says_what_it_is_for() -> None:
     assert all(field.description for field in HeartbeatSettings.model_fields.values())
+
+
+def test_a_time_that_cannot_be_read_is_one_mistake() -> None:
+    with pytest.raises(ValidationError) as caught:
+        HeartbeatSettings.model_validate({"quiet_hours_start": "8pm"})
+    assert caught.value.error_count() == 1
+    assert "no time of day" in str(caught.value)

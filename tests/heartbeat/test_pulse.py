@@ -335,8 +335,9 @@ async def test_an_item_is_done_only_after_a_successful_call() -> None:
     world.turns.failure = Failure("provider_auth", "no key")
     rows = ran(await world.live(timedelta(minutes=95)))
     assert [beat.reason for beat in rows] == [Reason.PROVIDER_ERROR] * 3
-    assert {beat.tokens for beat in rows} == {100}
-    assert [p.code for p in world.pulse.problems()] == ["heartbeat_failed"]
+    assert {(beat.tokens, beat.text) for beat in rows} == {(100, "no key")}
+    (problem,) = world.pulse.problems()
+    assert problem.text == "the last heartbeat failed (provider_error): no key"
     world.turns.failure = None
     rows = ran(await world.live(timedelta(hours=2)))
     assert [beat.reason for beat in rows] == [Reason.ACK]
