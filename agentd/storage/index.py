@@ -17,6 +17,7 @@ COVERAGE_WEIGHT = (
     0.6  # of the share of the query's information that a chunk holds; the rest is bm25
 )
 COMMON = 0.2  # of the chunks: a word in more of them tells nothing
+POSTINGS = 5_000  # places of words that one search reads, the rarest words first; more make it slow
 FEW = 50  # chunks, below which every word counts
 
 _COUNT_ALL = "SELECT count(*) FROM chunks"
@@ -156,9 +157,10 @@ def _search(
     (total,) = conn.execute(scope.count).fetchone()
     if not total:
         return Found((), "nothing_indexed")
-    weights = _weights(conn, scope, terms, total)
+    frequency = _frequency(conn, scope, terms, total)
+    weights = _weights(terms, frequency, total)
     values = {
-        "match": match_expression(tuple(weights)),
+        "match": match_expression(_affordable(weights, frequency)),
         "sources": sources,
         "limit": 2 * limit + 30,  # coverage may lift a chunk above those that bm25 prefers
     }
@@ -167,19 +169,35 @@ def _search(
     return Found(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
 
 
-def _weights(
+def _frequency(
     conn: sqlite3.Connection, scope: _Scope, terms: tuple[str, ...], total: int
-) -> dict[str, float]:
+) -> dict[str, int]:
+    """How many chunks hold each term; terms that none holds are missing."""
+    found = conn.execute(scope.frequencies, (json.dumps(terms),))
+    return {row["term"]: min(int(row["doc"]), total) for row in found}
+
+
+def _weights(terms: tuple[str, ...], frequency: Mapping[str, int], total: int) -> dict[str, float]:
     """How much each term tells (its inverse document frequency); common ones are left out if any
     other is left.
     """
-    found = conn.execute(scope.frequencies, (json.dumps(terms),))
-    frequency = {row["term"]: min(int(row["doc"]), total) for row in found}
     telling = [t for t in terms if frequency.get(t, 0) <= COMMON * total or total < FEW]
     # A word that no chunk holds finds nothing, so it must not be all that is left.
     if not any(t in frequency or is_prefix(t) for t in telling):
         telling = list(terms)
     return {t: _information(frequency.get(t, 0), total) for t in telling}
+
+
+def _affordable(weights: Mapping[str, float], frequency: Mapping[str, int]) -> tuple[str, ...]:
+    """The rarest terms, as many as can be looked up quickly; never fewer than one that is there."""
+    chosen: list[str] = []
+    read = 0
+    for term in sorted(weights, key=lambda t: frequency.get(t, 0)):
+        if read and read + frequency.get(term, 0) > POSTINGS:
+            break
+        chosen.append(term)
+        read += frequency.get(term, 0)
+    return tuple(chosen)
 
 
 def _information(frequency: int, total: int) -> float:
