@@ -27,6 +27,7 @@ from agentd.workspace.complaints import Complaints
 from agentd.workspace.folder import Folder
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_protected, parse, parse_file
+from agentd.workspace.places import Places
 from agentd.workspace.reading import Place, Reading
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.settings import WorkspaceSettings
@@ -54,8 +55,10 @@ class Files:
         self._settings = settings
         self._clock = clock
         self._primary = Folder(root)
-        self._folders = {"": self._primary, **{name: Folder(at) for name, at in scopes.items()}}
+        folders = {"": self._primary, **{name: Folder(at) for name, at in scopes.items()}}
+        self._scopes = tuple(scopes)
         self._sight = Sight((settings.daily_dir, *settings.daily_aliases))
+        self._places = Places(folders, settings, self._sight)
         self._versions = Versions(versions_dir) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
         self._locks = Locks(self._primary.beneath, clock)
@@ -66,7 +69,7 @@ class Files:
     @property
     def scopes(self) -> tuple[str, ...]:
         """The names of the other workspaces that the owner may read."""
-        return tuple(name for name in self._folders if name)
+        return self._scopes
 
     async def clear_strays(self) -> int:
         """Remove temporary files that a crash left in the workspace; returns how many."""
@@ -77,18 +80,18 @@ class Files:
         return count
 
     def canonical(self, path: str) -> str:
-        """The one spelling of `path`. `daily/…` is the existing file of that name, else the one in
-        the folder of daily notes. Raises PathRefused.
+        """The one spelling of `path`, `daily/…` as the folder of daily notes (a file that is only
+        below the alias is found under this spelling too). Raises PathRefused.
         """
-        return str(self._resolve(parse_file(path)))
+        return str(self._places.spelled(path))
 
     def is_protected(self, path: str) -> bool:
         """Whether a model's change needs the user's yes. Raises PathRefused."""
-        return is_protected(self._resolve(parse_file(path)))
+        return is_protected(self._places.spelled(path))
 
     def is_owner_only(self, path: str) -> bool:
         """Whether the file exists for the owner's sessions alone. Raises PathRefused."""
-        return not self._sight.sees(self._resolve(parse_file(path)), Kind.GROUP)
+        return not self._sight.sees(self._places.spelled(path), Kind.GROUP)
 
     def today(self) -> date:
         """The day it is for the owner."""
@@ -100,9 +103,8 @@ class Files:
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """The whole file; from then on the session has seen it."""
-        place = self._place(parse_file(path), reader)
-        loaded = await asyncio.to_thread(self._reading.load, [place])
-        view = self._judge(place, loaded[0])
+        [(place, loaded)] = await asyncio.to_thread(self._look, [path], reader)
+        view = self._judge(place, loaded)
         self.mark_seen(view, reader)
         return view
 
@@ -112,10 +114,9 @@ class Files:
         """Those of `paths` that the reader may see and that can be read, and which are not there.
         Files that have not changed since the last time are not read again; none counts as seen.
         """
-        places = [self._place(parse_file(path), reader) for path in paths]
-        loads = await asyncio.to_thread(self._reading.load, places)
+        found = await asyncio.to_thread(self._look, paths, reader)
         views, absent = {}, set()
-        for path, place, loaded in zip(paths, places, loads, strict=True):
+        for path, (place, loaded) in zip(paths, found, strict=True):
             try:
                 views[path] = self._judge(place, loaded)
             except FileMissing:
@@ -126,7 +127,7 @@ class Files:
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
         """What the reader may know of below `path` ("" is the whole workspace), sorted by path."""
-        place = self._place(parse(path), reader)
+        place = await asyncio.to_thread(self._places.directory, path, reader)
         depth = max(1, min(depth, _MAX_DEPTH))
         with translated(place.asked):
             found = await asyncio.to_thread(self._list, place, place.parts, depth, reader.kind)
@@ -137,9 +138,7 @@ class Files:
     async def exists(self, path: str, reader: Reader) -> bool:
         """Whether `read` would find it."""
         try:
-            place = self._place(parse_file(path), reader)
-            with translated(place.asked):
-                await asyncio.to_thread(place.folder.stamp, place.parts)
+            await asyncio.to_thread(self._stamp, path, reader)
         except FileUnreadable:
             return True
         except WorkspaceError:
@@ -154,31 +153,36 @@ class Files:
 
     async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
         """The exact change, from what is on disk now; writes nothing."""
-        parts = self._own(path)
-        return await asyncio.to_thread(self._changes.plan, parts, action, data)
+        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        return await asyncio.to_thread(self._changes.plan, name.parts, action, data)
 
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
         """Whether the session has seen the file in this state. Raises PathRefused for a file that
         this kind of session must not know of, whether it is there or not.
         """
-        name = self._writable(path, reader)
-        return not digest or self._seen.get((reader.session, str(name))) == digest
+        self._places.require_changeable(path, reader)
+        if not digest:
+            return True
+        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        return self._seen.get((reader.session, str(name))) == digest
 
     async def apply(self, intent: FileIntent, reader: Reader) -> None:
         """Do it, durably. After an append the session has seen the result if it had seen the file
         as it was. Raises EditConflict, PathRefused.
         """
-        name = self._writable(intent.path, reader)
+        self._places.require_changeable(intent.path, reader)
+        parts = parse_file(
+            intent.path
+        ).parts  # exactly the planned file, not what an alias means now
         had_seen = await self.has_seen(intent.path, intent.before, reader)
-        as_planned = await asyncio.to_thread(
-            self._changes.apply, name.parts, intent, self._clock.now()
-        )
+        as_planned = await asyncio.to_thread(self._changes.apply, parts, intent, self._clock.now())
         if as_planned and (had_seen or intent.action is not FileAction.APPEND):
-            self.mark_seen(FileView(str(name), "", intent.after), reader)
+            self.mark_seen(FileView(intent.path, "", intent.after), reader)
 
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after", or "other"."""
-        return await asyncio.to_thread(self._changes.inspect, self._own(intent.path), intent)
+        parts = parse_file(intent.path).parts
+        return await asyncio.to_thread(self._changes.inspect, parts, intent)
 
     async def versions(self, path: str) -> tuple[Version, ...]:
         """What is kept of a file that the agent changed, the newest first."""
@@ -205,44 +209,16 @@ class Files:
         """Files that could not be read or were cut, since they last could."""
         return self.complaints.all()
 
-    def _resolve(self, name: Name) -> Name:
-        """The name with the alias of the daily folder replaced."""
-        aliases, own = self._settings.daily_aliases, self._settings.daily_dir
-        alias = next(
-            (a for a in aliases if name.parts[: a.count("/") + 1] == tuple(a.split("/"))), ""
-        )
-        folder = self._folders.get(name.scope)
-        if not alias or alias == own or folder is None:
-            return name
-        rest = name.parts[alias.count("/") + 1 :]
-        plain = Name(name.scope, (*own.split("/"), *rest))
-        candidates = (plain, name) if rest else (name, plain)
-        return next((c for c in candidates if _stands(folder, c.parts)), plain)
+    def _look(
+        self, paths: Sequence[str], reader: Reader
+    ) -> list[tuple[Place, FileView | WorkspaceError]]:
+        places = [self._places.file(path, reader) for path in paths]
+        return list(zip(places, self._reading.load(places), strict=True))
 
-    def _place(self, name: Name, reader: Reader) -> Place:
-        resolved = self._resolve(name)
-        folder = self._folders.get(resolved.scope)
-        if folder is None or not self._sight.sees(resolved, reader.kind):
-            return Place.hidden(str(name), resolved, self._primary)
-        return Place(str(name), resolved, folder, resolved.parts)
-
-    def _own(self, path: str) -> tuple[str, ...]:
-        name = self._resolve(parse_file(path))
-        if name.scope:
-            raise PathRefused(
-                f"{name} belongs to another workspace, which is only read",
-                cure="write to a file of the own workspace",
-            )
-        return name.parts
-
-    def _writable(self, path: str, reader: Reader) -> Name:
-        name = Name("", self._own(path))
-        if not self._sight.sees(name, reader.kind):
-            raise PathRefused(
-                f"{parse(path)} cannot be changed from this session",
-                cure="ask for it in a session of the owner's own",
-            )
-        return name
+    def _stamp(self, path: str, reader: Reader) -> None:
+        place = self._places.file(path, reader)
+        with translated(place.asked):
+            place.folder.stamp(place.parts)
 
     def _judge(self, place: Place, loaded: FileView | WorkspaceError) -> FileView:
         """The view, or the raised error. What is there and cannot be read becomes a complaint."""
@@ -269,19 +245,9 @@ class Files:
             if entry.is_dir and depth > 1:
                 try:
                     found += self._list(place, name.parts, depth - 1, kind)
-                except (
-                    OSError
-                ) as error:  # gone meanwhile, or not ours to open: the rest still counts
+                except OSError as error:  # gone, or not ours to open: the rest still counts
                     log.info("folder_not_listed", path=str(name), error=error.strerror)
         return found
-
-
-def _stands(folder: Folder, parts: tuple[str, ...]) -> bool:
-    try:
-        folder.beneath.stat(parts)
-    except (OSError, WorkspaceError):
-        return False
-    return True
 
 
 def _parsed(scope: str, parts: tuple[str, ...]) -> Name | None:

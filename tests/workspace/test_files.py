@@ -64,11 +64,23 @@ async def test_daily_is_another_name_for_the_folder_of_daily_notes(home, owner) 
         }
     )
     files = home.files()
-    assert files.canonical("daily/2026-11-21.md") == _TODAY
-    assert files.canonical("daily/2020-01-01.md") == "daily/2020-01-01.md"
-    assert files.canonical("daily/2020-01-02.md") == "memory/2020-01-02.md"
-    assert files.canonical("daily/1999-01-01.md") == "memory/1999-01-01.md"
-    assert (await files.read("daily/2026-11-21.md", owner)).path == _TODAY
+    found = {"2026-11-21": "memory", "2020-01-01": "daily", "2020-01-02": "memory"}
+    for day, folder in found.items():
+        assert files.canonical(f"daily/{day}.md") == f"memory/{day}.md"
+        for spelled in ("daily", "memory"):
+            assert (await files.read(f"{spelled}/{day}.md", owner)).path == f"{folder}/{day}.md"
+            intent = await files.plan(f"{spelled}/{day}.md", FileAction.APPEND, b"x")
+            assert intent.path == f"{folder}/{day}.md"
+            assert await files.has_seen(f"{spelled}/{day}.md", intent.before, owner)
+    assert (await files.plan("daily/1999-01-01.md", FileAction.WRITE, b"")).path == (
+        "memory/1999-01-01.md"
+    )
+    assert next(e.path for e in await files.tree("daily", 1, owner)) == "daily/2020-01-01.md"
+
+
+async def test_the_alias_lists_the_daily_notes_where_it_is_no_folder(home, owner) -> None:
+    home.put({_TODAY: "a"})
+    assert [e.path for e in await home.files().tree("daily", 1, owner)] == [_TODAY]
 
 
 @pytest.mark.parametrize(

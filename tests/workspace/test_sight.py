@@ -32,7 +32,7 @@ def _spellings(path: str) -> list[str]:
 
 async def _answer(files, path: str, reader) -> str:
     try:
-        return (await files.read(path, reader)).text
+        return (await files.read(files.canonical(path), reader)).text
     except (FileMissing, PathRefused) as error:
         return f"{type(error).__name__} {error.message} {error.cure}"
 
