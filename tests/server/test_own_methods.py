@@ -1,0 +1,366 @@
+"""agentd's own methods: no session, no `initialize`, one JSON shape each."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.health import Problem
+from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.domain.turn import Origin, Usage
+from agentd.server.alerts import NobodyListens, SocketAlerts
+from agentd.server.clients import Clients
+from agentd.server.hub import Hub
+from agentd.server.methods.alerts import AlertMethods
+from agentd.server.methods.heartbeat import HeartbeatMethods
+from agentd.server.methods.memory import MemoryMethods
+from agentd.server.methods.sessions import SessionMethods
+from agentd.server.methods.status import StatusMethods, StatusParts
+from agentd.testing import (
+    FakeClock,
+    MemoryJobs,
+    MemoryLedger,
+    MemoryOutbox,
+    MemorySessions,
+    MemoryWorkspace,
+)
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class Index:
+    def __init__(self):
+        self.steps = []
+
+    async def rebuild(self):
+        self.steps.append("rebuild")
+
+    async def wait_idle(self):
+        self.steps.append("idle")
+
+    async def state(self):
+        return IndexState(3, 9, 0, "ready")
+
+
+class Recall:
+    def __init__(self, workspace):
+        self.workspace = workspace
+
+    async def search(self, query, kind, limit, sources=None):
+        chunk = Chunk("memory/a.md", 1, 2, query, Source.NOTES, owner_only=True)
+        return Found((Hit(chunk, 0.5, {"keyword": 1.0}),) * limit)
+
+    async def read(self, path, reader):
+        return await self.workspace.read(path, reader)
+
+
+class Pulse:
+    async def run(self, *, force=False):
+        reason = Reason.ACK if force else Reason.NOTHING_DUE
+        return Beat(1, NOW, None, Outcome.QUIET if force else Outcome.SKIPPED, reason)
+
+    async def explain(self):
+        return {"next": "skip"}
+
+
+class Dispatcher:
+    def __init__(self, outbox):
+        self.outbox = outbox
+
+    async def test(self):
+        return await self.outbox.put(NewAlert("a test", "test", "d", ("socket",)))
+
+
+class Peer:
+    """A client without a socket."""
+
+    def __init__(self):
+        self.heard = []
+
+    def notify(self, method, params):
+        self.heard.append((method, params))
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock):
+    return MemorySessions(clock)
+
+
+async def ask(routes, method, params=None, peer=None):
+    return await routes[f"_agentd/{method}"](params or {}, peer or Peer())
+
+
+@pytest.fixture
+def turns(store):
+    class Idle:
+        def is_busy(self, session):
+            return False
+
+        def queued(self, session):
+            return 0
+
+    return Idle()
+
+
+@pytest.fixture
+def sessions(store, turns, clock):
+    return SessionMethods(store, turns, clock).routes()
+
+
+@pytest.fixture
+def workspace(clock):
+    return MemoryWorkspace({"MEMORY.md": "# Memory\nold line"}, clock)
+
+
+@pytest.fixture
+def memory(workspace):
+    return MemoryMethods(workspace, Recall(workspace), Index()).routes()
+
+
+async def test_status_has_its_shape(store, turns, clock):
+    ledger = MemoryLedger(clock)
+    await ledger.charge("main", Origin.USER, "m", Usage(10, 5), 0.25)
+    stops = []
+
+    async def beat():
+        return {"enabled": True, "next_due": None, "last": None}
+
+    parts = StatusParts(
+        version="1.2.3",
+        started=clock.monotonic() - 5,
+        provider=lambda: {"kind": "offline", "model": "o", "why": "no key", "effective_window": 1},
+        heartbeat=beat,
+        compaction=lambda: None,
+        index=Index().state,
+        store=store,
+        turns=turns,
+        ledger=ledger,
+        problems=lambda: (Problem("disk", "the disk is full", "make room"),),
+    )
+    routes = StatusMethods(parts, clock, lambda: stops.append(1)).routes()
+    status = await ask(routes, "status")
+    assert status["version"] == "1.2.3"
+    assert status["uptime_s"] == 5
+    assert status["cost"]["today_usd"] == status["cost"]["month_usd"] == 0.25
+    assert status["index"] == {
+        "files": 3,
+        "chunks": 9,
+        "pending": 0,
+        "embedder": "none",
+        "state": "ready",
+    }
+    assert status["compaction"] == {"last": None}
+    assert status["problems"] == [{"code": "disk", "text": "the disk is full", "cure": "make room"}]
+    assert [s["key"] for s in status["sessions"]] == ["main"]
+    assert {"pid", "provider", "heartbeat"} <= set(status)
+    assert (await ask(routes, "stop"))["stopping"]
+    assert stops == [1]
+
+
+LINES = [
+    {"role": "user", "content": "hi", "name": "Ann", "timestamp": 1700000000},
+    {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "hello"}],
+        "at": "2025-01-02T03:04:05",
+    },
+    {"role": "user", "content": "bye"},
+]
+
+
+async def test_an_import_comes_out_again_as_an_export(sessions):
+    result = await ask(sessions, "sessions/import", {"key": "chat:old", "lines": LINES})
+    assert result == {"key": "chat:old", "rows": 3}
+    page = await ask(sessions, "sessions/export", {"key": "chat:old"})
+    assert page["next"] is None
+    assert [(line["role"], line["content"][0]["text"]) for line in page["lines"]] == [
+        ("user", "Ann: hi"),
+        ("assistant", "hello"),
+        ("user", "bye"),
+    ]
+    assert page["lines"][0]["at"] == "2023-11-14T22:13:20+00:00"
+    assert page["lines"][1]["at"] == "2025-01-02T03:04:05+00:00"
+    assert [line["seq"] for line in page["lines"]] == [1, 2, 3]
+
+
+async def test_an_import_may_come_in_several_calls(sessions):
+    peer = Peer()
+    params = {"key": "chat:old", "lines": LINES[:2], "more": True}
+    assert (await ask(sessions, "sessions/import", params, peer))["staged"] == 2
+    params = {"key": "chat:old", "lines": LINES[2:]}
+    assert (await ask(sessions, "sessions/import", params, peer))["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"role": "tool", "content": "x"},
+        {"role": "user"},
+        {"role": "user", "content": "x", "at": "noon"},
+    ],
+)
+async def test_a_bad_line_of_an_import_is_named_and_nothing_is_stored(sessions, store, line):
+    from agentd.errors import InvalidRequest
+
+    with pytest.raises(InvalidRequest, match="line 4"):
+        await ask(sessions, "sessions/import", {"key": "chat:old", "lines": [*LINES, line]})
+    assert not await store.exists("chat:old")
+
+
+async def test_an_export_comes_in_pages_that_fit_a_frame(sessions):
+    lines = [{"role": "user", "content": f"{n} " + "é" * 100_000} for n in range(7)]
+    await ask(sessions, "sessions/import", {"key": "chat:big", "lines": lines})
+    got, first = [], 1
+    while first:
+        page = await ask(sessions, "sessions/export", {"key": "chat:big", "first": first})
+        assert len(str(page).encode()) < 1 << 20
+        got += page["lines"]
+        first = page["next"]
+    assert [line["seq"] for line in got] == list(range(1, 8))
+    page = await ask(sessions, "sessions/export", {"key": "chat:big", "first": 2, "limit": 1})
+    assert ([line["seq"] for line in page["lines"]], page["next"]) == ([2], 3)
+
+
+async def test_unknown_sessions_are_not_found(sessions):
+    from agentd.errors import NotFound
+
+    for method in ("show", "export", "compact", "flush", "reset"):
+        with pytest.raises(NotFound):
+            await ask(sessions, f"sessions/{method}", {"key": "chat:none"})
+
+
+async def test_search_and_read(memory):
+    found = await ask(memory, "memory/search", {"query": "tea", "limit": 2})
+    assert found["reason"] == ""
+    assert found["results"][1]["path"] == "memory/a.md"
+    read = await ask(memory, "memory/read", {"path": "MEMORY.md", "from": 2, "lines": 1})
+    assert (read["text"], read["total_lines"], read["next"]) == ("old line", 2, None)
+
+
+@pytest.mark.parametrize(
+    ("params", "path", "text"),
+    [
+        ({"content": "new", "target": "memory"}, "MEMORY.md", "# Memory\nold line\nnew\n"),
+        ({"content": "all", "target": "memory", "append": False}, "MEMORY.md", "all"),
+        ({"content": "today"}, "memory/2026-11-21.md", "today\n"),
+        ({"content": "x\n", "target": "notes/a.md"}, "notes/a.md", "x\n"),
+        (
+            {"target": "memory", "old_string": "old", "new_string": "fresh"},
+            "MEMORY.md",
+            "# Memory\nfresh line",
+        ),
+    ],
+)
+async def test_the_owner_writes_without_approval(memory, workspace, params, path, text):
+    assert (await ask(memory, "memory/write", params))["path"] == path
+    assert workspace.text(path) == text
+
+
+async def test_an_unclear_edit_changes_nothing(memory, workspace):
+    from agentd.errors import InvalidRequest
+
+    before = workspace.text("MEMORY.md")
+    for old in ("absent", "o"):
+        with pytest.raises(InvalidRequest):
+            await ask(memory, "memory/write", {"target": "memory", "old_string": old})
+    assert workspace.text("MEMORY.md") == before
+
+
+async def test_the_index_is_rebuilt_until_nothing_is_pending(workspace):
+    index = Index()
+    routes = MemoryMethods(workspace, Recall(workspace), index).routes()
+    assert (await ask(routes, "memory/index"))["pending"] == 0
+    assert index.steps == ["rebuild", "idle"]
+    tree = await ask(routes, "memory/tree")
+    assert tree["entries"] == [{"path": "MEMORY.md", "size": 17, "is_dir": False}]
+
+
+async def test_heartbeats(clock):
+    jobs = MemoryJobs(clock)
+    routes = HeartbeatMethods(Pulse(), jobs, clock).routes()
+    assert (await ask(routes, "heartbeat/run"))["outcome"] == "skipped"
+    assert (await ask(routes, "heartbeat/run", {"force": True}))["reason"] == "ack"
+    assert await ask(routes, "heartbeat/history") == {"runs": []}
+    assert await ask(routes, "heartbeat/explain") == {"next": "skip"}
+    paused = await ask(routes, "heartbeat/pause", {"duration": "2h"})
+    assert paused == {"paused_until": "2026-11-21T14:00:00+00:00"}
+    assert (await jobs.heartbeat()).paused_until is not None
+
+
+async def test_alerts(clock):
+    outbox, clients = MemoryOutbox(clock), Clients()
+    routes = AlertMethods(outbox, Dispatcher(outbox), clients).routes()
+    alert = await ask(routes, "alerts/test")
+    assert (await ask(routes, "alerts/list"))["alerts"][0]["text"] == "a test"
+    assert (await ask(routes, "alerts/ack", {"id": alert["id"]}))["acked"]
+    assert (await ask(routes, "alerts/list", {"unacked": True}))["alerts"] == []
+    peer = Peer()
+    assert await ask(routes, "alerts/follow", peer=peer) == {"following": True}
+    assert clients.listening == (peer,)
+
+
+async def test_an_alert_waits_for_a_client_and_is_then_shown_once(clock):
+    outbox, clients = MemoryOutbox(clock), Clients()
+    sink = SocketAlerts(clients, outbox)
+    text = "the disk is full"
+    alert = await outbox.put(NewAlert(text, "heartbeat", alert_digest(text), ("socket",)))
+    with pytest.raises(NobodyListens):
+        await sink.send(alert)
+    task = asyncio.create_task(sink.run())
+    peer, second = Peer(), Peer()
+    clients.listen(peer)
+    await clock.settle()
+    clients.listen(second)
+    await clock.settle()
+    task.cancel()
+    assert [(method, params["text"]) for method, params in peer.heard] == [("_agentd/alert", text)]
+    assert second.heard == []
+    assert (await outbox.alerts(1))[0].delivered["socket"] == "sent"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        ("memory/search", {}, "query"),
+        ("memory/search", {"query": "x", "limit": 101}, "limit"),
+        ("memory/search", {"query": "x", "limit": "5"}, "limit"),
+        ("memory/search", {"query": "x", "colour": 1}, "colour"),
+        ("memory/tree", {"depth": 0}, "depth"),
+    ],
+)
+async def test_wrong_options_are_named(open_house, memory, method, params, field):
+    async with open_house(methods=memory) as house:
+        client = await house.client()
+        error = await client.fail(f"_agentd/{method}", params)
+        assert error["code"] == -32602
+        assert field in error["message"]
+        assert "pydantic" not in str(error)
+
+
+async def test_own_methods_need_no_greeting_and_clients_with_nobody_see_no_alerts(
+    open_house, memory
+):
+    async with open_house(methods=memory) as house:
+        client = await house.client()
+        assert (await client.call("_agentd/memory/search", {"query": "x", "_meta": {}}))["results"]
+        await (await house.client()).hello(**{"agentd/permissions": "deny"})
+        assert house.clients.listening == ()
+        await client.hello()
+        assert len(house.clients.listening) == 1
+        await client.close()
+        await house.settle(1)
+        assert house.clients.listening == ()
+
+
+def test_a_hub_without_watchers_takes_events():
+    hub = Hub()
+    assert hub.seq("main") == 0
+    assert hub.watchers("main") == ()
+    assert hub.author("main") is None

@@ -1,0 +1,140 @@
+"""Permissions: who is asked, and whose answer counts."""
+
+import asyncio
+
+import pytest
+from acp import schema
+
+from agentd.domain.tool import Approval
+
+WRITE = Approval("Write MEMORY.md", "d1", "MEMORY.md", "old", "new")
+QUESTION = "session/request_permission"
+
+
+@pytest.fixture
+async def asking(house):
+    """A house whose turn asks before it ends; `house.verdicts` are the answers."""
+    house.verdicts = []
+    house.approval = WRITE
+
+    async def ask(request):
+        answer = await house.permissions.ask(request.session, "c1", house.approval)
+        house.verdicts.append(answer)
+
+    house.turns.before_end = ask
+    return house
+
+
+@pytest.mark.parametrize(
+    ("option", "verdict"), [("allow_once", True), ("reject_once", False), ("x", False)]
+)
+async def test_the_prompting_client_is_asked_with_a_diff(asking, option, verdict):
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "hi")
+    question = await client.until(QUESTION)
+    asked = schema.RequestPermissionRequest.model_validate(question["params"])
+    diff = asked.tool_call.content[0]
+    assert (diff.path, diff.old_text, diff.new_text) == ("/ws/MEMORY.md", "old", "new")
+    assert [o.kind for o in asked.options] == ["allow_once", "reject_once"]
+    await client.reply(question, option)
+    await client.answer(call_id)
+    assert asking.verdicts == [verdict]
+
+
+async def test_the_first_answer_of_all_clients_wins_and_the_others_are_told(asking):
+    first = await (await asking.client()).hello()
+    second = await (await asking.client()).hello()
+    await second.resume("main")
+    call_id = await first.prompt("main", "hi")
+    mine = await first.until(QUESTION)
+    await second.reply(await second.until(QUESTION), "allow_once")
+    await first.answer(call_id)
+    assert asking.verdicts == [True]
+    cancelled = await first.until("$/cancel_request")
+    assert cancelled["params"]["requestId"] == mine["id"]
+
+
+async def test_a_client_that_attaches_later_is_asked(asking):
+    first = await (await asking.client()).hello()
+    await first.prompt("main", "hi", "m1")
+    await first.until(QUESTION)
+    await first.close()
+    await asking.settle(0)
+    await asking.clock.advance(200)
+    assert asking.verdicts == []
+    second = await (await asking.client()).hello()
+    await second.resume("main")
+    await second.reply(await second.until(QUESTION), "allow_once")
+    await second.answer(await second.prompt("main", "hi", "m1"))
+    assert asking.verdicts == [True]
+
+
+async def test_nobody_attached_for_five_minutes_is_a_no(asking):
+    client = await (await asking.client()).hello()
+    await client.prompt("main", "hi")
+    await client.until(QUESTION)
+    await client.close()
+    await asking.settle(0)
+    await asking.clock.advance(299)
+    assert asking.verdicts == []
+    await asking.clock.advance(2)
+    assert asking.verdicts == [False]
+
+
+async def test_a_client_nobody_sits_at_denies_at_once(asking):
+    client = await (await asking.client()).hello(**{"agentd/permissions": "deny"})
+    await client.answer(await client.prompt("main", "hi"))
+    assert asking.verdicts == [False]
+    assert QUESTION not in [f["method"] for f in client.seen]
+
+
+async def test_a_client_that_cannot_answer_counts_as_none(asking):
+    client = await (await asking.client()).hello()
+    await client.prompt("main", "hi")
+    question = await client.until(QUESTION)
+    error = b'{"jsonrpc":"2.0","id":"%s","error":{"code":-32601,"message":"no"}}\n'
+    await client.raw(error % question["id"].encode())
+    await client.call("session/list")
+    assert asking.verdicts == []
+    await asking.clock.advance(301)
+    assert asking.verdicts == [False]
+
+
+async def test_a_yes_for_a_scope_is_asked_once_in_a_session(asking):
+    asking.approval = Approval("Write BOOTSTRAP.md", "d2", scope="bootstrap")
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "one")
+    question = await client.until(QUESTION)
+    assert question["params"]["options"][0]["kind"] == "allow_always"
+    await client.reply(question, "allow_always")
+    await client.answer(call_id)
+    await client.answer(await client.prompt("main", "two"))
+    assert asking.verdicts == [True, True]
+    await client.new("chat:other")
+    await client.prompt("chat:other", "three")
+    await client.reply(await client.until(QUESTION), "reject_once")
+    await client.call("session/list")
+    assert asking.verdicts == [True, True, False]
+
+
+async def test_a_cancelled_question_is_taken_back(house):
+    client = await (await house.client()).hello()
+    await client.resume("main")
+    asking = asyncio.create_task(house.permissions.ask("main", "c1", WRITE))
+    question = await client.until(QUESTION)
+    asking.cancel()
+    cancelled = await client.until("$/cancel_request")
+    assert cancelled["params"]["requestId"] == question["id"]
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_a_diff_too_large_for_a_frame_is_described(house):
+    client = await (await house.client()).hello()
+    await client.resume("main")
+    big = Approval("Write", "d3", "a.md", "", "\x01" * 400_000)
+    asking = asyncio.create_task(house.permissions.ask("main", "c1", big))
+    question = await client.until(QUESTION)
+    assert "400000 characters" in question["params"]["toolCall"]["content"][0]["content"]["text"]
+    await client.reply(question, "allow_once")
+    assert await asking
