@@ -140,8 +140,9 @@ class Pulse:
             text = text.removesuffix(": ")
             found.append(Problem("heartbeat_failed", text, "see `agentd heartbeat history`"))
         late = max(_STALLED, 2 * self._settings.interval)
-        if self._next_due is not None and self._clock.now() > self._next_due + late:
-            text = f"no heartbeat has been recorded since {self._next_due.isoformat()}"
+        waiting = None if self._lock.locked() else self._next_due  # a running beat is not late
+        if waiting is not None and self._clock.now() > waiting + late:
+            text = f"no heartbeat has been recorded since {waiting.isoformat()}"
             found.append(Problem("heartbeat_stalled", text, "run `agentd restart`"))
         return tuple(found)
 
@@ -215,8 +216,8 @@ class Pulse:
                 return self._last
             self._busy_slot = slot
             return await self._skip(slot, slot, reason, sight.digest)
-        self._retry_at = self._busy_slot = None
         if slot is not None and next_due is not None:
+            self._retry_at = self._busy_slot = None
             if reason in {Reason.OUTSIDE_ACTIVE_HOURS, Reason.QUIET_HOURS}:
                 next_due = self._hours.next_opening(now)
             else:

@@ -512,8 +512,10 @@ async def test_beats_that_are_off_never_come() -> None:
 async def test_a_busy_lane_delays_the_beat_and_leaves_one_row_a_slot() -> None:
     world = World()
     world.turns.busy.add(SessionKey("main"))
-    rows = await world.live(timedelta(minutes=45))
+    rows = await world.live(timedelta(minutes=40))
     assert [beat.reason for beat in rows] == [Reason.BUSY]
+    assert (await world.beat()).reason is Reason.BUSY
+    assert await world.live(timedelta(minutes=5)) == []
     world.turns.busy.clear()
     rows = await world.live(timedelta(minutes=1))
     assert [(beat.reason, beat.due) for beat in rows] == [
