@@ -11,8 +11,8 @@ import typer
 
 Answer = tuple[str, str, str | bool]  # table, key, value
 
-_PROVIDERS = ("auto", "anthropic", "openai", "offline")
-_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+_PROVIDERS = ("auto", "anthropic", "offline")
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
 _ZONE_LINK = Path("/etc/localtime")
 
 

@@ -1,0 +1,136 @@
+"""From nothing to a configuration and a workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli
+from typer.testing import CliRunner
+
+from agentd.cli.app import app
+from agentd.cli.setup import make
+from agentd.cli.tomltext import with_value
+from agentd.paths import daemon_places, shipped
+
+runner = CliRunner()
+
+_TEXT = """\
+[agent]
+# your zone
+timezone = ""
+
+[provider]
+# kind =
+timeout = "1m"
+"""
+
+
+def test_init_makes_what_is_missing_and_keeps_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("AGENTD_HOME", str(home))
+    first = runner.invoke(app, ["init", "--json"])
+    assert first.exit_code == 0, first.output
+    made = json.loads(first.stdout)
+    assert str(home / "config.toml") in made["created"]
+    assert (home / "config.toml").read_text() == shipped("config.example.toml").read_text()
+    for name in ("AGENTS.md", "SOUL.md", "BOOTSTRAP.md", "HEARTBEAT.md", "memory"):
+        assert (home / "workspace" / name).exists()
+    (home / "config.toml").write_text("# mine\n")
+    (home / "workspace" / "SOUL.md").write_text("brave\n")
+    (home / "workspace" / "TOOLS.md").unlink()
+    again = json.loads(runner.invoke(app, ["init", "--json"]).stdout)
+    assert again["created"] == [str(home / "workspace" / "TOOLS.md")]
+    assert (home / "config.toml").read_text() == "# mine\n"
+    assert (home / "workspace" / "SOUL.md").read_text() == "brave\n"
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_all_that_init_makes_is_the_owners_alone(tmp_path: Path, umask: int) -> None:
+    places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
+    before = os.umask(umask)
+    try:
+        make(places, interactive=False)
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "home", *(tmp_path / "home").rglob("*")):
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_place_that_cannot_be_written_is_told_with_a_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "file" / "home"))
+    result = runner.invoke(app, ["init", "--json"])
+    assert result.exit_code == 1
+    assert "AGENTD_HOME" in json.loads(result.stdout)["error"]["cure"]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        pytest.param("agent", "timezone", "Europe/Berlin", id="changed"),
+        pytest.param("provider", "kind", "offline", id="taken into use"),
+        pytest.param("agent", "timeout", "2m", id="added, though another table has it"),
+        pytest.param("heartbeat", "enabled", False, id="new table"),
+        pytest.param("agent", "timezone", 'a"b\\c\n', id="quoted"),
+    ],
+)
+def test_one_value_is_set_and_all_else_stays(table: str, key: str, value: str | bool) -> None:
+    wanted = tomli.loads(_TEXT)
+    wanted.setdefault(table, {})[key] = value
+    changed = with_value(_TEXT, table, key, value)
+    assert tomli.loads(changed) == wanted
+    assert "# your zone" in changed
+    assert with_value(changed, table, key, value) == changed
+
+
+def test_a_wrong_configuration_is_reported_whole_with_78(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text('[agent]\ntimezone = "Mars"\nwrong = 1\n')
+    result = runner.invoke(app, ["config", "check"])
+    assert result.exit_code == 78
+    assert "timezone" in result.stderr
+    assert "wrong" in result.stderr
+    told = json.loads(runner.invoke(app, ["config", "check", "--json"]).stdout)
+    assert told["error"]["code"] == "config"
+
+
+def test_the_configuration_in_force_is_shown_with_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "elsewhere"))
+    file = tmp_path / "my.toml"
+    file.write_text('[agent]\ntimezone = "Asia/Tokyo"\n')
+    argv = ["config", "show", "--json", "--config", str(file)]
+    shown = json.loads(runner.invoke(app, argv).stdout)
+    settings = {one["key"]: (one["value"], one["source"]) for one in shown["settings"]}
+    assert shown["file"] == str(file)
+    assert settings["agent.timezone"] == ("Asia/Tokyo", "file")
+    assert "default" in {source for _, source in settings.values()}
+    assert runner.invoke(app, ["config", "check", "--config", str(file)]).exit_code == 0
+
+
+def test_a_daemon_that_dies_at_its_start_is_explained_by_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[agent]\nwrong = 1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "agentd", "up"],
+        env={**os.environ, "AGENTD_HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (78, b"")
+    assert b"wrong" in done.stderr
+    log = tmp_path / "state" / "daemon.log"
+    assert log.stat().st_mode & 0o777 == 0o600
