@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 
 from agentd.alerts.settings import AlertsSettings
 from agentd.domain.settings import Settings
+from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.errors import ConfigError
@@ -59,6 +60,7 @@ class Config(Settings):
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     alerts: AlertsSettings = AlertsSettings()
+    budget: BudgetSettings = BudgetSettings()
     server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
 

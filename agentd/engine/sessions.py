@@ -132,10 +132,13 @@ class Sessions:
             return Ticket(receipt, ended)
         return Ticket(receipt, self._jobs[key].ended)
 
-    def cancel(self, session: SessionKey) -> bool:
-        """Stop the running turn of the session as soon as nothing is half done; False if none runs."""
+    def cancel(self, session: SessionKey, origin: Origin = Origin.USER) -> bool:
+        """Stop the session's running turn of that origin as soon as nothing is half done.
+
+        False if none runs.
+        """
         job = self._running.get(session)
-        if job is None or job.request.origin is not Origin.USER:
+        if job is None or job.request.origin is not origin:
             return False
         job.interrupt.request()
         return True

@@ -167,11 +167,12 @@ class Compaction:
                 # A hook may lose only its own work; the trace is in the log, the context still fits.
                 reason = f"{hook.name}_failed"
                 log.exception("hook_failed", hook=hook.name, session=plan.session)
-        first, last = plan.uncovered[0].seq, plan.uncovered[-1].seq
-        covered = (await self._store.load(plan.session)).covered_to >= last
-        if not covered and plan.last_try:
+        last = plan.uncovered[-1].seq
+        left = (await self._store.load(plan.session)).covered_to + 1
+        if left <= last and plan.last_try:
+            first = max(left, plan.uncovered[0].seq)
             await self._store.cover(plan.session, Coverage(first, last, ok=False, reason=reason))
-        if not covered:
+        if left <= last:
             return False
         return (await self._store.coverages(plan.session))[-1].ok
 

@@ -17,7 +17,7 @@ from agentd.server.peer import Handler
 class Pulse(Protocol):
     """What beats."""
 
-    async def run(self, force: bool) -> Beat:
+    async def run(self, *, force: bool) -> Beat:
         """Beat now; `force` skips every gate but budget and lane."""
 
     async def explain(self) -> dict[str, Any]:

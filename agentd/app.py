@@ -1,0 +1,455 @@
+"""The composition root: the one place that names concrete classes.
+
+`open_app` opens the parts in order of dependency and closes them in reverse. A part gets its own
+settings, its ports and the clock; nobody gets the whole configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd import __version__
+from agentd.alerts.command import CommandSink
+from agentd.alerts.dispatch import Dispatcher
+from agentd.alerts.journal import JournalSink
+from agentd.alerts.main_session import MainSessionSink
+from agentd.alerts.targets import resolve
+from agentd.alerts.webhook import WebhookSink
+from agentd.config import Config
+from agentd.domain.health import Problem
+from agentd.domain.transcript import History
+from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, TurnRequest
+from agentd.domain.workspace import Reader
+from agentd.engine import tokens
+from agentd.engine.budget import HeartbeatBudget
+from agentd.engine.compaction.manager import Compaction
+from agentd.engine.compaction.plan import Thresholds, smallest_window, thresholds
+from agentd.engine.compaction.summary import Summariser
+from agentd.engine.lanes import Lanes
+from agentd.engine.loop import Loop
+from agentd.engine.recovery import Recovery
+from agentd.engine.rooms import Rooms
+from agentd.engine.scenes import Instructions, Scenes
+from agentd.engine.sessions import Sessions
+from agentd.engine.silent import SilentTurns
+from agentd.engine.toolbox import Toolbox
+from agentd.engine.watchers import Watchers, WhenEnded
+from agentd.errors import ConfigError
+from agentd.heartbeat.examination import Examination
+from agentd.heartbeat.pulse import Pulse
+from agentd.heartbeat.surroundings import Surroundings
+from agentd.memory.flush import MemoryFlush
+from agentd.memory.indexer import Indexer
+from agentd.memory.recall import MemoryRecall
+from agentd.paths import Places, ensure_private_dir, shipped
+from agentd.ports import AlertSink, Approver, Clock, EventSink, Probe, Provider, Tool
+from agentd.providers.anthropic import AnthropicProvider
+from agentd.providers.breaker import CircuitBreaker
+from agentd.providers.choice import Choice, choose
+from agentd.providers.offline.provider import OfflineProvider
+from agentd.providers.retry import Retrying
+from agentd.providers.secrets import find_key
+from agentd.scheduler.aps import Scheduler
+from agentd.server.alerts import SocketAlerts
+from agentd.server.clients import Clients
+from agentd.server.hub import Hub
+from agentd.server.listener import inherited_socket
+from agentd.server.methods.alerts import AlertMethods
+from agentd.server.methods.heartbeat import HeartbeatMethods
+from agentd.server.methods.memory import MemoryMethods
+from agentd.server.methods.sessions import SessionMethods
+from agentd.server.methods.status import StatusMethods, StatusParts
+from agentd.server.permissions import Permissions
+from agentd.server.server import Server
+from agentd.storage.index import SqliteIndex
+from agentd.storage.jobs import SqliteJobs
+from agentd.storage.journal import SqliteJournal
+from agentd.storage.ledger import SqliteLedger
+from agentd.storage.migrations import INDEX, STATE
+from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.sessions import SqliteSessions
+from agentd.storage.sqlite import Database
+from agentd.tools.memory_read import MemoryRead
+from agentd.tools.memory_search import MemorySearch
+from agentd.tools.memory_tree import MemoryTree
+from agentd.tools.memory_write import MemoryWrite
+from agentd.tools.notify import Notify
+from agentd.workspace import template
+from agentd.workspace.files import Files
+from agentd.workspace.injection import Injection
+
+log = structlog.get_logger()
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+HEARTBEAT = Reader(SessionKey("heartbeat:main"), Kind.MAIN)
+
+
+class App:
+    """The assembled daemon."""
+
+    def __init__(
+        self, sessions: Sessions, scheduler: Scheduler, store: Database, work: Sequence[Work]
+    ) -> None:
+        self._sessions = sessions
+        self._scheduler = scheduler
+        self._work = tuple(work)
+        self.probes: tuple[Probe, ...] = (store, scheduler)
+        self.stop_requested = asyncio.Event()
+
+    async def serve(self) -> None:
+        """Go on with what was cut, beat, deliver and index until cancelled."""
+        async with asyncio.TaskGroup() as group, self._scheduler:
+            for work in self._work:
+                group.create_task(work())
+            await self._sessions.start()
+            await asyncio.Event().wait()
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing new; running turns get `seconds` to finish, then they are put aside."""
+        await self._sessions.drain(seconds)
+
+
+@asynccontextmanager
+async def open_app(
+    config: Config, places: Places, clock: Clock, environ: MutableMapping[str, str]
+) -> AsyncIterator[App]:
+    """The daemon, recovered and listening; closed in reverse when the block ends.
+
+    Raises ConfigError, StorageError, WorkspaceError.
+    """
+    async with AsyncExitStack() as stack:
+        build = Assembly(config, places, clock, environ, stack)
+        stores = await build.stores()
+        memory = await build.memory(stores)
+        model = await build.model()
+        hub, clients = Hub(), Clients()
+        events = Watchers(hub, WhenEnded(memory.indexer.touch))
+        alerts = await build.alerts(stores, clients, events)
+        approver = Permissions(hub, config.server, clock, build.root)
+        engine = await build.engine(stores, model, memory, alerts, approver, events)
+        pulse = build.pulse(stores, model, memory, alerts, engine)
+        await pulse.recover()
+        scheduler = Scheduler(clock, pulse.tick, pulse.next_due)
+        work = (alerts.dispatcher.run, memory.indexer.run)
+        app = App(engine.sessions, scheduler, stores.db, work)
+        methods = {
+            **build.status(app, stores, model, memory, alerts, engine, pulse).routes(),
+            **SessionMethods(stores.sessions, engine.sessions, clock).routes(),
+            **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
+            **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
+            **AlertMethods(stores.outbox, alerts.dispatcher, clients).routes(),
+        }
+        server = Server(
+            config.server,
+            engine.sessions,
+            stores.sessions,
+            hub=hub,
+            clients=clients,
+            methods=methods,
+            clock=clock,
+        )
+        place = inherited_socket(environ) or places.socket
+        await stack.enter_async_context(server.listen(place))
+        yield app
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The two databases and what they hold."""
+
+    db: Database
+    index_db: Database
+    sessions: SqliteSessions
+    journal: SqliteJournal
+    ledger: SqliteLedger
+    jobs: SqliteJobs
+    outbox: SqliteOutbox
+    index: SqliteIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The chosen provider, as it is and in its wrappers."""
+
+    choice: Choice
+    provider: Provider
+    breaker: CircuitBreaker
+    warm: Work | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The user's files and what finds things in them."""
+
+    files: Files
+    injection: Injection
+    indexer: Indexer
+    recall: MemoryRecall
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """What carries alerts; `targets` says where those of an origin go."""
+
+    dispatcher: Dispatcher
+    targets: Callable[[Origin], tuple[tuple[str, ...], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What runs turns, and what the status tells about it."""
+
+    sessions: Sessions
+    compaction: Compaction
+    limits: Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Builds the parts; what must be closed goes onto the stack."""
+
+    config: Config
+    places: Places
+    clock: Clock
+    environ: MutableMapping[str, str]
+    stack: AsyncExitStack
+
+    @property
+    def root(self) -> Path:
+        """The workspace: the configured place, else the usual one."""
+        path = self.config.workspace.path
+        return Path(path).expanduser() if path else self.places.workspace
+
+    async def stores(self) -> Stores:
+        """The databases, open and migrated."""
+        state = ensure_private_dir(self.places.state_dir)
+        db = await self.stack.enter_async_context(Database.open(state / "state.db", STATE))
+        index_db = await self.stack.enter_async_context(
+            Database.open(state / "index.db", INDEX, synchronous="NORMAL")
+        )
+        return Stores(
+            db,
+            index_db,
+            SqliteSessions(db, self.clock),
+            SqliteJournal(db),
+            SqliteLedger(db, self.clock),
+            SqliteJobs(db, self.clock),
+            SqliteOutbox(db, self.clock),
+            SqliteIndex(index_db),
+        )
+
+    async def memory(self, stores: Stores) -> Memory:
+        """The workspace, made from the template if there is none, and its index."""
+        if not self.root.is_dir():
+            template.create(self.root, shipped("workspace_template"))
+        files = Files(
+            self.root,
+            self.config.workspace,
+            self.clock,
+            self.config.workspace.scopes(),
+            self.places.state_dir / "versions",
+        )
+        await files.clear_strays()
+        injection = Injection(files, self.config.workspace)
+        await injection.audit(Kind.MAIN)
+        indexer = Indexer(stores.index, files, stores.sessions, self.clock)
+        recall = MemoryRecall(stores.index, indexer, stores.sessions, files)
+        return Memory(files, injection, indexer, recall)
+
+    async def model(self) -> Model:
+        """The provider that the configuration and the keys at hand call for."""
+        choice = choose(self.config.provider, self.environ)
+        log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
+        base: Provider
+        warm: Work | None = None
+        if choice.kind == "anthropic":
+            key = find_key(self.config.provider, self.environ)
+            anthropic = await self.stack.enter_async_context(
+                AnthropicProvider(self.config.provider, key)
+            )
+            base, warm = anthropic, anthropic.warm if key else None
+        else:
+            base = OfflineProvider()
+        breaker = CircuitBreaker(base, self.clock)
+        return Model(choice, Retrying(breaker, self.config.provider, self.clock), breaker, warm)
+
+    async def alerts(self, stores: Stores, clients: Clients, events: EventSink) -> Alerting:
+        """The sinks that are on, and their dispatcher."""
+        settings = self.config.alerts
+        sinks: list[AlertSink] = []
+        if settings.journal:
+            sinks.append(JournalSink())
+        if settings.socket:
+            sinks.append(SocketAlerts(clients, stores.outbox))
+        if settings.main:
+            sinks.append(MainSessionSink(stores.sessions, events))
+        if settings.command:
+            sinks.append(CommandSink(settings.command, settings.timeout, self.environ))
+        if url := settings.webhook(self.environ):
+            sinks.append(await self.stack.enter_async_context(WebhookSink(url, settings.timeout)))
+        dispatcher = Dispatcher(
+            stores.outbox,
+            sinks,
+            self.clock,
+            max_tries=settings.max_tries,
+            retry_delay=settings.retry_delay,
+        )
+        clients.when_one_arrives(dispatcher.wake)
+        usual = tuple(s.name for s in sinks)
+        beats = resolve(self.config.heartbeat.target, self.config.heartbeat.to, usual)
+        return Alerting(dispatcher, lambda o: beats if o is Origin.HEARTBEAT else (usual, ""))
+
+    async def engine(
+        self,
+        stores: Stores,
+        model: Model,
+        memory: Memory,
+        alerts: Alerting,
+        approver: Approver,
+        events: EventSink,
+    ) -> Engine:
+        """What runs turns, its journal repaired."""
+        compacting, flushing = self.config.compaction, self.config.compaction.memory_flush
+        price = self.config.budget.price
+        limits = thresholds(
+            self.config.provider.context_window,
+            flushing.soft_threshold_tokens,
+            mode=compacting.mode,
+            reserve=compacting.reserve_tokens,
+        )
+        toolbox = Toolbox(
+            self.tools(stores, memory, alerts),
+            stores.journal,
+            approver,
+            self.clock,
+            self.config.agent,
+        )
+        loop = Loop(
+            stores.sessions,
+            stores.journal,
+            stores.ledger,
+            toolbox,
+            model.provider,
+            self.clock,
+            price=price,
+            max_model_calls=self.config.agent.max_model_calls,
+        )
+        told = Instructions(_prompt("system"), _prompt("light"))
+        scenes = Scenes((memory.injection,), toolbox, self.clock, model.provider, told)
+        await self.check_window(scenes, limits)
+        summariser = Summariser(
+            model.provider,
+            stores.ledger,
+            price,
+            compacting.summary_prompt or _prompt("summary"),
+            compacting.summary_model,
+            limits.flush_at // 2,
+        )
+        flush = MemoryFlush(stores.sessions, flushing, self.clock, lambda: limits.flush_at // 2)
+        compaction = Compaction(
+            stores.sessions, (flush,), summariser, self.clock, limits, compacting
+        )
+        silent = SilentTurns(stores.sessions, loop, scenes, toolbox)
+        lanes = Lanes(self.config.agent.max_queued, self.config.agent.max_concurrent_turns)
+        rooms = Rooms(
+            stores.sessions, compaction, silent, lanes, events, background=compacting.background
+        )
+        recovery = Recovery(stores.sessions, stores.journal, toolbox, loop)
+        sessions = Sessions(stores.sessions, loop, scenes, rooms, recovery, lanes, events)
+        await self.stack.enter_async_context(sessions.open())
+        return Engine(sessions, compaction, limits)
+
+    def tools(self, stores: Stores, memory: Memory, alerts: Alerting) -> tuple[Tool, ...]:
+        """What the model may call, in the order it is told."""
+        return (
+            MemorySearch(memory.recall),
+            MemoryRead(memory.recall),
+            MemoryRead(memory.recall, "memory_get"),
+            MemoryWrite(memory.files, self.clock),
+            MemoryTree(memory.files),
+            Notify(stores.outbox, alerts.targets),
+        )
+
+    async def check_window(self, scenes: Scenes, limits: Thresholds) -> None:
+        """Refuse a window in which the fixed prompt leaves no room for a conversation."""
+        scene = await scenes.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
+        fixed = tokens.of_fixed(scene.system, scene.tools)
+        soft = self.config.compaction.memory_flush.soft_threshold_tokens
+        if limits.flush_at < 2 * fixed:
+            least = smallest_window(fixed, soft, self.config.compaction.reserve_tokens)
+            msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt takes about {fixed} tokens."
+            raise ConfigError(
+                msg, cure=f"Set it to {least} or more, or shorten the injected files."
+            )
+
+    def pulse(
+        self, stores: Stores, model: Model, memory: Memory, alerts: Alerting, engine: Engine
+    ) -> Pulse:
+        """The heartbeat."""
+        settings = self.config.heartbeat
+        around = Surroundings(
+            clock=self.clock,
+            jobs=stores.jobs,
+            ledger=stores.ledger,
+            turns=engine.sessions,
+            breaker=model.breaker,
+            read=partial(memory.files.read, "HEARTBEAT.md", HEARTBEAT),
+            over_budget=HeartbeatBudget(self.config.budget, stores.ledger, self.clock).is_used_up,
+            wake=alerts.dispatcher.wake,
+        )
+        sinks, to = alerts.targets(Origin.HEARTBEAT)
+        prompt = settings.prompt or _prompt("heartbeat")
+        return Pulse(settings, around, Examination(settings, around, prompt, sinks=sinks, to=to))
+
+    def status(
+        self,
+        app: App,
+        stores: Stores,
+        model: Model,
+        memory: Memory,
+        alerts: Alerting,
+        engine: Engine,
+        pulse: Pulse,
+    ) -> StatusMethods:
+        """How the daemon tells that it is well."""
+
+        def problems() -> tuple[Problem, ...]:
+            parts = (model.breaker, memory.files, memory.indexer, pulse)
+            found = [p for part in parts for p in part.problems()]
+            return (*((model.choice.problem,) if model.choice.problem else ()), *found)
+
+        parts = StatusParts(
+            version=__version__,
+            started=self.clock.monotonic(),
+            provider=lambda: {
+                "kind": model.choice.kind,
+                "model": model.choice.model,
+                "why": model.choice.why,
+                "effective_window": engine.limits.window,
+                "breaker": model.breaker.status(),
+            },
+            heartbeat=pulse.status,
+            compaction=lambda: engine.compaction.last,
+            index=memory.indexer.state,
+            store=stores.sessions,
+            turns=engine.sessions,
+            ledger=stores.ledger,
+            probes=(*app.probes, stores.index_db, alerts.dispatcher),
+            problems=problems,
+        )
+        return StatusMethods(parts, self.clock, app.stop_requested.set)
+
+
+def _prompt(name: str) -> str:
+    folder = package_files("agentd.prompts")
+    return (folder / f"{name}.md").read_text(encoding="utf-8").strip()
