@@ -33,18 +33,32 @@ def open_file(
         except StorageError as error:
             if not (schema.derived and _is_hopeless(error)):
                 raise
-            aside = _put_aside(path)
-            problem = Problem(
-                f"{schema.name}_rebuilt",
-                f"{path.name} was put aside as {aside.name}: {error.message}",
-                f"nothing is lost, it is built again; delete {aside.name} when you like",
-            )
+            problem = put_aside(path, schema, error)
         return _connect(path, schema, synchronous), problem
     except OSError as error:
         raise StorageError(
             f"{path} cannot be opened ({error.strerror})",
             cure=f"make {path.parent} a directory that agentd's user can write",
         ) from error
+
+
+def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
+    """Rename a derived database that no connection has open, and say so."""
+    aside = next(
+        candidate
+        for n in count(1)
+        if not (candidate := path.with_name(f"{path.name}.corrupt-{n}")).exists()
+    )
+    for suffix in _SUFFIXES:
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + suffix))
+    _sync(path.parent)
+    return Problem(
+        f"{schema.name}_rebuilt",
+        f"{path.name} was put aside as {aside.name}: {error.message}",
+        f"nothing is lost, it is built again; delete {aside.name} when you like",
+    )
 
 
 def private_directory(path: Path) -> None:
@@ -98,20 +112,6 @@ def _private_file(path: Path) -> None:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
     path.chmod(0o600)
-
-
-def _put_aside(path: Path) -> Path:
-    aside = next(
-        candidate
-        for n in count(1)
-        if not (candidate := path.with_name(f"{path.name}.corrupt-{n}")).exists()
-    )
-    for suffix in _SUFFIXES:
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + suffix))
-    _sync(path.parent)
-    return aside
 
 
 def _sync(directory: Path) -> None:

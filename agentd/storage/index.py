@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.errors import StorageCorrupt
 from agentd.storage.sqlite import Database
 from agentd.storage.words import grams, is_prefix, match_expression, query_terms, text_terms
 
@@ -138,7 +139,10 @@ class SqliteIndex:
             return Found((), "empty_query")
         scope = _OWNER if owner else _OTHERS
         only = None if sources is None else json.dumps(sorted(sources))
-        return await self._db.read(lambda conn: _search(conn, scope, terms, limit, only))
+        try:
+            return await self._db.read(lambda conn: _search(conn, scope, terms, limit, only))
+        except StorageCorrupt:
+            return Found((), "indexing")  # the database has begun anew
 
     async def state(self) -> IndexState:
         """See MemoryIndex. What is pending is known to the indexer alone."""

@@ -13,9 +13,9 @@ import aiosqlite
 import structlog
 
 from agentd.domain.health import Problem
-from agentd.errors import StorageError
+from agentd.errors import StorageCorrupt, StorageError
 from agentd.storage.faults import is_lost_sync, translate
-from agentd.storage.files import Synchronous, open_file
+from agentd.storage.files import Synchronous, open_file, put_aside
 from agentd.storage.migrations import Schema
 
 log = structlog.get_logger()
@@ -63,8 +63,16 @@ class Database:
         newer agentd; a derived database is put aside in these cases and begins anew.
         """
         database = cls(path, migrations, synchronous)
-        async with database._thread:
+        try:
+            await database._thread
+        except BaseException:
+            # It has been told to stop; left alone it would report that to a loop that may be gone.
+            database._thread._thread.join()
+            raise
+        try:
             yield database
+        finally:
+            await database._thread.close()
 
     @property
     def name(self) -> str:
@@ -84,7 +92,7 @@ class Database:
         # or by an earlier one that found both waiting.
         await self._on_thread(self._commit_waiting)
         if isinstance(job.error, sqlite3.Error):
-            raise translate(job.error, self.path) from job.error
+            raise self._told(job.error) from job.error
         if job.error is not None:
             raise job.error
         return job.result
@@ -96,9 +104,9 @@ class Database:
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """What `fn` finds; it sees one state of the database and all earlier writes."""
         try:
-            return await self._on_thread(lambda: fn(self._thread._conn))
+            return await self._on_thread(lambda: self._look(fn))
         except sqlite3.Error as error:
-            raise translate(error, self.path) from error
+            raise self._told(error) from error
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong now."""
@@ -136,9 +144,17 @@ class Database:
         while self._waiting:
             group.append(self._waiting.popleft())
         if group:
-            self._commit(self._thread._conn, group)
+            self._commit(group)
 
-    def _commit(self, conn: sqlite3.Connection, group: list[_Job[object]]) -> None:
+    def _look(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return fn(self._thread._conn)
+        except sqlite3.Error as error:
+            self._note(error)
+            raise
+
+    def _commit(self, group: list[_Job[object]]) -> None:
+        conn = self._thread._conn
         if self._latched:
             for job in group:
                 job.error = self._refusal()
@@ -151,7 +167,7 @@ class Database:
                 _attempt(conn, job)
             conn.execute("COMMIT")
         except sqlite3.Error as error:
-            self._give_up(conn, group, error)
+            self._give_up(group, error)
             return
         self.commits += 1
         self._full = None
@@ -159,22 +175,21 @@ class Database:
             if isinstance(job.error, sqlite3.Error):
                 self._note(job.error)
 
-    def _give_up(
-        self, conn: sqlite3.Connection, group: list[_Job[object]], error: sqlite3.Error
-    ) -> None:
-        self._note(error)
+    def _give_up(self, group: list[_Job[object]], error: sqlite3.Error) -> None:
+        conn = self._thread._conn
         try:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
         except sqlite3.Error as second:
             self._note(second)
+        self._note(error)
         if len(group) == 1 or self._latched:
             for job in group:
                 job.error = error
             return
         for job in group:  # a small write may still fit where a large one did not
             job.error = None
-            self._commit(conn, [job])
+            self._commit([job])
 
     def _note(self, error: sqlite3.Error) -> None:
         told = translate(error, self.path)
@@ -185,6 +200,23 @@ class Database:
             if self._full is None:
                 log.error("storage_full", database=self.path.name)
             self._full = told
+        elif told.code == "storage_corrupt":
+            log.error("storage_corrupt", database=self.path.name)
+            if self._schema.derived:
+                self._begin_anew(told)
+
+    def _begin_anew(self, why: StorageError) -> None:
+        self._thread._conn.close()
+        problem = put_aside(self.path, self._schema, why)
+        # Where aiosqlite keeps the connection; we are on the one thread that uses it.
+        self._thread._connection = self._connect()
+        self._opened = problem
+
+    def _told(self, error: sqlite3.Error) -> StorageError:
+        told = translate(error, self.path)
+        if self._schema.derived and isinstance(told, StorageCorrupt):
+            return StorageCorrupt(told.message, cure="nothing is lost, it is built again")
+        return told
 
     def _take_write_lock(self) -> None:
         if self._latched:
@@ -194,7 +226,7 @@ class Database:
             conn.execute("BEGIN IMMEDIATE")
             conn.execute("ROLLBACK")
         except sqlite3.Error as error:
-            raise translate(error, self.path) from error
+            raise self._told(error) from error
 
     def _refusal(self) -> StorageError:
         problem = _lost_sync(self.path)

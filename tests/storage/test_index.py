@@ -205,3 +205,17 @@ async def test_an_index_that_cannot_be_used_is_put_aside(tmp_path, damage):
     async with Database.open(path, INDEX) as db:
         assert db.problems() == ()
         assert await paths(SqliteIndex(db), "tea") == [NOTE]
+
+
+async def test_an_index_damaged_while_open_begins_anew(tmp_path):
+    async with Database.open(tmp_path / "index.db", INDEX) as db:
+        index = SqliteIndex(db)
+        await index.replace(NOTE, "d", [chunk("tea")])
+        await db.execute("UPDATE words_all_data SET block = x'ff' WHERE id > 10", ())
+        found = await index.search("tea", owner=True, limit=5)
+        assert (found.hits, found.reason) == ((), "indexing")
+        assert [p.code for p in db.problems()] == ["index_rebuilt"]
+        assert await index.digests(Source.NOTES) == {}
+        await index.replace(NOTE, "d", [chunk("tea")])
+        assert await paths(index, "tea") == [NOTE]
+    assert (tmp_path / "index.db.corrupt-1").exists()
