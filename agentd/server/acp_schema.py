@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentd.errors import InvalidRequest
 from agentd.server.faults import wrong_params
-from agentd.server.requests import Hello, ListCall, PromptCall, SessionCall
+from agentd.server.requests import ListCall, PromptCall, SessionCall
 
 M = TypeVar("M", bound=BaseModel)
 _BACKTICKS = re.compile("`{3,}")
@@ -18,12 +18,6 @@ _BACKTICKS = re.compile("`{3,}")
 
 class AcpParser:
     """Params into our own values, strictly where the types would silently drop a field."""
-
-    def hello(self, params: dict[str, Any]) -> Hello:
-        """Params of `initialize`."""
-        call = _check(schema.InitializeRequest, params)
-        name = call.client_info.name if call.client_info else ""
-        return Hello(call.protocol_version, name, call.field_meta or {})
 
     def new(self, params: dict[str, Any]) -> SessionCall:
         """Params of `session/new`."""

@@ -15,6 +15,7 @@ from agentd.ports import Clock
 from agentd.server import frames
 from agentd.server.faults import describe
 from agentd.server.frames import CallId, FrameError, Notification, Request, Response
+from agentd.server.listener import has_hung_up
 from agentd.server.outgoing import Outgoing
 from agentd.server.patience import time_limit
 from agentd.server.peer import Handler, Listener, PeerGone, PeerRefused, Profile, Reply
@@ -58,6 +59,7 @@ class Connection:
         self._ids = itertools.count(1)
         self._reading: asyncio.Task[None] | None = None
         self._is_stopping = False
+        self._idle = asyncio.Event()  # no call is in flight
 
     async def run(self) -> None:
         """Serve until the client leaves, is dropped, or `stop` is called."""
@@ -114,6 +116,7 @@ class Connection:
                 self._take(line, group)
                 await asyncio.sleep(0)  # a client that floods us must not hold up the others
                 await self.wait_room()
+            await self._finish_calls(group)
         except FrameError as error:
             self._refuse(error)
             self._end()
@@ -133,6 +136,16 @@ class Connection:
             message = f"the frame is longer than {limit} bytes"
             raise FrameError(frames.INVALID_REQUEST, message, fatal=True) from None
         return line[:-1]
+
+    async def _finish_calls(self, group: asyncio.TaskGroup) -> None:
+        """A client that has only stopped writing still waits for its answers."""
+        if not self._in_flight or has_hung_up(self._writer.get_extra_info("socket")):
+            return
+        try:
+            async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
+                await self._idle.wait()
+        except TimeoutError:
+            log.info("client_dropped", reason="stopped_writing")
 
     async def _discard(self, group: asyncio.TaskGroup) -> None:
         """Read on without looking: closing on unread bytes would cost the client the error frame."""
@@ -176,7 +189,13 @@ class Connection:
             return
         task = group.create_task(self._answer(request, handler))
         self._in_flight[task] = request.id
-        task.add_done_callback(lambda done: self._in_flight.pop(done, None))
+        self._idle.clear()
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        del self._in_flight[task]
+        if not self._in_flight:
+            self._idle.set()
 
     async def _answer(self, request: Request, handler: Handler) -> None:
         try:

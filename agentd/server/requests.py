@@ -7,15 +7,6 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
-    """`initialize`."""
-
-    protocol_version: int
-    client_name: str
-    meta: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class SessionCall:
     """`session/new|load|resume`. `session_id` is "" for a new one; `mcp_servers` counts those offered."""
 
@@ -44,9 +35,6 @@ class PromptCall:
 
 class Parser(Protocol):
     """Checks params. Every method raises InvalidRequest, naming what is wrong."""
-
-    def hello(self, params: dict[str, Any]) -> Hello:
-        """Params of `initialize`."""
 
     def new(self, params: dict[str, Any]) -> SessionCall:
         """Params of `session/new`."""

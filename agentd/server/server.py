@@ -8,10 +8,11 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import structlog
 
-from agentd.errors import Busy, ShuttingDown
+from agentd.errors import ShuttingDown
 from agentd.ports import Clock, SessionStore
 from agentd.server import frames
 from agentd.server.clients import Clients
@@ -29,6 +30,18 @@ from agentd.server.turns import Turns
 
 log = structlog.get_logger()
 
+_FOREIGN = frames.error(
+    None,
+    frames.INVALID_REQUEST,
+    "this agentd belongs to another user",
+    {"code": "foreign_user", "cure": "run an agentd of your own"},
+)
+_TOO_MANY = frames.error(
+    None,
+    frames.BUSY,
+    "too many clients are connected",
+    {"code": "busy", "cure": "close another client, then try again"},
+)
 _FAREWELL = 1.0  # seconds that clients have to read what is queued when the daemon stops
 
 
@@ -121,20 +134,14 @@ class Server:
         uid = peer_uid(writer.get_extra_info("socket"))
         if uid != self._owner_uid:
             log.warning("foreign_client_refused", uid=uid)
-            self._turn_away(writer, frames.INVALID_REQUEST, "this agentd belongs to another user")
+            group.create_task(_turn_away(writer, _FOREIGN))
         elif len(self._connections) >= self._settings.max_connections:
             log.warning("client_refused", reason="too_many", connections=len(self._connections))
-            self._turn_away(writer, frames.BUSY, "too many clients are connected")
+            group.create_task(_turn_away(writer, _TOO_MANY))
         else:
             self._connections.add(connection)
             self._all_gone.clear()
             group.create_task(self._run(connection))
-
-    def _turn_away(self, writer: asyncio.StreamWriter, code: int, message: str) -> None:
-        reason = Busy.code if code == frames.BUSY else "foreign_user"
-        data = {"code": reason, "cure": "close another client" if code == frames.BUSY else ""}
-        writer.write(frames.encode(frames.error(None, code, message, data)))
-        writer.close()
 
     async def _run(self, connection: Connection) -> None:
         try:
@@ -160,3 +167,13 @@ class Server:
             log.info("clients_cut", connections=len(self._connections))
             for connection in tuple(self._connections):
                 connection.abort()
+
+
+async def _turn_away(writer: asyncio.StreamWriter, refusal: dict[str, Any]) -> None:
+    """Say why, and close. The frame is small enough for the kernel to take it at once."""
+    try:
+        writer.write(frames.encode(refusal))
+        writer.close()
+        await writer.wait_closed()
+    except OSError:
+        log.debug("refused_client_left")

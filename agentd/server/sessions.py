@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from agentd import __version__
@@ -14,9 +13,10 @@ from agentd.ports import SessionStore
 from agentd.server.clients import Clients
 from agentd.server.commands import Commands
 from agentd.server.connection import Routes
+from agentd.server.hello import read_hello
 from agentd.server.hub import Hub, update_params
 from agentd.server.keys import existing_key, new_key, parse_key
-from agentd.server.peer import Peer, Reply
+from agentd.server.peer import Peer, Profile, Reply
 from agentd.server.prompts import Prompts
 from agentd.server.requests import SessionCall
 from agentd.server.schema import LateParser
@@ -68,10 +68,9 @@ class AcpSessions:
         return Routes(calls, {"session/cancel": self._cancel})
 
     async def _initialize(self, params: Params, peer: Peer) -> Params:
-        hello = (await self._parser.ready()).hello(params)
-        denies = hello.meta.get("agentd/permissions") == "deny"
-        peer.profile = replace(peer.profile, name=hello.client_name, denies=denies)
-        if not denies:
+        hello = read_hello(params)
+        peer.profile = Profile(hello.client_name, hello.denies)
+        if not hello.denies:
             self._clients.listen(peer)
         return {
             "protocolVersion": _PROTOCOL_VERSION,

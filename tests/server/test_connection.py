@@ -181,3 +181,27 @@ async def test_calls_in_flight_are_answered_when_the_daemon_stops(open_house):
     assert "_agentd/stopping" in [f["method"] for f in client.seen]
     assert await client.read() is None
     await client.close()
+
+
+async def test_a_client_that_stops_writing_still_gets_its_answers(open_house):
+    release = asyncio.Event()
+
+    async def wait(params, peer):
+        await release.wait()
+        return {"ok": True}
+
+    async with open_house(methods={"_agentd/wait": wait}) as house:
+        client = await house.client()
+        call_id = await client.send("_agentd/wait")
+        client.writer.write_eof()
+        await house.clock.settle()
+        release.set()
+        assert (await client.answer(call_id))["result"] == {"ok": True}
+        assert await client.read() is None
+
+
+async def test_a_last_line_without_a_newline_is_answered(talking):
+    client = await talking.client()
+    await client.raw(b'{"jsonrpc":"2.0","id":1,"method":"_agentd/say"}')
+    client.writer.write_eof()
+    assert (await client.answer(1))["result"] == {}
