@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -44,6 +45,11 @@ def done(checklist: Checklist, at: datetime) -> dict[str, ItemState]:
 )
 def test_a_list_without_work_is_empty(text: str) -> None:
     assert read(text).is_empty
+
+
+def test_the_list_that_ships_is_empty() -> None:
+    template = Path(__file__).parents[2] / "workspace_template" / "HEARTBEAT.md"
+    assert read(template.read_text("utf-8")).is_empty
 
 
 @pytest.mark.parametrize(
