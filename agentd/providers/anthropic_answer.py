@@ -198,7 +198,7 @@ def _cut_blocks(parts: list[_Part]) -> tuple[Block, ...]:
     """
     kept: list[Block] = []
     for part in parts:
-        if part.kind == "text" or (not part.is_open and part.kind.endswith("thinking")):
+        if part.kind in ("text", "thinking", "redacted_thinking"):
             block = part.block()
             if block is not None:
                 kept.append(block)

@@ -137,6 +137,31 @@ async def test_retry_after_is_read_as_seconds_or_as_a_date(key, hello, header, s
     assert caught.value.retry_after == seconds
 
 
+async def test_the_service_may_forbid_a_retry(key, hello):
+    headers = {"x-should-retry": "false"}
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(500, headers=headers))
+    async with AnthropicProvider(ProviderSettings(), key, transport=transport) as provider:
+        with pytest.raises(ProviderError) as caught:
+            await ask(provider, hello)
+    assert (caught.value.kind, caught.value.retryable) == ("server_error", False)
+
+
+async def test_a_proxy_of_the_environment_gets_nothing(serving, recorded, key, hello, monkeypatch):
+    async def answer(_, writer):
+        body = recorded("text")
+        writer.write(OK + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with (
+        serving(answer) as url,
+        AnthropicProvider(ProviderSettings(base_url=url), key) as provider,
+    ):
+        assert isinstance(await ask(provider, hello), Answered)
+
+
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [

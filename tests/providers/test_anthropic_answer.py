@@ -96,6 +96,17 @@ async def test_each_stop_reason_keeps_the_words_and_no_unfinished_tool(
     assert (answer.stop, answer.message.text, answer.message.tool_uses) == (stop, text, ())
 
 
+async def test_thinking_that_was_cut_is_not_kept(playing, recorded, hello):
+    _, answer = await hear(playing(recorded("max_tokens_in_thinking")), hello)
+    assert answer.message.blocks == ()
+
+
+async def test_finished_thinking_before_cut_words_is_kept(playing, recorded, hello):
+    whole = recorded("thinking").replace(b'"end_turn"', b'"max_tokens"')
+    _, answer = await hear(playing(whole), hello)
+    assert answer.message.blocks == (THOUGHT, Text("It is in the tin."))
+
+
 async def test_a_paused_answer_keeps_the_block_that_goes_back(playing, recorded, hello):
     _, answer = await hear(playing(recorded("pause_turn")), hello)
     assert answer.message.blocks[-1].raw["input"] == {"query": "tea"}
