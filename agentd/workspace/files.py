@@ -72,9 +72,11 @@ class Files:
         return self._scopes
 
     async def clear_strays(self) -> int:
-        """Remove temporary files that a crash left in the workspace; returns how many."""
+        """Remove temporary files that a crash left behind; returns how many."""
         with translated("the workspace"):
             count = await asyncio.to_thread(self._primary.clear_strays)
+            if self._versions is not None:
+                count += await asyncio.to_thread(self._versions.clear_strays)
         if count:
             log.info("workspace_strays_removed", count=count)
         return count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agentd.errors import PathRefused
 
@@ -37,6 +38,7 @@ class Name:
         return f"@{self.scope}/{body}" if self.scope else body
 
 
+@lru_cache(maxsize=4096)  # every turn asks for the same dozen
 def parse(path: str) -> Name:
     """The name that `path` spells; no parts mean the root. Raises PathRefused.
 

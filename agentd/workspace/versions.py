@@ -74,6 +74,10 @@ class Versions:
                 return self._folder.read((home, name), _LIMIT)
         raise NotFound(f"no version {digest[:12]!r} of {path} is kept", cure="list its history")
 
+    def clear_strays(self) -> int:
+        """Remove what a crash left half written; returns how many files that were."""
+        return self._folder.clear_strays() if self._folder.root.is_dir() else 0
+
     def _names(self, home: str) -> list[str]:
         if not self._folder.root.is_dir():
             return []

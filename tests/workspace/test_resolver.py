@@ -39,12 +39,14 @@ def test_links_are_never_followed(root: Path, native: bool) -> None:
     (root / "to_file.md").symlink_to(root.parent / "out" / "f.md")
     (root / "to_folder").symlink_to(root.parent / "out")
     (root / "inner.md").symlink_to("d/f.md")
+    (root / "inner").symlink_to("d")
     (root / "proc").symlink_to("/proc/self/root")
     folder = Folder(root, native=native)
     for parts in (
         ("to_file.md",),
         ("to_folder", "f.md"),
         ("inner.md",),
+        ("inner", "f.md"),
         ("proc", "etc", "hostname"),
     ):
         with pytest.raises((OSError, PathRefused)):
