@@ -44,6 +44,7 @@ class Dispatcher:
         self._max_tries = max_tries
         self._retry_delay = retry_delay
         self._woken = asyncio.Event()
+        self._at_work: set[str] = set()
         self._given_up: dict[str, Problem] = {}
 
     @property
@@ -62,27 +63,18 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        while True:
-            self._woken.clear()
-            try:
-                await self.deliver()
-                delay = await self._delay()
-            except AgentdError:  # the outbox is out of order; its alerts stay where they are
-                log.exception("outbox_failed")
-                delay = _LOOK_AGAIN
-            await self._wait(delay)
-
-    async def deliver(self) -> None:
-        """One round: a try of everything that is due. Raises StorageError."""
-        waiting: dict[str, list[Delivery]] = defaultdict(list)
-        for delivery in await self._outbox.due():
-            waiting[delivery.sink].append(delivery)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for name, deliveries in waiting.items():
-                    group.create_task(self._deliver_all(name, deliveries))
-        except* AgentdError as errors:
-            raise errors.exceptions[0] from None
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._woken.clear()
+                try:
+                    for name, deliveries in (await self._due()).items():
+                        self._at_work.add(name)
+                        group.create_task(self._work(name, deliveries))
+                    delay = await self._delay()
+                except AgentdError:  # the outbox is out of order; its alerts stay where they are
+                    log.exception("outbox_failed")
+                    delay = _LOOK_AGAIN
+                await self._wait(delay)
 
     async def test(self) -> Alert:
         """Put an alert for every sink, to be delivered at once. Raises Busy within a second of the
@@ -103,9 +95,24 @@ class Dispatcher:
         """Look into the outbox. Raises StorageError."""
         await self._outbox.next_due()
 
-    async def _deliver_all(self, name: str, deliveries: Sequence[Delivery]) -> None:
-        for delivery in deliveries:
-            await self._deliver(name, delivery)
+    async def _due(self) -> dict[str, list[Delivery]]:
+        """What is due for each sink that is not at work."""
+        waiting: dict[str, list[Delivery]] = defaultdict(list)
+        for delivery in await self._outbox.due():
+            if delivery.sink not in self._at_work:
+                waiting[delivery.sink].append(delivery)
+        return waiting
+
+    async def _work(self, name: str, deliveries: Sequence[Delivery]) -> None:
+        try:
+            for delivery in deliveries:
+                await self._deliver(name, delivery)
+        except AgentdError:  # nothing could be recorded; what was sent will be sent again
+            log.exception("outbox_failed", sink=name)
+            await self._clock.sleep(_LOOK_AGAIN)
+        finally:
+            self._at_work.discard(name)
+            self._woken.set()
 
     async def _deliver(self, name: str, delivery: Delivery) -> None:
         failpoints.hit("alert.stored")
@@ -149,7 +156,9 @@ class Dispatcher:
         due = await self._outbox.next_due()
         if due is None:
             return None
-        return min(max((due - self._clock.now()).total_seconds(), 0.1), _LOOK_AGAIN)
+        # What a sink is at work on stays due; its end wakes us, and so does all else within a second.
+        shortest = 1.0 if self._at_work else 0.1
+        return min(max((due - self._clock.now()).total_seconds(), shortest), _LOOK_AGAIN)
 
     async def _wait(self, delay: float | None) -> None:
         """Until `wake`, or until the delay is over."""

@@ -115,7 +115,14 @@ async def test_a_sink_that_hangs_delays_no_other() -> None:
     await world.put("disk full")
     async with world.running():
         assert fast.taken == ["disk full"]
-        assert slow.taken == []
+        await world.put("disk fuller")
+        world.dispatcher.wake()
+        await world.clock.settle()
+        assert fast.taken == ["disk full", "disk fuller"]
+        assert (slow.tries, slow.taken) == (1, [])
+        slow.block.set()
+        await world.clock.settle()
+        assert slow.taken == ["disk full", "disk fuller"]
 
 
 async def test_after_the_last_try_it_gives_up_and_says_so_until_one_arrives() -> None:
@@ -150,11 +157,12 @@ async def test_a_crash_on_the_way_delivers_again_rather_than_never(point: str, t
     await world.put("disk full")
     failpoints.arm(f"{point}:1:raise")
     with pytest.raises(ExceptionGroup):
-        await world.dispatcher.deliver()
+        await world.dispatcher.run()
     assert await world.states() == {"one": DeliveryState.PENDING}
-    await Dispatcher(world.outbox, world.sinks, world.clock).deliver()
-    assert one.taken == ["disk full"] * times
-    assert await world.states() == {"one": DeliveryState.SENT}
+    world.dispatcher = Dispatcher(world.outbox, world.sinks, world.clock)
+    async with world.running():
+        assert one.taken == ["disk full"] * times
+        assert await world.states() == {"one": DeliveryState.SENT}
 
 
 class BrokenOnce(MemoryOutbox):
@@ -207,5 +215,6 @@ async def test_the_delay_never_passes_an_hour() -> None:
     alert = await world.put("disk full")
     for _ in range(30):
         await world.outbox.retry(alert.id, "one", timedelta())
-    await Dispatcher(world.outbox, world.sinks, world.clock, max_tries=100).deliver()
-    assert await world.outbox.next_due() == world.clock.now() + timedelta(hours=1)
+    world.dispatcher = Dispatcher(world.outbox, world.sinks, world.clock, max_tries=100)
+    async with world.running():
+        assert await world.outbox.next_due() == world.clock.now() + timedelta(hours=1)
