@@ -11,6 +11,7 @@ from datetime import date
 
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.errors import StorageCorrupt
+from agentd.storage.codec import well_formed
 from agentd.storage.sqlite import Database
 from agentd.storage.words import grams, is_prefix, match_expression, query_terms, text_terms
 
@@ -234,7 +235,7 @@ def _upsert_file(conn: sqlite3.Connection, path: str, digest: str, chunks: Seque
 
 def _insert_chunks(conn: sqlite3.Connection, file_id: int, chunks: Sequence[Chunk]) -> None:
     for chunk in chunks:
-        text = chunk.text.encode(errors="replace").decode()  # a model may write half a surrogate
+        text = well_formed(chunk.text)
         pairs = grams(text)
         day = chunk.date.isoformat() if chunk.date else None
         lines = (chunk.start_line, chunk.end_line)

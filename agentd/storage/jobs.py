@@ -10,7 +10,7 @@ from agentd.domain.alert import Alert, NewAlert
 from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.errors import NotFound
 from agentd.ports import Clock
-from agentd.storage.codec import maybe_moment, maybe_stamp, moment, stamp
+from agentd.storage.codec import maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
 
@@ -90,7 +90,9 @@ class SqliteJobs:
                 if alert is not None and put is None
                 else (outcome, reason)
             )
-            found = conn.execute(_END, (*told, text, tokens, cost_usd, beat_id)).fetchall()
+            found = conn.execute(
+                _END, (*told, well_formed(text), tokens, cost_usd, beat_id)
+            ).fetchall()
             if not found:
                 raise NotFound(f"there is no running beat {beat_id}")
             conn.executemany(_DONE, done)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
 from agentd.errors import NotFound
 from agentd.ports import Clock
-from agentd.storage.codec import maybe_moment, moment, stamp
+from agentd.storage.codec import maybe_moment, moment, stamp, well_formed
 from agentd.storage.sqlite import Database
 
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
@@ -36,7 +36,8 @@ def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | 
     recent = "SELECT 1 FROM alerts WHERE digest = ? AND at > ?"
     if conn.execute(recent, (new.digest, horizon)).fetchone():
         return None
-    values = (stamp(at), new.text, new.origin, new.to, new.digest)
+    text = well_formed(new.text)
+    values = (stamp(at), text, new.origin, new.to, new.digest)
     ((alert_id,),) = conn.execute(_INSERT, values).fetchall()
     sinks = tuple(dict.fromkeys(new.sinks))
     conn.executemany(
@@ -44,7 +45,7 @@ def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | 
         [(alert_id, sink, stamp(at)) for sink in sinks],
     )
     delivered = dict.fromkeys(sinks, DeliveryState.PENDING)
-    return Alert(alert_id, at, new.text, new.origin, new.to, delivered=delivered)
+    return Alert(alert_id, at, text, new.origin, new.to, delivered=delivered)
 
 
 class SqliteOutbox:

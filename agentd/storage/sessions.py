@@ -12,7 +12,7 @@ from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, Tur
 from agentd.errors import Busy
 from agentd.ports import Clock
 from agentd.storage import inbox, transcript
-from agentd.storage.codec import stamp
+from agentd.storage.codec import stamp, well_formed
 from agentd.storage.sqlite import Database
 
 _SWAP = """
@@ -100,7 +100,7 @@ class SqliteSessions:
             if summary:
                 new = NewRow(RowRole.SUMMARY, (Text(summary),))
                 transcript.add_row(conn, found["id"], new, now)
-            conn.execute(_SWAP, (keep_from, summary, found["id"]))
+            conn.execute(_SWAP, (keep_from, well_formed(summary), found["id"]))
             return True
 
         return await self._db.write(change)
@@ -119,7 +119,7 @@ class SqliteSessions:
                     coverage.first,
                     coverage.last,
                     coverage.ok,
-                    coverage.reason,
+                    well_formed(coverage.reason),
                     stamp(now),
                 ),
             )
@@ -133,7 +133,9 @@ class SqliteSessions:
 
         def count(conn: sqlite3.Connection) -> int:
             found = transcript.require_session(conn, session, now)
-            ((failures,),) = conn.execute(_COUNT_FAILURE, (reason, found["id"])).fetchall()
+            ((failures,),) = conn.execute(
+                _COUNT_FAILURE, (well_formed(reason), found["id"])
+            ).fetchall()
             return int(failures)
 
         return await self._db.write(count)

@@ -10,7 +10,7 @@ from agentd.domain.message import ToolResult
 from agentd.domain.transcript import History, NewRow, Row, RowRole, SessionInfo
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import NotFound
-from agentd.storage.codec import dump_blocks, dump_usage, load_row, moment, stamp
+from agentd.storage.codec import dump_blocks, dump_usage, load_row, moment, stamp, well_formed
 
 TITLE_LENGTH = 80  # characters
 
@@ -185,4 +185,4 @@ def _load_info(found: sqlite3.Row) -> SessionInfo:
 
 
 def _title(row: Row) -> str:
-    return row.text.strip().split("\n", 1)[0][:TITLE_LENGTH]
+    return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentd.domain.alert import NewAlert
+from agentd.domain.beat import Outcome, Reason
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Coverage, NewRow, RowRole
 from agentd.domain.turn import (
@@ -21,6 +23,7 @@ from agentd.domain.turn import (
     Usage,
 )
 from agentd.errors import Busy, InvalidRequest, NotFound
+from agentd.storage.sessions import SqliteSessions
 
 CHAT = SessionKey("chat:one")
 
@@ -109,6 +112,21 @@ async def test_half_a_surrogate_pair_in_an_answer_is_kept(stores):
     await stores.sessions.begin(receipt.turn_id)
     await stores.sessions.append(receipt.turn_id, said("odd \ud800"))
     assert (await stores.sessions.rows(MAIN))[1].text == "odd \ud800"
+
+
+async def test_half_a_surrogate_pair_from_a_model_stops_nothing(stores, clock):
+    odd = "odd \ud800 one"
+    assert await stores.sessions.add_rows(CHAT, [(said(odd, RowRole.USER), clock.now())]) == 1
+    assert await stores.sessions.swap(CHAT, 0, 2, odd)
+    assert "odd" in (await stores.sessions.load(CHAT)).summary
+    await stores.sessions.cover(CHAT, Coverage(1, 1, ok=False, reason=odd))
+    beat_id = await stores.jobs.begin_beat(None, None, "")
+    alert = NewAlert(odd, "heartbeat", "d", ("main",))
+    beat, put = await stores.jobs.end_beat(
+        beat_id, Outcome.ALERT, Reason.ALERT, text=odd, alert=alert
+    )
+    assert beat.outcome is Outcome.ALERT
+    assert put.text.startswith("odd")
 
 
 async def test_pending_turns_carry_the_whole_request_in_inbox_order(stores):
@@ -301,3 +319,43 @@ async def test_the_last_client_is_the_owners(stores):
     await stores.sessions.receive(request("b", "2", SessionKey("group:x"), client="stranger"))
     await stores.sessions.receive(request("c", "3", client="pulse", origin=Origin.HEARTBEAT))
     assert await stores.sessions.last_client() == "phone"
+
+
+async def test_loading_costs_the_same_at_any_length_of_history(state_db, clock):
+    store, steps = SqliteSessions(state_db, clock), Steps()
+    await state_db.read(lambda conn: conn.set_progress_handler(steps.count, 10))
+
+    async def cost():
+        steps.taken = 0
+        assert len((await store.load(CHAT)).rows) == 6
+        assert len(await store.recent(CHAT, 3)) == 6
+        assert await store.pending() == ()
+        return steps.taken
+
+    def history(count):
+        return [
+            (said(f"row {n}", RowRole.USER if n % 2 == 0 else RowRole.ASSISTANT), clock.now())
+            for n in range(count)
+        ]
+
+    await store.add_rows(CHAT, history(6))
+    short = await cost()
+    other = SessionKey("chat:other")
+    await store.add_rows(other, history(5_000))
+    assert await cost() <= short + 5
+    await state_db.execute("DELETE FROM rows WHERE session_id = 1", ())
+    await state_db.execute("UPDATE sessions SET rows = 0 WHERE id = 1", ())
+    await store.add_rows(CHAT, history(5_000))
+    await store.swap(CHAT, 0, 4_995, "")
+    assert await cost() <= short + 5
+
+
+class Steps:
+    """Counts what SQLite's machine does."""
+
+    def __init__(self):
+        self.taken = 0
+
+    def count(self):
+        self.taken += 1
+        return 0
