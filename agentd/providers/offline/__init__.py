@@ -1,0 +1,1 @@
+"""The built-in provider: rules instead of a language model."""

@@ -1,0 +1,71 @@
+"""What the offline provider says to a heartbeat. Pure.
+
+A beat's words carry the checklist: dated entries that are due, and whatever is open. Without a
+model nobody can act on prose, so prose alone is quiet; due entries and open boxes are told.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from agentd.domain.prompt import Prompt
+from agentd.heartbeat.checklist import Item, Part, parse
+from agentd.providers.offline.conversation import own_words
+from agentd.providers.offline.reply import Reply, Say
+
+QUIET = "HEARTBEAT_OK"
+_HEADING = "## HEARTBEAT.md\n\n"
+_TIME = "\n\nCurrent time: "
+_NOW = re.compile(r"(\d{4}-\d{2}-\d{2} \d{2}:\d{2}) \(\w+, ([\w/+-]{1,64})\)")
+_BOX = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+\[ ?\](?=\s|$)\s*")
+_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s+")
+
+
+def reply(prompt: Prompt) -> Reply:
+    """The entries that want the owner, or HEARTBEAT_OK."""
+    head, _, time = own_words(prompt).rpartition(_TIME)
+    _, _, text = head.partition(_HEADING)
+    zone, now = _now(time)
+    parts = parse(text, zone).parts
+    due = [_dated(p.item, now) for p in parts if p.item and _is_due(p.item, now)]
+    open_boxes = [_plain(p) for p in parts if p.is_open and _BOX.match(p.lines[0].strip())]
+    lines = [*_listed("Due now:", due), *_listed("Still open:", open_boxes)]
+    return Say("\n".join(lines) or QUIET)
+
+
+def _now(text: str) -> tuple[ZoneInfo, datetime | None]:
+    match = _NOW.match(text)
+    if match is None:
+        return ZoneInfo("UTC"), None
+    try:
+        zone = ZoneInfo(match[2])
+        return zone, datetime.fromisoformat(match[1]).replace(tzinfo=zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC"), None
+
+
+def _is_due(item: Item, now: datetime | None) -> bool:
+    return now is None or item.due is None or item.due <= now.astimezone(UTC)
+
+
+def _dated(item: Item, now: datetime | None) -> str:
+    """The entry; a recurring one with the time, since it is news each time."""
+    text = _unmarked(item.text)
+    return f"{text} [{now:%Y-%m-%d %H:%M}]" if item.every and now else text
+
+
+def _plain(part: Part) -> str:
+    return _unmarked("\n".join(line.strip() for line in part.lines))
+
+
+def _unmarked(text: str) -> str:
+    first, *rest = text.split("\n")
+    first = _BOX.sub("", first.strip(), count=1) if _BOX.match(first) else _BULLET.sub("", first, 1)
+    return "\n  ".join((first, *rest))
+
+
+def _listed(title: str, entries: list[str]) -> list[str]:
+    shown = [f"- {entry}" for entry in dict.fromkeys(entries) if entry.strip()]
+    return [title, *shown] if shown else []

@@ -1,0 +1,85 @@
+"""The provider that needs no key and no network: deterministic rules over the prompt it is given.
+
+It works like any model: it sees messages and tool specs, calls tools, reads their results in the
+next prompt, and answers. What stands in fences, notes and tool results is quoted, never obeyed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncIterator
+
+from agentd.domain.message import Message, ToolUse, assistant
+from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
+from agentd.domain.turn import Origin, Usage
+from agentd.engine import tokens
+from agentd.providers.offline import beat, chat, flush, summary
+from agentd.providers.offline.reply import Call, Reply
+
+MODEL = "offline-1"
+_PIECE = re.compile(r"\S+\s*|\s+")
+_STREAMED = 4_000  # characters that come word by word; what is left comes at once
+
+
+class OfflineProvider:
+    """A Provider without a model behind it: the same prompt always gets the same answer."""
+
+    def __init__(self, model: str = MODEL) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """`offline`."""
+        return "offline"
+
+    @property
+    def model(self) -> str:
+        """The one there is."""
+        return self._model
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
+        """The answer word by word, then whole. Never raises."""
+        reply = _reply(prompt)
+        if isinstance(reply, Call):
+            use = ToolUse(_call_id(prompt, reply), reply.tool, reply.input)
+            message, stop = assistant("", use), ModelStop.TOOL_USE
+        else:
+            for piece in _pieces(reply.text):
+                yield TextDelta(piece)
+            message, stop = assistant(reply.text), ModelStop.END_TURN
+        yield Answered(message, stop, _usage(prompt, message), self._model, self.name)
+
+
+def _reply(prompt: Prompt) -> Reply:
+    match prompt.origin:
+        case Origin.USER:
+            return chat.reply(prompt)
+        case Origin.HEARTBEAT:
+            return beat.reply(prompt)
+        case Origin.FLUSH:
+            return flush.reply(prompt)
+        case Origin.SUMMARY:
+            return summary.reply(prompt)
+
+
+def _pieces(text: str) -> list[str]:
+    pieces = _PIECE.findall(text[:_STREAMED])
+    return [*pieces, text[_STREAMED:]] if len(text) > _STREAMED else pieces
+
+
+def _call_id(prompt: Prompt, call: Call) -> str:
+    """A name for the call that follows from the conversation and is not in use in it."""
+    used = {use.id for message in prompt.messages for use in message.tool_uses}
+    seed = repr((len(prompt.messages), prompt.messages[-1:], call.tool, dict(call.input)))
+    for attempt in range(len(used) + 1):
+        digest = hashlib.sha256(f"{attempt} {seed}".encode(errors="replace")).hexdigest()
+        if (name := f"offline_{digest[:16]}") not in used:
+            break
+    return name
+
+
+def _usage(prompt: Prompt, message: Message) -> Usage:
+    read = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
+    wrote = sum(tokens.of_block(b) for b in message.blocks)
+    return Usage(tokens.of_fixed(prompt.system, prompt.tools) + read, wrote)
