@@ -18,6 +18,8 @@ from agentd.ports import AlertSink, Clock, Outbox
 log = structlog.get_logger()
 
 _LONGEST_DELAY = timedelta(hours=1)
+# The code of a sink that only reaches those who look: that nobody does is no fault of anything.
+_NOBODY_THERE = "no_client"
 _LOOK_AGAIN = 60.0  # while something waits, so that a step of the wall clock is seen
 
 
@@ -118,37 +120,40 @@ class Dispatcher:
         failpoints.hit("alert.stored")
         sink = self._sinks.get(name)
         if sink is None:
-            await self._give_up(delivery, f"the sink {name!r} is no longer on", "check [alerts]")
+            gone = AgentdError(f"the sink {name!r} is no longer on", cure="check [alerts]")
+            await self._give_up(delivery, gone)
             return
         try:
             await sink.send(delivery.alert)
         except AgentdError as error:
-            await self._fail(delivery, error.message, error.cure)
+            await self._fail(delivery, error)
             return
         except Exception:  # a sink's bug must not keep the other sinks from their alerts
             log.exception("sink_broke", sink=name, alert=delivery.alert.id)
-            await self._fail(delivery, f"the sink {name!r} broke", "see `agentd logs`")
+            broken = AgentdError(f"the sink {name!r} broke", cure="see `agentd logs`")
+            await self._fail(delivery, broken)
             return
         failpoints.hit("alert.sent")
         await self._outbox.sent(delivery.alert.id, name)
         self._given_up.pop(name, None)
         log.info("alert_sent", sink=name, alert=delivery.alert.id)
 
-    async def _fail(self, delivery: Delivery, message: str, cure: str) -> None:
+    async def _fail(self, delivery: Delivery, error: AgentdError) -> None:
         tries = delivery.attempts + 1
         if tries >= self._max_tries:
-            await self._give_up(delivery, message, cure)
+            await self._give_up(delivery, error)
             return
         # Twenty doublings pass the longest delay from any first one of a second or more.
         after = min(self._retry_delay * 2 ** min(delivery.attempts, 20), _LONGEST_DELAY)
         log.warning("alert_retry", sink=delivery.sink, alert=delivery.alert.id, tries=tries)
         await self._outbox.retry(delivery.alert.id, delivery.sink, after)
 
-    async def _give_up(self, delivery: Delivery, message: str, cure: str) -> None:
+    async def _give_up(self, delivery: Delivery, error: AgentdError) -> None:
         sink = delivery.sink
-        log.error("alert_given_up", sink=sink, alert=delivery.alert.id)
-        text = f"alert {delivery.alert.id} was not delivered by {sink!r}: {message}"
-        self._given_up[sink] = Problem("alert_undelivered", text, cure)
+        log.warning("alert_given_up", sink=sink, alert=delivery.alert.id, reason=error.code)
+        if error.code != _NOBODY_THERE:
+            text = f"alert {delivery.alert.id} was not delivered by {sink!r}: {error.message}"
+            self._given_up[sink] = Problem("alert_undelivered", text, error.cure)
         await self._outbox.retry(delivery.alert.id, sink, None)
 
     async def _delay(self) -> float | None:

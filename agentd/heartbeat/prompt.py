@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from importlib import resources
 from zoneinfo import ZoneInfo
-
-
-def default_prompt() -> str:
-    """The text that ships with agentd; read from the package."""
-    return resources.files("agentd").joinpath("prompts", "heartbeat.md").read_text("utf-8")
 
 
 def compose(prompt: str, checklist: str, now: datetime, zone: ZoneInfo) -> str:

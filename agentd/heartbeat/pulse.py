@@ -66,14 +66,6 @@ class Pulse:
         async with self._lock:
             return await self._beat(None, await self._settled(), force=force)
 
-    async def pause(self, until: datetime | None) -> None:
-        """No beats until then; None resumes."""
-        await self._jobs.pause(until)
-
-    async def history(self, limit: int) -> tuple[Beat, ...]:
-        """The newest beats first."""
-        return await self._jobs.beats(limit)
-
     async def explain(self) -> dict[str, Any]:
         """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
         sight = await self._eyes.look()

@@ -142,6 +142,21 @@ async def test_after_the_last_try_it_gives_up_and_says_so_until_one_arrives() ->
         assert world.dispatcher.problems() == ()
 
 
+class NobodyThere(AgentdError):
+    """Nobody looks."""
+
+    code = "no_client"
+
+
+async def test_that_nobody_looked_is_no_problem() -> None:
+    world = World(Sink("socket", *[NobodyThere()] * 3), max_tries=3)
+    await world.put("disk full")
+    async with world.running():
+        await world.clock.advance(86400)
+    assert await world.states() == {"socket": DeliveryState.FAILED}
+    assert world.dispatcher.problems() == ()
+
+
 async def test_an_alert_for_a_sink_that_is_gone_is_given_up() -> None:
     world = World(Sink("one"))
     await world.put("disk full", "pigeon")

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,7 +22,7 @@ from agentd.domain.turn import Failure, SessionKey, StopReason, Turn, TurnReques
 from agentd.domain.workspace import FileView
 from agentd.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
 from agentd.heartbeat.examination import HEARTBEAT, Examination
-from agentd.heartbeat.prompt import compose, default_prompt
+from agentd.heartbeat.prompt import compose
 from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.surroundings import Surroundings
@@ -457,7 +458,7 @@ async def test_a_turn_that_is_refused_or_cancelled_has_failed() -> None:
 
 async def test_each_gate_has_its_reason_in_order() -> None:
     world = World("", enabled=False, start=datetime(2026, 5, 4, 23, 0, tzinfo=UTC))
-    await world.pulse.pause(datetime(2027, 1, 1, tzinfo=UTC))
+    await world.jobs.pause(datetime(2027, 1, 1, tzinfo=UTC))
     world.breaker.is_tripped = world.over_budget = True
     world.turns.busy.add(SessionKey("main"))
 
@@ -470,7 +471,7 @@ async def test_each_gate_has_its_reason_in_order() -> None:
     assert await reason() is Reason.DISABLED
     assert await reason(interval="0m") is Reason.DISABLED
     assert await reason(interval="30m") is Reason.PAUSED
-    await world.pulse.pause(None)
+    await world.jobs.pause(None)
     assert await reason() is Reason.OUTSIDE_ACTIVE_HOURS
     assert (
         await reason(active_hours_end="24:00", quiet_hours_start="22:00", quiet_hours_end="23:30")
@@ -609,6 +610,7 @@ async def test_status_has_the_last_beat_and_the_next() -> None:
 
 
 def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
-    text = compose(default_prompt(), "- [ ] x", MONDAY, ZoneInfo("UTC"))
+    prompt = resources.files("agentd").joinpath("prompts", "heartbeat.md").read_text("utf-8")
+    text = compose(prompt, "- [ ] x", MONDAY, ZoneInfo("UTC"))
     assert "HEARTBEAT_OK" in text
     assert len(text.encode()) < 1200
