@@ -26,6 +26,11 @@ class Complaints:
         if self._open.pop((path, code), None) is not None:
             log.info("workspace_problem_over", code=code, path=path)
 
+    def forget(self, path: str) -> None:
+        """The file is gone, and with it what was wrong with it."""
+        for _, code in [key for key in self._open if key[0] == path]:
+            self.clear(path, code)
+
     def all(self) -> tuple[Problem, ...]:
         """What is wrong, sorted by path."""
         return tuple(problem for _, problem in sorted(self._open.items()))

@@ -224,15 +224,15 @@ class Files:
 
     def _judge(self, place: Place, loaded: FileView | WorkspaceError) -> FileView:
         """The view, or the raised error. What is there and cannot be read becomes a complaint."""
-        if isinstance(loaded, FileView | FileMissing):
-            if not place.is_hidden:
-                self.complaints.clear(str(place.name), _UNREADABLE)
-        else:
-            problem = Problem(_UNREADABLE, loaded.message, loaded.cure)
-            self.complaints.add(str(place.name), problem)
-        if isinstance(loaded, WorkspaceError):
-            raise loaded
-        return loaded
+        path = str(place.name)
+        if isinstance(loaded, FileView):
+            self.complaints.clear(path, _UNREADABLE)
+            return loaded
+        if not isinstance(loaded, FileMissing):
+            self.complaints.add(path, Problem(_UNREADABLE, loaded.message, loaded.cure))
+        elif not place.is_hidden:
+            self.complaints.forget(path)
+        raise loaded
 
     def _list(
         self, place: Place, parts: tuple[str, ...], depth: int, kind: Kind

@@ -55,6 +55,7 @@ class Injection:
     def __init__(self, files: Files, settings: WorkspaceSettings) -> None:
         self._files = files
         self._settings = settings
+        self._cut_notes: set[str] = set()
 
     async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
         """The turn's project context, daily notes and list of missing files, where there are any."""
@@ -91,7 +92,7 @@ class Injection:
         views, absent = await self._files.snapshot([*wanted, *foreign], reader)
         missing = [name for name in wanted if name in absent and name != _BOOTSTRAP]
         items = [Section(p, self._heading(p), views[p].text) for p in wanted if p in views]
-        items += [Section(p, f"## {p}", views[p].text, True) for p in foreign if p in views]
+        items += [Section(p, f"## {p}", views[p].text, is_data=True) for p in foreign if p in views]
         texts, cuts, left = compose.sections(items, room)
         self._note(views, cuts, reader)
         project = compose.project_context(texts)
@@ -113,6 +114,11 @@ class Injection:
         ]
         texts, cuts, _ = compose.sections(items, room)
         self._note(views, cuts, reader)
+        if days_back == self._settings.daily_lookback_days:
+            cut = {c.path for c in cuts}
+            for path in self._cut_notes - cut:  # its day has gone by
+                self._files.complaints.clear(path, _CUT)
+            self._cut_notes = cut
         return compose.daily_notes(texts)
 
     def _wanted(self, kind: Kind) -> list[str]:

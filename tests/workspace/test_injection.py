@@ -186,6 +186,22 @@ async def test_a_file_over_the_cap_is_cut_loudly_and_can_be_read_on(home) -> Non
     assert files.problems() == ()
 
 
+async def test_a_cut_is_no_problem_once_its_file_or_its_day_is_gone(home) -> None:
+    home.put({**_ALL, "USER.md": "u\n" * 500, "memory/2026-11-21.md": "d\n" * 500})
+    files, source = _injection(home, max_file_chars=200)
+    await source.blocks(_TURN)
+    assert [p.code for p in files.problems()] == ["file_cut"] * 2
+    (home.root / "USER.md").unlink()
+    await source.blocks(_TURN)
+    assert ["2026-11-21" in p.text for p in files.problems()] == [True]
+    home.clock.jump(timedelta(days=1))
+    await source.blocks(_TURN)
+    assert len(files.problems()) == 1
+    home.clock.jump(timedelta(days=1))
+    await source.blocks(_TURN)
+    assert files.problems() == ()
+
+
 async def test_all_files_together_keep_to_the_total_cap(home) -> None:
     home.put({f"{name}.md": f"{name[0]}" * 900 for name in _NAMES})
     home.put({"memory/2026-11-21.md": "d" * 900})
