@@ -393,8 +393,8 @@ def _api_turns(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Ma
 @dataclass
 class _MemorySession:
     info: SessionInfo
+    history: History  # everything but the rows
     rows: list[Row] = field(default_factory=list)
-    history: History = History(MAIN)  # everything but the rows
     coverages: list[Coverage] = field(default_factory=list)
 
 
@@ -523,7 +523,8 @@ class MemorySessions:
         return session == MAIN or session in self._sessions
 
     async def sessions(self) -> tuple[SessionInfo, ...]:
-        newest = [s.info for s in reversed(self._sessions.values())]
+        stored = reversed(self._sessions.values())
+        newest = [s.info for s in stored if not s.info.key.startswith("heartbeat:")]
         newest.sort(key=lambda info: info.updated_at, reverse=True)
         if MAIN not in self._sessions:
             now = self._clock.now()
@@ -586,7 +587,7 @@ class MemorySessions:
             return False
         now = self._clock.now()
         info = SessionInfo(key, "", now, now, 0, 0, 0, 0, cwd)
-        self._sessions[key] = _MemorySession(info, history=History(key))
+        self._sessions[key] = _MemorySession(info, History(key))
         return True
 
     def _require(self, key: SessionKey) -> _MemorySession:
@@ -750,7 +751,7 @@ class MemoryJobs:
         self._running[beat.id] = beat
         return beat.id
 
-    async def end_beat(  # noqa: PLR0913 - the port's signature
+    async def end_beat(
         self,
         beat_id: int,
         outcome: Outcome,

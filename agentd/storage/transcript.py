@@ -27,6 +27,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 _NTH_LAST_TURN = """
 SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC LIMIT 1 OFFSET ?
 """
+_LISTED = """
+SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC, id DESC
+"""
 _OF_TURN = "SELECT * FROM rows WHERE turn_id = ? ORDER BY seq"
 _SLICE = "SELECT * FROM rows WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
 _IN_CONTEXT = """
@@ -159,8 +162,8 @@ def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
 
 
 def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
-    """All stored sessions, the last used first."""
-    found = conn.execute("SELECT * FROM sessions ORDER BY updated_at DESC, id DESC")
+    """All stored sessions, the last used first; those of heartbeats, always silent, left out."""
+    found = conn.execute(_LISTED)
     return tuple(_load_info(s) for s in found)
 
 

@@ -302,6 +302,12 @@ async def test_sessions_are_listed_by_last_use(stores, clock):
     assert (chat.key, chat.cwd, chat.rows) == (CHAT, "/work", 0)
 
 
+async def test_the_sessions_of_heartbeats_are_not_listed(stores):
+    beat = request("look", "b1", SessionKey("heartbeat:main"), origin=Origin.HEARTBEAT)
+    await stores.sessions.receive(beat)
+    assert [s.key for s in await stores.sessions.sessions()] == [MAIN]
+
+
 async def test_imported_rows_keep_their_dates_and_come_once(stores):
     at = datetime(2020, 2, 29, 23, 59, 59, 123456, tzinfo=UTC)
     rows = [(said("q", RowRole.USER), at), (said("a"), at + timedelta(seconds=1))]
