@@ -74,8 +74,11 @@ class AnthropicProvider:
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """Events of one answer, `Answered` last. Raises ProviderError, ContextOverflow."""
         if self._secret is None:
-            cure = missing_key_cure(self._settings.api_key_env)
-            raise failure("auth", "there is none", cure=cure)
+            raise ProviderError(
+                "There is no usable key for the Anthropic API.",
+                cure=missing_key_cure(self._settings.api_key_env),
+                kind="auth",
+            )
         api = await self._open(self._secret)
         model = prompt.model or self._model
         assembly = Assembly(model)

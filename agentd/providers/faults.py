@@ -177,17 +177,15 @@ _OVERFLOW_PHRASES = (
 )
 
 
-def failure(
-    kind: str, detail: str = "", *, cure: str = "", retry_after: float | None = None
-) -> ProviderError:
-    """The error for a row of the table; `detail` is put behind its message, `cure` replaces its own."""
+def failure(kind: str, detail: str = "", *, retry_after: float | None = None) -> ProviderError:
+    """The error for a row of the table; `detail` is put behind its message."""
     fault = FAULTS[kind]
     message = f"{fault.message} ({detail})" if detail else fault.message
     if kind == "overflow":
-        return ContextOverflow(message, cure=cure or fault.cure)
+        return ContextOverflow(message, cure=fault.cure)
     return ProviderError(
         message,
-        cure=cure or fault.cure,
+        cure=fault.cure,
         kind=kind,
         retryable=fault.retryable,
         retry_after=retry_after,
