@@ -47,4 +47,4 @@ app.add_typer(config.app, name="config")
 
 def main() -> None:
     """Run the command that the arguments name; never returns."""
-    app()
+    app(prog_name="agentd")

@@ -45,6 +45,7 @@ async def ensure_running(places: Places, config: Path | None) -> str:
         return "the daemon is running now"
     if status.get("version") == agentd.__version__:
         return ""
+    await refuse_system_service(sockets)
     await stop(sockets)
     await start(places, config)
     return f"the daemon was version {status.get('version')} and runs {agentd.__version__} now"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _WIDEST = 60
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str) -> str:
@@ -41,8 +42,13 @@ def words(value: Any) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` without control characters, so that no model can steer the terminal."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc")
+    """`text` without characters that steer a terminal or turn the direction of writing."""
+    return "".join(c for c in text if not _steers(c))
+
+
+def revealed(text: str) -> str:
+    """`text` with such characters spelled out: what is to be judged must not hide anything."""
+    return "".join(f"\\u{ord(c):04x}" if _steers(c) else c for c in text)
 
 
 def _field_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:
@@ -57,6 +63,12 @@ def _field_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:
             yield from (f"{indent}  {words(item)}" for item in value)
         else:
             yield f"{indent}{name.ljust(width)}  {words(value)}"
+
+
+def _steers(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    return character in _TURNING or unicodedata.category(character) == "Cc"
 
 
 def _cell(value: Any) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentd.cli.plain import visible
+from agentd.cli.plain import revealed, visible
 
 _MARK = "·"
-_DIFF_LINES = 200
 
 
 class Screen:
@@ -46,22 +45,17 @@ class Screen:
         for part in call.get("content") or []:
             if part.get("type") == "diff":
                 for line in _diff(part):
-                    self.line(f"    {line}")
+                    self.line(f"    {revealed(line)}")
 
 
-def _diff(part: Mapping[str, Any]) -> list[str]:
+def _diff(part: Mapping[str, Any]) -> Iterator[str]:
+    """Every changed line. Only real line ends count, so that nothing hides behind another kind."""
     path = str(part.get("path", ""))
-    lines = [
-        line.rstrip("\n")
-        for line in difflib.unified_diff(
-            str(part.get("oldText") or "").splitlines(),
-            str(part.get("newText") or "").splitlines(),
-            fromfile=path if part.get("oldText") else "(new file)",
-            tofile=path,
-            lineterm="",
-        )
-    ]
-    hidden = len(lines) - _DIFF_LINES
-    if hidden > 0:
-        lines = [*lines[:_DIFF_LINES], f"… {hidden} more lines; answer n to refuse what is hidden"]
-    return lines
+    old = part.get("oldText")
+    return difflib.unified_diff(
+        str(old).split("\n") if old else [],
+        str(part.get("newText") or "").split("\n"),
+        fromfile=path if old is not None else "(new file)",
+        tofile=path,
+        lineterm="",
+    )

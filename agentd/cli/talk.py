@@ -60,6 +60,7 @@ def converse(session: str) -> int:
     from agentd.cli.chat import Chat
     from agentd.cli.terminal import Terminal
 
+    print(f"Session {session}. Ctrl-C cancels a running turn, /quit or Ctrl-D leaves.")
     asyncio.run(Chat(Terminal()).run(sockets(), session))
     return 0
 

@@ -15,7 +15,8 @@ from agentd.client.errors import ConnectionLost, RemoteError, exit_status
 from agentd.errors import Busy, DaemonUnreachable
 
 PATIENCE = 30.0  # seconds that a message waits for a daemon that went away
-_RETRY_SECONDS = 0.1
+_FIRST_RETRY_SECONDS = 0.05
+_LAST_RETRY_SECONDS = 1.0
 _PROTOCOL_VERSION = 1
 _CALL_SECONDS = 30.0
 
@@ -84,13 +85,14 @@ class Conversation:
         the daemon refuses the session.
         """
         attached_before = False
+        pause = _FIRST_RETRY_SECONDS
         while True:
             try:
                 async with connected(self._sockets, self._companion) as connection:
                     await self._attach(connection)
                     self._connection = connection
                     self._ready.set()
-                    attached_before = True
+                    attached_before, pause = True, _FIRST_RETRY_SECONDS
                     await connection.wait_closed()
                     self._forget(connection)
                     self._gap = True
@@ -99,7 +101,8 @@ class Conversation:
                 passing = isinstance(error, DaemonUnreachable) or exit_status(error) == 75
                 if not attached_before or not passing:
                     raise
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_RETRY_SECONDS)
 
     async def wait_attached(self) -> None:
         """Return when the session is attached."""

@@ -133,6 +133,37 @@ async def test_a_question_shows_the_change_and_takes_the_answer(
     assert "+brave" in shown
 
 
+async def test_what_is_to_be_allowed_hides_no_character(daemon, capsys) -> None:
+    hidden = {
+        "type": "diff",
+        "path": "SOUL.md",
+        "oldText": None,
+        "newText": "a\x1b[2Kb\u202ec\x0bd",
+    }
+
+    def ask(params, wire):
+        call = {**_CALL, "content": [hidden]}
+        wire.ask("session/request_permission", {"toolCall": call, "options": _OPTIONS})
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    await talk(daemon, "x", "n")
+    assert "+a\\u001b[2Kb\\u202ec\\u000bd\n" in capsys.readouterr().out
+
+
+async def test_a_question_that_somebody_else_answered_is_taken_back(daemon, capsys) -> None:
+    def ask(params, wire):
+        wire.send({"id": 9, "method": "session/request_permission", "params": {"toolCall": _CALL}})
+        wire.notify("$/cancel_request", {"requestId": 9})
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    typist = await talk(daemon, "one", "two", "/quit")
+    said = [params["prompt"][0]["text"] for params in daemon.params_of("session/prompt")]
+    assert said == ["one", "two"]
+    assert typist.prompts[-1] == "> "
+
+
 async def test_always_is_only_once_where_always_is_not_offered(daemon, capsys) -> None:
     answers = []
 
