@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from typing import Any
 
@@ -101,7 +102,7 @@ def _answer(turn: Turn) -> dict[str, Any]:
         raise TurnFailed(turn.failure)
     meta: dict[str, Any] = {
         "agentd/messageId": turn.message_id,
-        "agentd/toolCalls": list(turn.tool_calls),
+        "agentd/toolCalls": _told_calls(turn),
         "agentd/usage": turn.usage.as_json(),
     }
     if len(turn.text) <= _LONGEST_TEXT:
@@ -111,3 +112,11 @@ def _answer(turn: Turn) -> dict[str, Any]:
         "usage": usage_json(turn.usage),
         "_meta": meta,
     }
+
+
+def _told_calls(turn: Turn) -> list[dict[str, Any]]:
+    """What the turn's tools were asked, as far as it fits an answer."""
+    calls = list(turn.tool_calls)
+    if len(json.dumps(calls, default=str)) <= _LONGEST_TEXT:
+        return calls
+    return [{key: value for key, value in call.items() if key != "input"} for call in calls]

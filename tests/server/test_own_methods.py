@@ -10,6 +10,7 @@ from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.health import Problem
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.domain.turn import Origin, Usage
+from agentd.errors import InvalidRequest, NotFound
 from agentd.server.alerts import NobodyListens, SocketAlerts
 from agentd.server.clients import Clients
 from agentd.server.hub import Hub
@@ -190,12 +191,15 @@ async def test_an_import_comes_out_again_as_an_export(sessions):
     assert [line["seq"] for line in page["lines"]] == [1, 2, 3]
 
 
-async def test_an_import_may_come_in_several_calls(sessions):
-    peer = Peer()
-    params = {"key": "chat:old", "lines": LINES[:2], "more": True}
-    assert (await ask(sessions, "sessions/import", params, peer))["staged"] == 2
-    params = {"key": "chat:old", "lines": LINES[2:]}
-    assert (await ask(sessions, "sessions/import", params, peer))["rows"] == 3
+async def test_an_import_may_come_in_several_calls(sessions, store):
+    first = {"key": "chat:old", "lines": LINES[:2], "more": True}
+    rest = {"key": "chat:old", "lines": LINES[2:], "first": 3}
+    assert (await ask(sessions, "sessions/import", first))["staged"] == 2
+    assert (await ask(sessions, "sessions/import", first))["staged"] == 2
+    assert not await store.exists("chat:old")
+    assert (await ask(sessions, "sessions/import", rest))["rows"] == 3
+    with pytest.raises(InvalidRequest, match="0 lines have come"):
+        await ask(sessions, "sessions/import", rest)
 
 
 @pytest.mark.parametrize(
@@ -207,8 +211,6 @@ async def test_an_import_may_come_in_several_calls(sessions):
     ],
 )
 async def test_a_bad_line_of_an_import_is_named_and_nothing_is_stored(sessions, store, line):
-    from agentd.errors import InvalidRequest
-
     with pytest.raises(InvalidRequest, match="line 4"):
         await ask(sessions, "sessions/import", {"key": "chat:old", "lines": [*LINES, line]})
     assert not await store.exists("chat:old")
@@ -229,8 +231,6 @@ async def test_an_export_comes_in_pages_that_fit_a_frame(sessions):
 
 
 async def test_unknown_sessions_are_not_found(sessions):
-    from agentd.errors import NotFound
-
     for method in ("show", "export", "compact", "flush", "reset"):
         with pytest.raises(NotFound):
             await ask(sessions, f"sessions/{method}", {"key": "chat:none"})
@@ -264,8 +264,6 @@ async def test_the_owner_writes_without_approval(memory, workspace, params, path
 
 
 async def test_an_unclear_edit_changes_nothing(memory, workspace):
-    from agentd.errors import InvalidRequest
-
     before = workspace.text("MEMORY.md")
     for old in ("absent", "o"):
         with pytest.raises(InvalidRequest):
