@@ -57,7 +57,6 @@ from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.retry import Retrying
-from agentd.providers.secrets import find_key
 from agentd.scheduler.aps import Scheduler
 from agentd.server.alerts import SocketAlerts
 from agentd.server.clients import Clients
@@ -140,7 +139,7 @@ async def open_app(
         pulse = build.pulse(stores, model, memory, alerts, engine)
         await pulse.recover()
         scheduler = Scheduler(clock, pulse.tick, pulse.next_due)
-        work = (alerts.dispatcher.run, memory.indexer.run)
+        work = (*alerts.work, memory.indexer.run)
         app = App(engine.sessions, scheduler, stores.db, work)
         methods = {
             **build.status(app, stores, model, memory, alerts, engine, pulse).routes(),
@@ -203,6 +202,7 @@ class Alerting:
 
     dispatcher: Dispatcher
     targets: Callable[[Origin], tuple[tuple[str, ...], str]]
+    work: tuple[Work, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,15 +273,14 @@ class Assembly:
         base: Provider
         warm: Work | None = None
         if choice.kind == "anthropic":
-            key = find_key(self.config.provider, self.environ)
-            anthropic = await self.stack.enter_async_context(
-                AnthropicProvider(self.config.provider, key)
-            )
-            base, warm = anthropic, anthropic.warm if key else None
+            anthropic = AnthropicProvider(self.config.provider, choice.secret)
+            base = await self.stack.enter_async_context(anthropic)
+            warm = anthropic.warm if choice.secret else None
         else:
             base = OfflineProvider()
-        breaker = CircuitBreaker(base, self.clock)
-        return Model(choice, Retrying(breaker, self.config.provider, self.clock), breaker, warm)
+        # A failure that opens the breaker is a whole call with all its tries, not one of them.
+        breaker = CircuitBreaker(Retrying(base, self.config.provider, self.clock), self.clock)
+        return Model(choice, breaker, breaker, warm)
 
     async def alerts(self, stores: Stores, clients: Clients, events: EventSink) -> Alerting:
         """The sinks that are on, and their dispatcher."""
@@ -289,8 +288,9 @@ class Assembly:
         sinks: list[AlertSink] = []
         if settings.journal:
             sinks.append(JournalSink())
+        socket_alerts = SocketAlerts(clients, stores.outbox)
         if settings.socket:
-            sinks.append(SocketAlerts(clients, stores.outbox))
+            sinks.append(socket_alerts)
         if settings.main:
             sinks.append(MainSessionSink(stores.sessions, events))
         if settings.command:
@@ -304,10 +304,10 @@ class Assembly:
             max_tries=settings.max_tries,
             retry_delay=settings.retry_delay,
         )
-        clients.when_one_arrives(dispatcher.wake)
         usual = tuple(s.name for s in sinks)
         beats = resolve(self.config.heartbeat.target, self.config.heartbeat.to, usual)
-        return Alerting(dispatcher, lambda o: beats if o is Origin.HEARTBEAT else (usual, ""))
+        work = (dispatcher.run, socket_alerts.run)
+        return Alerting(dispatcher, lambda o: beats if o is Origin.HEARTBEAT else (usual, ""), work)
 
     async def engine(
         self,

@@ -23,6 +23,8 @@ from agentd.heartbeat.verdict import Alarm, Empty, Quiet, Told, judge
 
 log = structlog.get_logger()
 
+# What a beat may do: look things up, keep a dated note, tell the owner. Fewer tools, fewer tokens.
+_TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
 HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
 
 
@@ -57,7 +59,7 @@ class Examination:
                 turn = await ticket.wait()
         except TimeoutError:
             log.warning("beat_timed_out", beat=beat_id)
-            self._around.turns.cancel(self.session)
+            self._around.turns.cancel(self.session, Origin.HEARTBEAT)
             late = f"no answer within {format_duration(self._settings.timeout)}"
             return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight, late)
         except ShuttingDown as error:
@@ -83,6 +85,7 @@ class Examination:
             origin=Origin.HEARTBEAT,
             context=Context(self._settings.context),
             model=self._settings.model or None,
+            tools=_TOOLS,
         )
 
     def _judge(self, turn: Turn) -> Quiet | Told | Alarm | Reason:

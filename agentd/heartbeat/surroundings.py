@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentd.domain.turn import SessionKey, Turn, TurnRequest
+from agentd.domain.turn import Origin, SessionKey, Turn, TurnRequest
 from agentd.domain.workspace import FileView
 from agentd.ports import Breaker, Clock, EventSink, JobStore, Ledger
 
@@ -27,8 +27,8 @@ class Turns(Protocol):
     def is_busy(self, session: SessionKey) -> bool:
         """Whether the session's lane is taken."""
 
-    def cancel(self, session: SessionKey) -> bool:
-        """Have the session's running turn end soon; False if there is none."""
+    def cancel(self, session: SessionKey, origin: Origin) -> bool:
+        """Have the session's running turn of that origin end soon; False if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

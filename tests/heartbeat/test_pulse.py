@@ -18,7 +18,7 @@ from agentd import failpoints
 from agentd.domain.alert import Alert
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk
-from agentd.domain.turn import Failure, SessionKey, StopReason, Turn, TurnRequest, Usage
+from agentd.domain.turn import Failure, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
 from agentd.domain.workspace import FileView
 from agentd.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
 from agentd.heartbeat.examination import HEARTBEAT, Examination
@@ -105,7 +105,7 @@ class Turns:
     def is_busy(self, session: SessionKey) -> bool:
         return session in self.busy
 
-    def cancel(self, session: SessionKey) -> bool:
+    def cancel(self, session: SessionKey, origin: Origin) -> bool:
         self.cancelled.append(session)
         return True
 
