@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pydantic import Field
 
@@ -13,14 +14,13 @@ from agentd.errors import InvalidRequest
 from agentd.ports import Clock, SessionStore
 from agentd.server.keys import existing_key, parse_key
 from agentd.server.methods.imports import read_line
-from agentd.server.methods.params import NoParams, Params, handler
-from agentd.server.peer import Handler
+from agentd.server.methods.params import NoParams, Params, handler, peer_handler
+from agentd.server.peer import Handler, Peer
 from agentd.server.turns import Turns
 
 _PAGE_BYTES = 512 * 1024
 _ROWS_AT_ONCE = 200
 _MOST_STAGED = 200_000  # lines of one import
-_IMPORTS_AT_ONCE = 8
 
 
 class KeyParams(Params):
@@ -37,12 +37,9 @@ class ExportParams(KeyParams):
 
 
 class ImportParams(KeyParams):
-    """Lines of a transcript, the first of which is number `first`. `more` says that further lines
-    follow in another call; nothing is stored before the last.
-    """
+    """Lines of a transcript. `more` says that further lines follow in another call."""
 
     lines: list[dict[str, Any]]
-    first: int = Field(1, ge=1)
     more: bool = False
 
 
@@ -59,7 +56,7 @@ class SessionMethods:
         self._store = store
         self._turns = turns
         self._clock = clock
-        self._staged: dict[SessionKey, list[dict[str, Any]]] = {}
+        self._staged: WeakKeyDictionary[Peer, dict[str, list[dict[str, Any]]]] = WeakKeyDictionary()
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -67,7 +64,7 @@ class SessionMethods:
             "_agentd/sessions/list": handler(NoParams, self._list),
             "_agentd/sessions/show": handler(KeyParams, self._show),
             "_agentd/sessions/export": handler(ExportParams, self._export),
-            "_agentd/sessions/import": handler(ImportParams, self._import),
+            "_agentd/sessions/import": peer_handler(ImportParams, self._import),
             "_agentd/sessions/compact": handler(KeyParams, self._compact),
             "_agentd/sessions/flush": handler(FlushParams, self._flush),
             "_agentd/sessions/reset": handler(KeyParams, self._reset),
@@ -112,36 +109,24 @@ class SessionMethods:
         more = await self._store.rows(key, first, 1)
         return {"lines": lines, "next": first if more else None}
 
-    async def _import(self, params: ImportParams) -> dict[str, Any]:
+    async def _import(self, params: ImportParams, peer: Peer) -> dict[str, Any]:
         key = parse_key(params.key)
-        lines = self._stage(key, params)
-        if params.more:
-            self._staged[key] = lines
+        staged = self._staged.setdefault(peer, {})
+        lines = staged.setdefault(key, [])
+        lines.extend(params.lines)
+        if params.more and len(lines) <= _MOST_STAGED:
             return {"key": key, "rows": 0, "staged": len(lines)}
+        del staged[key]
+        if len(lines) > _MOST_STAGED:
+            raise InvalidRequest(
+                f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
+            )
         now = self._clock.now()
         rows = [
             read_line(line, number, now, self._clock.zone)
             for number, line in enumerate(lines, start=1)
         ]
         return {"key": key, "rows": await self._store.add_rows(key, rows)}
-
-    def _stage(self, key: SessionKey, params: ImportParams) -> list[dict[str, Any]]:
-        """All lines so far. An import that was given up is dropped when others need its place."""
-        before = self._staged.pop(key, [])
-        if params.first == 1:
-            before = []
-        if params.first != len(before) + 1:
-            raise InvalidRequest(
-                f"first: is {params.first}, but {len(before)} lines have come",
-                cure="begin again with the first line",
-            )
-        if len(before) + len(params.lines) > _MOST_STAGED:
-            raise InvalidRequest(
-                f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
-            )
-        while len(self._staged) >= _IMPORTS_AT_ONCE:
-            del self._staged[next(iter(self._staged))]
-        return before + params.lines
 
     async def _compact(self, params: KeyParams) -> dict[str, Any]:
         key = await self._key(params)
