@@ -52,10 +52,8 @@ class Wire:
         return json.loads(self.lines.readline())["result"]
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the client was first
             self.connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the client was first
 
 
 Method = Callable[[dict[str, Any], Wire], Any]

@@ -51,13 +51,10 @@ def ack(
 
 
 @app.command("test")
-def try_(
-    text: Annotated[str, typer.Argument(help="What the alert says.")] = "This is a test alert.",
-    as_json: AsJson = False,
-) -> None:
-    """Send an alert to every sink that is on, and see where it arrived."""
+def try_(as_json: AsJson = False) -> None:
+    """Send a test alert to every sink that is on, and see where it arrived."""
     with reporting(as_json=as_json):
-        show(ask("alerts/test", text=text, within=2 * QUICK_SECONDS), fields, as_json=as_json)
+        show(ask("alerts/test", within=2 * QUICK_SECONDS), fields, as_json=as_json)
 
 
 def alert_line(alert: Mapping[str, Any]) -> str:

@@ -47,6 +47,18 @@ def explain(as_json: AsJson = False) -> None:
         show(ask("heartbeat/explain"), fields, as_json=as_json)
 
 
+@app.command()
+def pause(
+    duration: Annotated[
+        str | None, typer.Argument(help='For how long, like "2h"; without it the beats go on.')
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pause the heartbeat, or let it go on."""
+    with reporting(as_json=as_json):
+        show(ask("heartbeat/pause", duration=duration), fields, as_json=as_json)
+
+
 def _beat(beat: dict[str, Any]) -> str:
     line = f"{words(beat.get('outcome'))}: {words(beat.get('reason'))}"
     return f"{line}\n{beat['text']}" if beat.get("text") else line

@@ -24,9 +24,7 @@ def read(
 ) -> None:
     """Print a file of the workspace."""
     with reporting(as_json=as_json):
-        options: dict[str, Any] = {"path": path, "from": first, "lines": lines}
-        result = ask("memory/read", **options)
-        show(result, _text, as_json=as_json)
+        show(_whole(path, first, lines), _text, as_json=as_json)
 
 
 @app.command()
@@ -89,6 +87,19 @@ def status(as_json: AsJson = False) -> None:
     """Show the state of the search index."""
     with reporting(as_json=as_json):
         show(ask("memory/status"), fields, as_json=as_json)
+
+
+def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:
+    """All that was asked for, of a long file page by page."""
+    options: dict[str, Any] = {"path": path, "from": first, "lines": lines}
+    whole: dict[str, Any] = ask("memory/read", **options)
+    while (go_on := whole.get("next")) is not None:
+        left = None if lines is None else lines - whole["lines"]
+        page = ask("memory/read", **{**options, "from": go_on, "lines": left})
+        whole["text"] += page["text"]
+        whole["lines"] += page["lines"]
+        whole["next"] = page.get("next")
+    return whole
 
 
 def _text(result: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.ask import MODEL_SECONDS, ask, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, reporting, show
@@ -16,7 +16,6 @@ from agentd.cli.report import AsJson, as_line, reporting, show
 app = Group("See, move and shorten conversations.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The session's key.")]
-_PAGE = 200  # rows asked for at a time: an answer must fit into one frame
 
 
 @app.command("list")
@@ -59,9 +58,17 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Bring in transcripts; each becomes the session `chat:<file name>`."""
+    import asyncio
+
+    from agentd.cli.transcripts import bring_in
+
     with reporting(as_json=as_json):
-        files = [str(path.absolute()) for path in paths]
-        show(ask("sessions/import", paths=files, within=MODEL_SECONDS), fields, as_json=as_json)
+        made = asyncio.run(bring_in(sockets(), paths, MODEL_SECONDS))
+        show(
+            {"sessions": made},
+            lambda result: table(result["sessions"], ("key", "rows"), "no transcripts found"),
+            as_json=as_json,
+        )
 
 
 @app.command()
@@ -85,10 +92,17 @@ def flush(
         show(result, fields, as_json=as_json)
 
 
+@app.command()
+def reset(key: Key, as_json: AsJson = False) -> None:
+    """Save what should be remembered, then begin the session anew under its key."""
+    with reporting(as_json=as_json):
+        show(ask("sessions/reset", key=key, within=MODEL_SECONDS), fields, as_json=as_json)
+
+
 def _messages(key: str) -> Iterator[dict[str, Any]]:
     """The transcript, page by page: `next` names the first row of the page that follows."""
     first: int | None = 1
     while first is not None:
-        page = ask("sessions/export", key=key, first=first, limit=_PAGE)
-        yield from page["messages"]
+        page = ask("sessions/export", key=key, first=first)
+        yield from page["lines"]
         first = page.get("next")

@@ -75,7 +75,10 @@ def test_a_wrong_option_is_a_usage_error() -> None:
         (["heartbeat", "explain"], "heartbeat/explain", {}),
         (["alerts", "list", "--unacked"], "alerts/list", {"limit": 20, "unacked": True}),
         (["alerts", "ack", "7"], "alerts/ack", {"id": 7}),
-        (["alerts", "test", "hello"], "alerts/test", {"text": "hello"}),
+        (["alerts", "test"], "alerts/test", {}),
+        (["heartbeat", "pause", "2h"], "heartbeat/pause", {"duration": "2h"}),
+        (["heartbeat", "pause"], "heartbeat/pause", {}),
+        (["sessions", "reset", "chat:1"], "sessions/reset", {"key": "chat:1"}),
     ],
     ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
 )
@@ -88,16 +91,56 @@ def test_a_command_asks_its_method_and_prints_the_answer_as_json(
     assert daemon.calls == [(f"_agentd/{method}", params)]
 
 
-def test_import_sends_absolute_paths(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    file = tmp_path / "talk.jsonl"
-    file.touch()
-    daemon.on("_agentd/sessions/import", lambda params, wire: {"sessions": []})
-    assert runner.invoke(app, ["sessions", "import", str(file), "--json"]).exit_code == 0
-    assert daemon.params_of("_agentd/sessions/import") == [{"paths": [str(file)]}]
+def test_import_sends_files_and_folders_in_pieces_that_fit(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    def take(params, wire):
+        return {"key": params["key"], "rows": 0 if params["more"] else 7}
+
+    (tmp_path / "old").mkdir()
+    message = {"role": "user", "content": "grüße" * 20_000}
+    (tmp_path / "old" / "long.jsonl").write_text(f"{json.dumps(message)}\n\n" * 7)
+    (tmp_path / "old" / "note.txt").write_text("not a transcript")
+    (tmp_path / "talk.jsonl").write_text("")
+    daemon.on("_agentd/sessions/import", take)
+    argv = ["sessions", "import", str(tmp_path / "old"), str(tmp_path / "talk.jsonl"), "--json"]
+    result = runner.invoke(app, argv)
+    assert json.loads(result.output) == {
+        "sessions": [{"key": "chat:long", "rows": 7}, {"key": "chat:talk", "rows": 7}]
+    }
+    *pieces, last = daemon.params_of("_agentd/sessions/import")
+    assert len(pieces) > 1
+    assert [piece["more"] for piece in pieces] == [True] * (len(pieces) - 1) + [False]
+    assert [line for piece in pieces for line in piece["lines"]] == [message] * 7
+    assert last == {"key": "chat:talk", "lines": [], "more": False}
+
+
+def test_a_file_that_is_no_transcript_is_refused_before_anything_is_sent(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"role": "user"}\n')
+    (tmp_path / "b.jsonl").write_text("[1]\n")
+    argv = ["sessions", "import", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+    result = runner.invoke(app, argv)
+    assert result.exit_code == 2
+    assert "b.jsonl, line 1" in result.stderr
+    assert daemon.calls == []
+
+
+def test_a_long_file_is_read_page_by_page(daemon: ScriptedDaemon) -> None:
+    def read(params, wire):
+        first = params.get("from", 1)
+        return {"text": f"line {first}\n", "lines": 1, "next": 2 if first == 1 else None}
+
+    daemon.on("_agentd/memory/read", read)
+    assert runner.invoke(app, ["memory", "read", "MEMORY.md"]).output == "line 1\nline 2\n"
 
 
 def test_export_prints_every_page_one_message_a_line(daemon: ScriptedDaemon) -> None:
-    pages = {1: {"messages": [{"seq": 1}, {"seq": 2}], "next": 3}, 3: {"messages": [{"seq": 3}]}}
+    pages = {
+        1: {"lines": [{"seq": 1}, {"seq": 2}], "next": 3},
+        3: {"lines": [{"seq": 3}], "next": None},
+    }
     daemon.on("_agentd/sessions/export", lambda params, wire: pages[params["first"]])
     result = runner.invoke(app, ["sessions", "export", "main"])
     assert [json.loads(line) for line in result.output.splitlines()] == [
