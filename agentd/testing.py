@@ -461,6 +461,10 @@ class MemorySessions:
         stored.outputs.clear()
         return added
 
+    async def park(self, turn_id: int) -> None:
+        turn = self._turns[turn_id - 1]
+        turn.attempts = max(0, turn.attempts - (turn.ended is None))
+
     async def pending(self) -> tuple[PendingTurn, ...]:
         return tuple(
             PendingTurn(t.id, t.request, t.id, t.state, t.attempts)
@@ -489,7 +493,11 @@ class MemorySessions:
         if summary:
             self._store(found, NewRow(RowRole.SUMMARY, (Text(summary),)), None)
         found.history = replace(
-            found.history, generation=generation + 1, context_from=keep_from, summary=summary
+            found.history,
+            generation=generation + 1,
+            context_from=keep_from,
+            summary=summary,
+            swapped_at=found.info.rows,
         )
         found.info = replace(found.info, generation=generation + 1)
         return True
@@ -501,6 +509,7 @@ class MemorySessions:
         found.history = replace(
             found.history, covered_to=covered_to, flush_failures=0, flush_due=False
         )
+        found.info = replace(found.info, flush_due=False)
 
     async def flush_failed(self, session: SessionKey, reason: str) -> int:
         found = self._require(session)
@@ -515,6 +524,7 @@ class MemorySessions:
     async def set_flush_due(self, sessions: Sequence[SessionKey]) -> None:
         for found in (self._sessions[k] for k in sessions if k in self._sessions):
             found.history = replace(found.history, flush_due=True)
+            found.info = replace(found.info, flush_due=True)
 
     async def create(self, session: SessionKey, cwd: str = "") -> bool:
         return self._make(session, cwd) and session != MAIN

@@ -15,6 +15,9 @@ from agentd.storage import inbox, transcript
 from agentd.storage.codec import stamp, well_formed
 from agentd.storage.sqlite import Database
 
+_PARK = """
+UPDATE turns SET attempts = max(0, attempts - 1) WHERE id = ? AND ended_at IS NULL
+"""
 _SWAP = """
 UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ?, swapped_at = rows
 WHERE id = ?
@@ -63,10 +66,10 @@ class SqliteSessions:
         return await self._db.write(lambda conn: inbox.finish(conn, turn_id, turn, rows, now))
 
     async def park(self, turn_id: int) -> None:
-        """See SessionStore."""
-        await self._db.execute(
-            "UPDATE turns SET attempts = max(0, attempts - 1) WHERE id = ?", (turn_id,)
-        )
+        """See SessionStore. Nothing happens to a turn that has ended: the caller may have been
+        cancelled while it was being stored.
+        """
+        await self._db.execute(_PARK, (turn_id,))
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         """See SessionStore."""

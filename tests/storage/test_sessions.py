@@ -148,6 +148,17 @@ async def test_pending_turns_carry_the_whole_request_in_inbox_order(stores):
     ]
 
 
+async def test_a_parked_turn_has_used_no_attempt(stores):
+    receipt = await stores.sessions.receive(request())
+    await stores.sessions.begin(receipt.turn_id)
+    await stores.sessions.park(receipt.turn_id)
+    await stores.sessions.park(receipt.turn_id)
+    (pending,) = await stores.sessions.pending()
+    assert (pending.attempts, pending.state) == (0, TurnState.RUNNING)
+    await stores.sessions.finish(receipt.turn_id, ended(receipt))
+    await stores.sessions.park(receipt.turn_id)
+
+
 async def test_a_second_begin_returns_the_rows_so_far_once(stores):
     receipt = await stores.sessions.receive(request())
     await stores.sessions.begin(receipt.turn_id)
@@ -212,6 +223,7 @@ async def test_load_shows_the_context_and_swap_moves_it(stores):
     history = await store.load(MAIN)
     assert [r.text for r in history.rows] == ["new", "new answer"]
     assert (history.summary, history.context_from, history.generation) == ("what was said", 3, 1)
+    assert history.swapped_at == 5
     assert [r.role for r in await store.rows(MAIN)][-1] is RowRole.SUMMARY
     await store.notice(MAIN, "told", "alert")
     assert [r.seq for r in (await store.load(MAIN)).rows] == [3, 4, 6]
@@ -235,11 +247,13 @@ async def test_a_cover_resets_what_failed_before_it(stores):
     await store.set_flush_due([MAIN, CHAT])
     history = await store.load(MAIN)
     assert (history.flush_failures, history.flush_due, history.covered_to) == (2, True, 0)
+    assert (await store.sessions())[0].flush_due
     first, second = Coverage(1, 2, ok=True, reason="stored"), Coverage(1, 1, ok=False, reason="x")
     await store.cover(MAIN, first)
     await store.cover(MAIN, second)
     history = await store.load(MAIN)
     assert (history.flush_failures, history.flush_due, history.covered_to) == (0, False, 2)
+    assert not (await store.sessions())[0].flush_due
     assert await store.coverages(MAIN) == (first, second)
     assert await store.coverages(CHAT) == ()
 
