@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import structlog
+
 from agentd.domain.event import TurnEnded, TurnEvent, TurnStarted
 from agentd.domain.turn import SessionKey
 from agentd.server import frames
 from agentd.server.peer import Peer
 from agentd.server.updates import Update, event_updates, join_chunks
+
+log = structlog.get_logger()
 
 Watch = Callable[[Peer], None]
 
@@ -166,15 +170,13 @@ class _Channel:
 
     def show(self, event: TurnEvent, author: Peer | None) -> None:
         self.seq += 1
+        shown = list(self._encode(self.seq, event)) if self.watchers else []
         if self.running:
             self.backlog.append((self.seq, event))
-        if not self.watchers:
-            return
-        frames_ = list(self._encode(self.seq, event))
         for peer, held in tuple(self.watchers.items()):
             if peer is author:
                 continue
-            for frame in frames_:
+            for frame in shown:
                 if held is None:
                     peer.send(frame)
                 else:
@@ -190,4 +192,8 @@ class _Channel:
             meta["agentd/messageId"] = self.running
         for update in event_updates(event):
             params = update_params(self.session, update, meta)
-            yield frames.encode(frames.notification("session/update", params))
+            try:
+                yield frames.encode(frames.notification("session/update", params))
+            except (TypeError, ValueError):
+                # A turn must not fail because a tool's input cannot be written as JSON.
+                log.exception("event_not_shown", session=self.session, kind=type(event).__name__)

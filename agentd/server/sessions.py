@@ -108,15 +108,17 @@ class AcpSessions:
         key = await existing_key(self._store, call.session_id)
         rows = await self._shown_rows(key)
         held = self._hub.hold(key, peer)
-        for row in rows:
-            for update in row_updates(row):
+        try:
+            for row in rows:
+                for update in row_updates(row):
+                    await peer.wait_room()
+                    meta = {"agentd/row": row.seq}
+                    peer.notify("session/update", update_params(key, update, meta))
+            while held:
                 await peer.wait_room()
-                meta = {"agentd/row": row.seq}
-                peer.notify("session/update", update_params(key, update, meta))
-        while held:
-            await peer.wait_room()
-            peer.send(held.popleft())
-        self._hub.release(key, peer)
+                peer.send(held.popleft())
+        finally:
+            self._hub.release(key, peer)
         return self._opened(key, call, {})
 
     async def _shown_rows(self, key: SessionKey) -> tuple[Row, ...]:

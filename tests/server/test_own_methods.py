@@ -13,7 +13,6 @@ from agentd.domain.turn import Origin, Usage
 from agentd.errors import InvalidRequest, NotFound
 from agentd.server.alerts import NobodyListens, SocketAlerts
 from agentd.server.clients import Clients
-from agentd.server.hub import Hub
 from agentd.server.methods.alerts import AlertMethods
 from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.memory import MemoryMethods
@@ -279,6 +278,12 @@ async def test_the_index_is_rebuilt_until_nothing_is_pending(workspace):
     assert tree["entries"] == [{"path": "MEMORY.md", "size": 17, "is_dir": False}]
 
 
+async def test_only_newlines_end_lines(workspace, memory):
+    workspace.files["a.md"] = "one\u2028still one\x0c\ntwo".encode()
+    read = await ask(memory, "memory/read", {"path": "a.md", "from": 2})
+    assert (read["text"], read["total_lines"]) == ("two", 2)
+
+
 async def test_heartbeats(clock):
     jobs = MemoryJobs(clock)
     routes = HeartbeatMethods(Pulse(), jobs, clock).routes()
@@ -354,10 +359,3 @@ async def test_own_methods_need_no_greeting_and_clients_with_nobody_see_no_alert
         await client.close()
         await house.settle(1)
         assert house.clients.listening == ()
-
-
-def test_a_hub_without_watchers_takes_events():
-    hub = Hub()
-    assert hub.seq("main") == 0
-    assert hub.watchers("main") == ()
-    assert hub.author("main") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Protocol
 
 from pydantic import Field
@@ -16,6 +17,8 @@ from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.methods.status import index_json
 from agentd.server.peer import Handler
 
+# As the index counts them: other line separators of Unicode are ordinary characters.
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _OWNER = Reader(MAIN, Kind.MAIN)
 _LONGEST_PAGE = 400_000  # characters of a file in one answer
 _TARGETS = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": "BOOTSTRAP.md"}
@@ -99,7 +102,7 @@ class MemoryMethods:
     async def _read(self, params: ReadParams) -> dict[str, Any]:
         """`next` is the line to go on from when the answer was cut, else None."""
         view = await self._recall.read(params.path, _OWNER)
-        lines = view.text.splitlines(keepends=True)
+        lines = _LINES.findall(view.text)
         start = params.from_line - 1
         wanted = lines[start:] if params.lines is None else lines[start : start + params.lines]
         shown: list[str] = []

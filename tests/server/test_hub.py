@@ -1,0 +1,107 @@
+"""The hub: numbers, backlog and holding back."""
+
+import json
+
+from agentd.domain.event import Noticed, TextChunk, ToolCallStarted, TurnEnded, TurnStarted
+from agentd.domain.turn import Turn
+from agentd.server.hub import Hub
+
+
+class Peer:
+    """A client without a socket."""
+
+    def __init__(self):
+        self.params = []
+
+    def send(self, frame):
+        self.params.append(json.loads(frame)["params"])
+
+    @property
+    def numbers(self):
+        return [p["_meta"]["agentd/seq"] for p in self.params]
+
+    @property
+    def words(self):
+        return [p["update"]["content"]["text"] for p in self.params if "content" in p["update"]]
+
+
+def turn(hub, *words, end=True):
+    hub.emit(TurnStarted("main", "m1", "question"))
+    for word in words:
+        hub.emit(TextChunk("main", word))
+    if end:
+        hub.emit(TurnEnded("main", Turn("main", "m1", 1)))
+
+
+def test_nobody_needs_to_watch():
+    hub = Hub()
+    assert (hub.seq("main"), hub.watchers("main"), hub.author("main")) == (0, (), None)
+    turn(hub, "a")
+    assert (hub.seq("main"), hub.running("main")) == (3, "")
+
+
+def test_numbers_go_on_without_gaps_and_are_the_sessions_own():
+    hub, peer = Hub(), Peer()
+    hub.attach("main", peer)
+    turn(hub, "a", "b")
+    hub.emit(Noticed("chat:other", "x", "y"))
+    turn(hub, "c")
+    assert peer.numbers == [1, 2, 3, 4, 5, 6, 7]
+    assert hub.seq("chat:other") == 1
+
+
+def test_who_comes_in_the_middle_sees_the_turn_from_its_start_in_one_piece():
+    hub, peer = Hub(), Peer()
+    turn(hub, "a", "b", end=False)
+    hub.attach("main", peer)
+    hub.emit(TextChunk("main", "c"))
+    assert peer.words == ["question", "ab", "c"]
+    assert peer.numbers == [1, 3, 4]
+    assert {p["_meta"]["agentd/messageId"] for p in peer.params} == {"m1"}
+
+
+def test_who_comes_after_the_end_sees_nothing_of_it():
+    hub, peer = Hub(), Peer()
+    turn(hub, "a")
+    hub.attach("main", peer)
+    assert peer.params == []
+
+
+def test_the_author_is_not_shown_his_own_words():
+    hub, author, other = Hub(), Peer(), Peer()
+    for peer in (other, author):
+        hub.attach("main", peer)
+    hub.wrote("main", "m1", author)
+    turn(hub, "a", end=False)
+    assert (author.words, other.words) == (["a"], ["question", "a"])
+    assert hub.watchers("main") == (author, other)
+
+
+def test_what_is_held_back_waits_for_its_turn():
+    hub, peer = Hub(), Peer()
+    held = hub.hold("main", peer)
+    hub.emit(Noticed("main", "first", "t"))
+    assert (len(held), peer.params) == (1, [])
+    peer.send(held.popleft())
+    hub.release("main", peer)
+    hub.emit(Noticed("main", "second", "t"))
+    assert peer.words == ["first", "second"]
+
+
+def test_an_event_that_is_no_json_harms_nobody():
+    hub, early, late = Hub(), Peer(), Peer()
+    hub.attach("main", early)
+    turn(hub, end=False)
+    hub.emit(ToolCallStarted("main", "c", "t", "t", "read", {"a": float("nan")}))
+    hub.emit(Noticed("main", "fine", "t"))
+    hub.attach("main", late)
+    assert early.words == late.words == ["question", "fine"]
+
+
+def test_a_long_text_comes_in_chunks_that_join_to_it():
+    hub, peer = Hub(), Peer()
+    hub.attach("main", peer)
+    text = "äöü" * 200_000
+    hub.emit(TextChunk("main", text))
+    assert len(peer.words) > 1
+    assert "".join(peer.words) == text
