@@ -41,7 +41,7 @@ class Bystander:
     def regained(self) -> None:
         """Say that it goes on."""
         self.reply.clear()
-        note("the daemon is back; sending the message again (it runs once)")
+        note("the daemon is back")
 
 
 async def send(

@@ -1,0 +1,56 @@
+"""What init asks on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from agentd.cli.questions import Answer, ask_settings
+
+
+def answers_to(lines: Sequence[str]) -> tuple[list[Answer], str]:
+    app = typer.Typer()
+    got: list[Answer] = []
+
+    @app.command()
+    def ask() -> None:
+        got.extend(ask_settings())
+
+    result = CliRunner().invoke(app, input="".join(f"{line}\n" for line in lines))
+    assert result.exit_code == 0, result.output
+    return got, result.output
+
+
+def test_pressing_return_takes_sensible_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    got, _ = answers_to([""] * 4)
+    assert got == [
+        ("agent", "timezone", "Europe/Berlin"),
+        ("heartbeat", "active_hours_start", "08:00"),
+        ("heartbeat", "active_hours_end", "22:00"),
+    ]
+
+
+def test_a_provider_with_a_key_is_asked_for_the_variable_and_warned_if_it_is_empty() -> None:
+    got, said = answers_to(["anthropic", "MY_KEY", "UTC", "7:30", "24:00"])
+    assert got == [
+        ("provider", "kind", "anthropic"),
+        ("provider", "api_key_env", "MY_KEY"),
+        ("agent", "timezone", "UTC"),
+        ("heartbeat", "active_hours_start", "07:30"),
+        ("heartbeat", "active_hours_end", "24:00"),
+    ]
+    assert "MY_KEY is not set here" in said
+
+
+def test_what_makes_no_sense_is_asked_again() -> None:
+    got, said = answers_to(
+        ["skynet", "offline", "Mars/Base", "UTC", "25:00", "9", "09:00", "22:00"]
+    )
+    assert ("provider", "kind", "offline") in got
+    assert ("heartbeat", "active_hours_start", "09:00") in got
+    for wrong in ("'skynet'", "'Mars/Base'", "'25:00'", "'9'"):
+        assert wrong in said
