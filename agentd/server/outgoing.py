@@ -37,11 +37,6 @@ class Outgoing:
         self._space.set()
         self._is_closed = False
 
-    @property
-    def queued_bytes(self) -> int:
-        """What waits, without what the kernel holds."""
-        return self._size
-
     def send(self, frame: bytes) -> None:
         """Queue a frame; one that does not fit ends the connection."""
         if self._is_closed:

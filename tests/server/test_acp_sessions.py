@@ -1,7 +1,5 @@
 """Sessions over the protocol: what is said, shown, repeated and replayed."""
 
-import asyncio
-
 import pytest
 from acp import schema
 
@@ -80,19 +78,12 @@ async def test_all_clients_of_a_session_see_its_updates_with_the_same_numbers(ho
     key = await first.new()
     await second.resume(key)
     await first.answer(await first.prompt(key, "hi"))
-    await second.until("session/update")
-    await asyncio.sleep(0)
-    while second.texts() != "lo, you" and "turnEnded" not in str(second.seen):
+    while "turnEnded" not in str(second.seen):
         second.seen.append(await second.read())
-    assert set(seqs(first)) <= set(seqs(second))
-    assert seqs(first) == sorted(set(seqs(first)))
-    words = {
-        p["_meta"]["agentd/seq"]: p["update"].get("content") for p in updates(first) if "_meta" in p
-    }
-    for params in updates(second):
-        seq = params.get("_meta", {}).get("agentd/seq")
-        if seq in words:
-            assert params["update"].get("content") == words[seq]
+    assert second.texts("user_message_chunk") == "hi"  # whoever wrote it has it on the screen
+    assert seqs(second) == [1, 2, 3, 4, 5]
+    assert seqs(first) == [2, 3, 4, 5]
+    assert updates(first)[-4:] == updates(second)[-4:]
 
 
 async def test_a_client_that_leaves_in_the_middle_changes_nothing(house):
