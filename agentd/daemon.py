@@ -17,6 +17,7 @@ from typing import Protocol
 import structlog
 
 from agentd import __version__
+from agentd.app import open_app
 from agentd.clock import SystemClock
 from agentd.config import Config, load
 from agentd.errors import AgentdError
@@ -186,8 +187,6 @@ def _signals(stop: asyncio.Event, opening: asyncio.Timeout, ending: _Ending) -> 
 
 
 def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
-    from agentd.app import open_app
-
     clock = SystemClock(config.agent.timezone)
     state_dir = ensure_private_dir(places.state_dir)
     with (

@@ -236,7 +236,8 @@ class _Redaction:
         self._redactor = redactor
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        cleaned: MutableMapping[str, Any] = self._redactor.value(event)
+        first = {name: event[name] for name in ("at", "level", "event") if name in event}
+        cleaned: MutableMapping[str, Any] = self._redactor.value({**first, **event})
         return cleaned
 
 

@@ -19,12 +19,11 @@ SOURCES = [*MODULES, *sorted(ROOT.glob("tests/**/*.py")), *sorted(ROOT.glob("ben
 MODULE_LINES = 350
 FUNCTION_LINES = 55
 EXEMPTIONS = 12  # may only go down
-# One page by intent: every seam, and every seam's double.
-LONG_BY_INTENT = {"agentd/ports.py": 500, "agentd/testing.py": 900}
+# One page by intent: every seam, every seam's double, every part's place.
+LONG_BY_INTENT = {"agentd/ports.py": 500, "agentd/testing.py": 900, "agentd/app.py": 450}
 # Until ARCHITECTURE.md has its fence ```deferred-imports: a module or folder and what it defers.
 DEFERRED = """
 agentd/cli/                      *
-agentd/daemon.py                 agentd.app
 agentd/providers/anthropic.py    agentd.providers.anthropic_api
 agentd/server/schema.py          agentd.server.acp_schema
 """

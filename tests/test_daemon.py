@@ -21,8 +21,9 @@ from structlog.testing import capture_logs
 from agentd import daemon
 from agentd.daemon import Patience, run
 from agentd.domain.health import Problem
-from agentd.errors import ConfigError, StorageCorrupt
+from agentd.errors import AlreadyRunning, ConfigError, StorageCorrupt
 from agentd.sdnotify import Notifier, Watchdog
+from agentd.storage.lock import state_lock
 from agentd.testing import FakeClock
 
 
@@ -279,6 +280,21 @@ def test_a_wrong_configuration_is_told_on_standard_error_with_code_78(
     assert captured.out == ""
     assert "line 2: log.keep" in captured.err
     assert "what to do: correct the file" in captured.err
+
+
+def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    before = os.umask(0o077)
+    try:
+        with state_lock(tmp_path / "state"):
+            found = sorted(tmp_path.rglob("*"))
+            assert daemon.main() == AlreadyRunning.exit_code == 75
+            assert sorted(tmp_path.rglob("*")) == found
+    finally:
+        os.umask(before)
+    assert "another agentd owns" in capsys.readouterr().err
 
 
 PROCESS = """
