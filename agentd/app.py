@@ -26,22 +26,12 @@ from agentd.alerts.targets import resolve
 from agentd.alerts.webhook import WebhookSink
 from agentd.config import Config
 from agentd.domain.health import Problem
-from agentd.domain.transcript import History
-from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, TurnRequest
+from agentd.domain.turn import Kind, Origin, SessionKey
 from agentd.domain.workspace import Reader
-from agentd.engine import tokens
+from agentd.engine.assembly import Engine, Outside, Wording, build_engine, slice_tokens
 from agentd.engine.budget import HeartbeatBudget
-from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds, smallest_window, thresholds
-from agentd.engine.compaction.summary import Summariser
-from agentd.engine.lanes import Lanes
-from agentd.engine.loop import Loop
-from agentd.engine.recovery import Recovery
-from agentd.engine.rooms import Rooms
-from agentd.engine.scenes import Instructions, Scenes
 from agentd.engine.sessions import Sessions
-from agentd.engine.silent import SilentTurns
-from agentd.engine.toolbox import Toolbox
 from agentd.engine.watchers import Watchers, WhenEnded
 from agentd.errors import ConfigError
 from agentd.heartbeat.examination import Examination
@@ -51,7 +41,7 @@ from agentd.memory.flush import MemoryFlush
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.paths import Places, ensure_private_dir, shipped
-from agentd.ports import AlertSink, Approver, Clock, EventSink, Probe, Provider, Tool
+from agentd.ports import AlertSink, Clock, EventSink, Probe, Provider, Tool
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
@@ -135,7 +125,20 @@ async def open_app(
         events = Watchers(hub, WhenEnded(memory.indexer.touch))
         alerts = await build.alerts(stores, clients, events)
         approver = Permissions(hub, config.server, clock, build.root)
-        engine = await build.engine(stores, model, memory, alerts, approver, events)
+        engine = await build.engine(
+            Outside(
+                store=stores.sessions,
+                journal=stores.journal,
+                ledger=stores.ledger,
+                provider=model.provider,
+                approver=approver,
+                events=events,
+                clock=clock,
+                tools=build.tools(stores, memory, alerts),
+                sources=(memory.injection,),
+                hooks=(build.flush(stores),),
+            )
+        )
         pulse = build.pulse(stores, model, memory, alerts, engine)
         await pulse.recover()
         scheduler = Scheduler(clock, pulse.tick, pulse.next_due)
@@ -206,15 +209,6 @@ class Alerting:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """What runs turns, and what the status tells about it."""
-
-    sessions: Sessions
-    compaction: Compaction
-    limits: Thresholds
-
-
-@dataclass(frozen=True, slots=True)
 class Assembly:
     """Builds the parts; what must be closed goes onto the stack."""
 
@@ -229,6 +223,17 @@ class Assembly:
         """The workspace: the configured place, else the usual one."""
         path = self.config.workspace.path
         return Path(path).expanduser() if path else self.places.workspace
+
+    @property
+    def limits(self) -> Thresholds:
+        """When contexts are flushed and compacted."""
+        compacting = self.config.compaction
+        return thresholds(
+            self.config.provider.context_window,
+            compacting.memory_flush.soft_threshold_tokens,
+            mode=compacting.mode,
+            reserve=compacting.reserve_tokens,
+        )
 
     async def stores(self) -> Stores:
         """The databases, open and migrated."""
@@ -309,65 +314,31 @@ class Assembly:
         work = (dispatcher.run, socket_alerts.run)
         return Alerting(dispatcher, lambda o: beats if o is Origin.HEARTBEAT else (usual, ""), work)
 
-    async def engine(
-        self,
-        stores: Stores,
-        model: Model,
-        memory: Memory,
-        alerts: Alerting,
-        approver: Approver,
-        events: EventSink,
-    ) -> Engine:
+    async def engine(self, outside: Outside) -> Engine:
         """What runs turns, its journal repaired."""
-        compacting, flushing = self.config.compaction, self.config.compaction.memory_flush
-        price = self.config.budget.price
-        limits = thresholds(
-            self.config.provider.context_window,
-            flushing.soft_threshold_tokens,
-            mode=compacting.mode,
-            reserve=compacting.reserve_tokens,
+        compacting = self.config.compaction
+        wording = Wording(_prompt("system"), _prompt("light"), _prompt("summary"))
+        engine = build_engine(
+            outside,
+            wording,
+            self.limits,
+            agent=self.config.agent,
+            compaction=compacting,
+            price=self.config.budget.price,
         )
-        toolbox = Toolbox(
-            self.tools(stores, memory, alerts),
-            stores.journal,
-            approver,
-            self.clock,
-            self.config.agent,
-        )
-        loop = Loop(
-            stores.sessions,
-            stores.journal,
-            stores.ledger,
-            toolbox,
-            model.provider,
-            self.clock,
-            price=price,
-            max_model_calls=self.config.agent.max_model_calls,
-        )
-        told = Instructions(_prompt("system"), _prompt("light"))
-        scenes = Scenes((memory.injection,), toolbox, self.clock, model.provider, told)
-        await self.check_window(scenes, limits)
-        summariser = Summariser(
-            model.provider,
-            stores.ledger,
-            price,
-            compacting.summary_prompt or _prompt("summary"),
-            compacting.summary_model,
-            limits.flush_at // 2,
-        )
-        flush = MemoryFlush(stores.sessions, flushing, self.clock, lambda: limits.flush_at // 2)
-        compaction = Compaction(
-            stores.sessions, (flush,), summariser, self.clock, limits, compacting
-        )
-        silent = SilentTurns(stores.sessions, loop, scenes, toolbox)
-        lanes = Lanes(self.config.agent.max_queued, self.config.agent.max_concurrent_turns)
-        rooms = Rooms(
-            stores.sessions, compaction, silent, lanes, events, background=compacting.background
-        )
-        recovery = Recovery(stores.sessions, stores.journal, toolbox, loop)
-        sessions = Sessions(stores.sessions, loop, scenes, rooms, recovery, lanes, events)
-        await self.stack.enter_async_context(sessions.open())
-        return Engine(sessions, compaction, limits)
+        fixed = await engine.fixed_tokens()
+        if self.limits.flush_at < 2 * fixed:
+            soft = compacting.memory_flush.soft_threshold_tokens
+            least = smallest_window(fixed, soft, compacting.reserve_tokens)
+            msg = f"[provider] context_window = {self.limits.window} is too small: the fixed prompt alone takes about {fixed} tokens"
+            raise ConfigError(msg, cure=f"set it to {least} or more, or shorten the injected files")
+        await self.stack.enter_async_context(engine.sessions.open())
+        return engine
+
+    def flush(self, stores: Stores) -> MemoryFlush:
+        """What saves memories before messages leave a context."""
+        settings = self.config.compaction.memory_flush
+        return MemoryFlush(stores.sessions, settings, self.clock, lambda: slice_tokens(self.limits))
 
     def tools(self, stores: Stores, memory: Memory, alerts: Alerting) -> tuple[Tool, ...]:
         """What the model may call, in the order it is told."""
@@ -379,18 +350,6 @@ class Assembly:
             MemoryTree(memory.files),
             Notify(stores.outbox, alerts.targets),
         )
-
-    async def check_window(self, scenes: Scenes, limits: Thresholds) -> None:
-        """Refuse a window in which the fixed prompt leaves no room for a conversation."""
-        scene = await scenes.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
-        fixed = tokens.of_fixed(scene.system, scene.tools)
-        soft = self.config.compaction.memory_flush.soft_threshold_tokens
-        if limits.flush_at < 2 * fixed:
-            least = smallest_window(fixed, soft, self.config.compaction.reserve_tokens)
-            msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt takes about {fixed} tokens."
-            raise ConfigError(
-                msg, cure=f"Set it to {least} or more, or shorten the injected files."
-            )
 
     def pulse(
         self, stores: Stores, model: Model, memory: Memory, alerts: Alerting, engine: Engine
@@ -435,7 +394,7 @@ class Assembly:
                 "kind": model.choice.kind,
                 "model": model.choice.model,
                 "why": model.choice.why,
-                "effective_window": engine.limits.window,
+                "effective_window": self.limits.window,
                 "breaker": model.breaker.status(),
             },
             heartbeat=pulse.status,

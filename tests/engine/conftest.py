@@ -11,21 +11,14 @@ import pytest
 
 from agentd.domain.turn import MAIN, SessionKey, Turn, TurnRequest
 from agentd.domain.workspace import ContextBlock
-from agentd.engine.compaction.manager import Compaction
+from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.compaction.summary import Summariser
-from agentd.engine.lanes import Lanes, Ticket
-from agentd.engine.loop import Loop
-from agentd.engine.recovery import Recovery
-from agentd.engine.rooms import Rooms
-from agentd.engine.scenes import Instructions, Scenes
-from agentd.engine.sessions import Sessions
+from agentd.engine.lanes import Ticket
 from agentd.engine.settings import AgentSettings
-from agentd.engine.silent import SilentTurns
-from agentd.engine.toolbox import Toolbox
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.settings import MemoryFlushSettings
+from agentd.ports import Approver, Provider, Tool
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
@@ -51,13 +44,15 @@ class World:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.clock = FakeClock()
-        self.provider = ScriptedProvider()
+        self.provider: Provider = ScriptedProvider()
         self.workspace = MemoryWorkspace(clock=self.clock)
         self.events = RecordingSink()
-        self.answers = Answers()
+        self.answers: Approver = Answers()
         self.window = 200_000
         self.compaction_settings = CompactionSettings(background=False)
         self.settings = AgentSettings()
+        self.tools: tuple[Tool, ...] = ()
+        self.sent = 0
         self.stack = AsyncExitStack()
 
     async def start(self, *, begin: bool = True) -> World:
@@ -67,52 +62,30 @@ class World:
         self.store = SqliteSessions(self.db, self.clock)
         self.journal = SqliteJournal(self.db)
         self.ledger = SqliteLedger(self.db, self.clock)
-        tools = (MemoryWrite(self.workspace, self.clock),)
-        self.toolbox = Toolbox(tools, self.journal, self.answers, self.clock, self.settings)
-        loop = Loop(
-            self.store,
-            self.journal,
-            self.ledger,
-            self.toolbox,
-            self.provider,
-            self.clock,
-            price=lambda model, usage: usage.total_tokens / 1000,
-            max_model_calls=self.settings.max_model_calls,
-        )
-        scenes = Scenes(
-            (Block("# Project Context"),),
-            self.toolbox,
-            self.clock,
-            self.provider,
-            Instructions("You are the agent.", "Light."),
-        )
         limits = thresholds(self.window, 4000)
-        summariser = Summariser(
-            self.provider,
-            self.ledger,
-            lambda model, usage: 0.0,
-            "Summarise.",
-            "",
-            limits.flush_at // 2,
-        )
         hook = MemoryFlush(
-            self.store, MemoryFlushSettings(), self.clock, lambda: limits.flush_at // 2
+            self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)
         )
-        self.compaction = Compaction(
-            self.store, (hook,), summariser, self.clock, limits, self.compaction_settings
+        engine = build_engine(
+            Outside(
+                store=self.store,
+                journal=self.journal,
+                ledger=self.ledger,
+                provider=self.provider,
+                approver=self.answers,
+                events=self.events,
+                clock=self.clock,
+                tools=(MemoryWrite(self.workspace, self.clock), *self.tools),
+                sources=(Block("# Project Context"),),
+                hooks=(hook,),
+            ),
+            Wording("You are the agent.", "Light.", "Summarise."),
+            limits,
+            agent=self.settings,
+            compaction=self.compaction_settings,
+            price=lambda model, usage: usage.total_tokens / 1000,
         )
-        silent = SilentTurns(self.store, loop, scenes, self.toolbox)
-        lanes = Lanes(self.settings.max_queued, self.settings.max_concurrent_turns)
-        rooms = Rooms(
-            self.store,
-            self.compaction,
-            silent,
-            lanes,
-            self.events,
-            background=self.compaction_settings.background,
-        )
-        recovery = Recovery(self.store, self.journal, self.toolbox, loop)
-        self.sessions = Sessions(self.store, loop, scenes, rooms, recovery, lanes, self.events)
+        self.sessions, self.compaction = engine.sessions, engine.compaction
         await self.stack.enter_async_context(self.sessions.open())
         if begin:
             await self.sessions.start()
@@ -128,7 +101,8 @@ class World:
 
     async def submit(self, text: str, message_id: str = "", session: str = MAIN) -> Ticket:
         """A user's message on its way."""
-        message_id = message_id or f"m{len(self.provider.prompts)}-{text[:20]}"
+        self.sent += 1
+        message_id = message_id or f"m{self.sent}"
         return await self.sessions.submit(TurnRequest(SessionKey(session), text, message_id))
 
 

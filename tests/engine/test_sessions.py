@@ -99,9 +99,9 @@ async def test_a_repeated_message_id_attaches_or_gives_the_stored_turn(world) ->
 
 
 async def test_prompts_queue_in_order_and_the_seventeenth_waiter_is_refused(world) -> None:
+    script = world.provider
+    world.provider = held = Held(script)
     await world.start()
-    held = Held(world.provider)
-    world.sessions._loop._provider = held
     tickets = [await world.submit(str(n), f"q{n}") for n in range(17)]
     with pytest.raises(QueueFull):
         await world.submit("17", "q17")
@@ -174,7 +174,6 @@ async def test_cancel_keeps_the_shown_text_and_ends_the_turn(world) -> None:
 
 
 async def test_cancel_while_the_user_is_asked_answers_the_call_and_writes_nothing(world) -> None:
-    await world.start()
     asked = asyncio.Event()
 
     class Silent:
@@ -182,7 +181,8 @@ async def test_cancel_while_the_user_is_asked_answers_the_call_and_writes_nothin
             asked.set()
             await asyncio.Event().wait()
 
-    world.toolbox._approver = Silent()
+    world.answers = Silent()
+    await world.start()
     world.provider.say(call("memory_write", content="evil", target="memory"))
     ticket = await world.submit("go")
     await asked.wait()
@@ -205,7 +205,6 @@ async def test_a_turn_stops_at_its_limit_of_model_calls(world) -> None:
 
 
 async def test_tool_calls_of_an_answer_that_was_cut_by_max_tokens_are_not_stored(world) -> None:
-    await world.start()
     from agentd.domain.message import ToolUse, assistant
     from agentd.domain.prompt import Answered, ModelStop
     from agentd.domain.turn import Usage
@@ -217,7 +216,8 @@ async def test_tool_calls_of_an_answer_that_was_cut_by_max_tokens_are_not_stored
             message = assistant("so far", ToolUse("t", "memory_write", {"content": "x"}))
             yield Answered(message, ModelStop.MAX_TOKENS, Usage(1, 1), "cut-1", "cut")
 
-    world.sessions._loop._provider = Cut()
+    world.provider = Cut()
+    await world.start()
     turn = await world.say("go")
     assert turn.stop_reason is StopReason.MAX_TOKENS
     assert turn.text == "so far"
@@ -237,8 +237,6 @@ async def test_an_overflow_compacts_once_and_goes_on(world) -> None:
 
 
 async def test_an_overflow_in_a_tool_loop_clips_this_turns_results_first(world) -> None:
-    await world.start()
-    world.workspace.files["notes.md"] = b""
     big = "y" * 30_000
     from agentd.domain.prompt import Effect, ToolSpec
     from agentd.domain.tool import ToolOutput
@@ -249,8 +247,8 @@ async def test_an_overflow_in_a_tool_loop_clips_this_turns_results_first(world) 
         async def run(self, call, gate):
             return ToolOutput(big)
 
-    world.toolbox._tools["big"] = Big()
-    world.toolbox._checks["big"] = lambda value: ""
+    world.tools = (Big(),)
+    await world.start()
     world.provider.say(call("big"), ContextOverflow("too long"), "fits now")
     assert (await world.say("read it")).text == "fits now"
     sent = world.provider.prompts[-1].messages[-1].blocks[0]
@@ -287,9 +285,9 @@ async def test_a_light_silent_turn_sees_and_leaves_nothing(world) -> None:
 
 
 async def test_draining_parks_what_runs_and_a_restart_finishes_it_once(world) -> None:
+    script = world.provider
+    world.provider = held = Held(script)
     await world.start()
-    held = Held(world.provider)
-    world.sessions._loop._provider = held
     ticket = await world.submit("hello", "h1")
     queued = await world.submit("second", "h2")
     await held.called.wait()
@@ -301,6 +299,7 @@ async def test_draining_parks_what_runs_and_a_restart_finishes_it_once(world) ->
     with pytest.raises(ShuttingDown):
         await world.submit("third", "h3")
     await world.stop()
+    world.provider = script
     await world.start()
     assert (await world.say("hello", "h1")).text == "ok"
     assert (await world.say("second", "h2")).text == "ok"

@@ -1,0 +1,124 @@
+"""Puts the engine together from the ports it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agentd.domain.transcript import History
+from agentd.domain.turn import MAIN, TurnRequest, Usage
+from agentd.engine import tokens
+from agentd.engine.compaction.manager import Compaction
+from agentd.engine.compaction.plan import Thresholds
+from agentd.engine.compaction.settings import CompactionSettings
+from agentd.engine.compaction.summary import Summariser
+from agentd.engine.lanes import Lanes
+from agentd.engine.loop import Loop
+from agentd.engine.recovery import Recovery
+from agentd.engine.rooms import Rooms
+from agentd.engine.scenes import Instructions, Scenes
+from agentd.engine.sessions import Sessions
+from agentd.engine.settings import AgentSettings
+from agentd.engine.silent import SilentTurns
+from agentd.engine.toolbox import Toolbox
+from agentd.ports import (
+    Approver,
+    Clock,
+    CompactionHook,
+    ContextSource,
+    EventSink,
+    Journal,
+    Ledger,
+    Provider,
+    SessionStore,
+    Tool,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the engine needs of the world: one implementation of each port.
+
+    `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
+    leave a context, in order; `events` is who watches turns that are not silent.
+    """
+
+    store: SessionStore
+    journal: Journal
+    ledger: Ledger
+    provider: Provider
+    approver: Approver
+    events: EventSink
+    clock: Clock
+    tools: tuple[Tool, ...] = ()
+    sources: tuple[ContextSource, ...] = ()
+    hooks: tuple[CompactionHook, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What agentd itself tells the model: in conversations, in light turns, for a summary."""
+
+    system: str
+    light: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What runs turns, and what can be asked about it."""
+
+    sessions: Sessions
+    compaction: Compaction
+    scenes: Scenes
+
+    async def fixed_tokens(self) -> int:
+        """About how many tokens every call of the main session carries before any conversation."""
+        scene = await self.scenes.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
+        return tokens.of_fixed(scene.system, scene.tools)
+
+
+def slice_tokens(limits: Thresholds) -> int:
+    """How much conversation one flush or summary call may carry: the rest is for prompt and answer."""
+    return limits.flush_at // 2
+
+
+def build_engine(
+    outside: Outside,
+    wording: Wording,
+    limits: Thresholds,
+    *,
+    agent: AgentSettings,
+    compaction: CompactionSettings,
+    price: Callable[[str, Usage], float],
+) -> Engine:
+    """An engine that is ready to be opened; nothing is read or written yet."""
+    store, clock, provider = outside.store, outside.clock, outside.provider
+    toolbox = Toolbox(outside.tools, outside.journal, outside.approver, clock, agent)
+    loop = Loop(
+        store,
+        outside.journal,
+        outside.ledger,
+        toolbox,
+        provider,
+        clock,
+        price=price,
+        max_model_calls=agent.max_model_calls,
+    )
+    instructions = Instructions(wording.system, wording.light)
+    scenes = Scenes(outside.sources, toolbox, clock, provider, instructions)
+    summariser = Summariser(
+        provider,
+        outside.ledger,
+        price,
+        compaction.summary_prompt or wording.summary,
+        compaction.summary_model,
+        slice_tokens(limits),
+    )
+    shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
+    silent = SilentTurns(store, loop, scenes, toolbox)
+    lanes = Lanes(agent.max_queued, agent.max_concurrent_turns)
+    events = outside.events
+    rooms = Rooms(store, shrink, silent, lanes, events, background=compaction.background)
+    recovery = Recovery(store, outside.journal, toolbox, loop)
+    return Engine(Sessions(store, loop, scenes, rooms, recovery, lanes, events), shrink, scenes)
