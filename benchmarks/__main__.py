@@ -1,0 +1,37 @@
+"""`python -m benchmarks [NAME…]`: measure, and print one table. Exits 1 if a goal was missed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from benchmarks import ending, idle, install, machine, prompts, start, turns
+
+_ALL = {
+    "start": start.rows,
+    "turns": turns.rows,
+    "prompts": prompts.rows,
+    "idle": idle.rows,
+    "ending": ending.rows,
+    "install": install.rows,
+}
+
+
+async def main(names: list[str]) -> int:
+    """Measure these, or all of them; the exit code."""
+    print(machine.facts(), end="\n\n")
+    print("| what | measured (median) | goal | verdict |\n|---|---|---|---|", flush=True)
+    missed = 0
+    for name in names or _ALL:
+        async for row in _ALL[name]():
+            line = row.as_markdown()
+            missed += "MISSED" in line
+            print(line, flush=True)
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    unknown = set(sys.argv[1:]) - _ALL.keys()
+    if unknown:
+        sys.exit(f"known are {', '.join(_ALL)}")
+    sys.exit(asyncio.run(main(sys.argv[1:])))

@@ -1,0 +1,96 @@
+"""A model service that answers at once, as a process of its own: `python -m benchmarks.instant_model`.
+
+It prints its port, then speaks just enough of the Messages API over HTTP: every request is answered
+by one short streamed text. A request for the model `stall` begins an answer and never ends it. `GET`
+returns the newest request's body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+
+STALL = "stall"
+_ANSWER = "All is well here."
+_SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
+
+_newest = b"{}"
+
+
+def _event(kind: str, **fields: object) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def _start(input_tokens: int) -> bytes:
+    usage = {"input_tokens": input_tokens, "output_tokens": 1}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "instant",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+    return _event("message_start", message=message)
+
+
+def _answer(text: str, input_tokens: int) -> bytes:
+    return b"".join(
+        (
+            _start(input_tokens),
+            _event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+            _event("content_block_delta", index=0, delta={"type": "text_delta", "text": text}),
+            _event("content_block_stop", index=0),
+            _event(
+                "message_delta",
+                delta={"stop_reason": "end_turn", "stop_sequence": None},
+                usage={"output_tokens": 5},
+            ),
+            _event("message_stop"),
+        )
+    )
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+    b"request-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+
+
+async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    global _newest  # noqa: PLW0603 - the whole state of the process
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if head.startswith(b"get"):
+                length = len(_newest)
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % length + _newest)
+                continue
+            length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+            _newest = await reader.readexactly(length)
+            if b'"model":"stall"' in _newest.replace(b'": "', b'":"'):
+                writer.write(_HEAD + _chunk(_start(length // 4)))
+                continue
+            text = _SILENT if _SILENT.encode() in _newest else _ANSWER
+            writer.write(_HEAD + _chunk(_answer(text, length // 4)) + _chunk(b""))
+            await writer.drain()
+    writer.close()
+
+
+async def main() -> None:
+    """Serve until killed."""
+    server = await asyncio.start_server(_serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main())
