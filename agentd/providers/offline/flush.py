@@ -1,15 +1,138 @@
-"""Saving what the user stated, before it leaves the context. Pure."""
+"""Saving what the user stated, before it leaves the context. Pure.
+
+Taken are the user's own sentences that order to remember, speak of the user, or hold a name, a
+number, a link or a path. Questions, orders to agentd, small talk, what the agent said, tool results
+and fenced text are not. What a note holds already is not written again.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
 from agentd.domain.prompt import Prompt
-from agentd.providers.offline.conversation import done
-from agentd.providers.offline.reply import Reply, Say
+from agentd.engine.compaction.summary import identifiers
+from agentd.providers.offline import conversation, words
+from agentd.providers.offline.intent import Remember, Small, intent
+from agentd.providers.offline.reply import Call, Reply, Say
+from agentd.providers.offline.sentences import split
 
 NOTHING = "NO_REPLY"
+_TOOL = "memory_write"
+_TITLE = "From the conversation:"
+_LINE_CHARS = 500  # of one sentence that are kept
+_ALL_BYTES = 24_000  # in one write
+_LONG = 6_000  # a message above this is pasted text: only its plain statements count
+_ORDERED, _OWN, _TELLING = 0, 1, 2  # ranks: what goes first when there is too much
+_FENCE = re.compile(r'<data source="[^"\n]{0,200}">.*?(?:</data>|\Z)|```.*?(?:```|\Z)', re.DOTALL)
+_OWN_WORDS = re.compile(
+    r"\b(?:i|i['’](?:m|ve|ll|d)|my|mine|me|we|our|us|ich|mir|mein\w{0,2}|wir|unser\w{0,2}|je|j['’]\w|mon|ma|mes"
+    r"|nous|notre|yo|mi|mis|nosotros|nuestr[oa]|decided|decision|prefers?|always|never|deadline"
+    r"|agreed|must)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ]\w")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    text: str
+    rank: int
 
 
 def reply(prompt: Prompt) -> Reply:
-    """One write of the statements that no note holds yet, then silence."""
-    failed = [d.result.text for d in done(prompt) if d.result.is_error]
-    return Say(f"Nothing was saved: {failed[-1]}" if failed else NOTHING)
+    """One write of the statements that no note holds yet, then NO_REPLY."""
+    done = conversation.done(prompt)
+    if done:
+        failed = done[-1].result
+        return Say(f"Nothing was saved: {failed.text}" if failed.is_error else NOTHING)
+    kept = statements(conversation.said_before(prompt), known(prompt))
+    if not kept or _TOOL not in {spec.name for spec in prompt.tools}:
+        return Say(NOTHING)
+    return Call(_TOOL, {"content": _content(kept)})
+
+
+def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
+    """What the user's messages state, each sentence once and none that `already` (normalised words)
+    holds; in order, bounded in length.
+    """
+    seen: set[str] = set()
+    found: list[_Statement] = []
+    for text in texts:
+        for statement in _stated(text):
+            normal = words.normal(statement.text)
+            if normal and normal not in seen and f" {normal} " not in already:
+                seen.add(normal)
+                found.append(statement)
+    kept = _bounded(found)
+    return tuple(s.text for n, s in enumerate(found) if n in kept)
+
+
+def known(prompt: Prompt) -> str:
+    """The words of all notes that the prompt shows or the conversation has written, normalised."""
+    texts = (*prompt.system[1:], *conversation.written(prompt))
+    return " ".join(("", *map(words.normal, texts), ""))
+
+
+def _stated(text: str) -> Iterator[_Statement]:
+    is_pasted = len(text) > _LONG
+    plain = _FENCE.sub("\n", text)
+    whole = intent(plain)
+    if isinstance(whole, Remember) and whole.fact and len(whole.fact) <= _LINE_CHARS:
+        yield _Statement(" ".join(whole.fact.split()), _ORDERED)
+        return
+    for sentence in split(plain):
+        rank = _rank(sentence, is_pasted=is_pasted)
+        if rank is not None:
+            yield _Statement(_shown(sentence), rank)
+
+
+def _rank(sentence: str, *, is_pasted: bool) -> int | None:
+    """How worthy of keeping; None for not at all."""
+    wanted = intent(sentence)
+    if isinstance(wanted, Remember):
+        return _ORDERED if wanted.fact else None
+    if wanted not in (Small.STATEMENT, Small.UNKNOWN) or not _has_content(sentence):
+        return None
+    if _OWN_WORDS.search(sentence[:_LINE_CHARS]):
+        return _OWN
+    if is_pasted:
+        return None
+    head = sentence[:_LINE_CHARS]
+    telling = any(c.isdigit() for c in head) or _NAME.search(head) or identifiers(head)
+    return _TELLING if telling or _UNSPACED.search(head) else None
+
+
+def _has_content(sentence: str) -> bool:
+    return len(words.terms(sentence)) >= 2 or any(c.isdigit() for c in sentence[:_LINE_CHARS])
+
+
+def _shown(sentence: str) -> str:
+    wanted = intent(sentence)
+    text = wanted.fact if isinstance(wanted, Remember) else sentence
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LINE_CHARS else f"{flat[:_LINE_CHARS]} […]"
+
+
+def _bounded(found: Sequence[_Statement]) -> set[int]:
+    """The places of those that fit, the highest rank first."""
+    kept: set[int] = set()
+    room = _ALL_BYTES
+    for place in sorted(range(len(found)), key=lambda n: (found[n].rank, n)):
+        room -= len(found[place].text.encode(errors="replace")) + 5
+        if room < 0:
+            break
+        kept.add(place)
+    return kept
+
+
+def _content(kept: Sequence[str]) -> str:
+    if len(kept) == 1:
+        return _clean(kept[0])
+    return "\n".join((_TITLE, *(f"- {_clean(text)}" for text in kept)))
+
+
+def _clean(text: str) -> str:
+    return "".join(c for c in text if c.isprintable())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator
+from itertools import count
 
 from agentd.domain.message import Message, ToolUse, assistant
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
@@ -72,11 +73,11 @@ def _call_id(prompt: Prompt, call: Call) -> str:
     """A name for the call that follows from the conversation and is not in use in it."""
     used = {use.id for message in prompt.messages for use in message.tool_uses}
     seed = repr((len(prompt.messages), prompt.messages[-1:], call.tool, dict(call.input)))
-    for attempt in range(len(used) + 1):
-        digest = hashlib.sha256(f"{attempt} {seed}".encode(errors="replace")).hexdigest()
-        if (name := f"offline_{digest[:16]}") not in used:
-            break
-    return name
+    digests = (
+        hashlib.sha256(f"{attempt} {seed}".encode(errors="replace")).hexdigest()
+        for attempt in count()
+    )
+    return next(name for d in digests if (name := f"offline_{d[:16]}") not in used)
 
 
 def _usage(prompt: Prompt, message: Message) -> Usage:

@@ -1,18 +1,144 @@
-"""A summary without a model: the user's own words, shortened, and every identifier. Pure."""
+"""A summary without a model: the user's own words, shortened, and every identifier. Pure.
+
+What the engine demands of a summary is kept whatever it costs: the identifiers of the last three
+user messages. All else has a budget, the newest first.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 from agentd.domain.prompt import Prompt
 from agentd.engine.compaction.summary import identifiers
+from agentd.providers.offline import words
 from agentd.providers.offline.conversation import own_words
+from agentd.providers.offline.flush import statements
 from agentd.providers.offline.reply import Reply, Say
+from agentd.providers.offline.sentences import is_question
 
 _HEAD = (
-    "Extract of the conversation, made without a language model: the user's words, and identifiers."
+    "Extract of the conversation so far, made without a language model: what the user said, "
+    "shortened, and the identifiers that came up."
 )
+_EARLIER, _KNOWN, _ASKED = "Before that:", "The user said:", "The user asked last:"
+_LATEST, _EXACT = "Exact, latest:", "Exact:"
+_EARLIER_CHARS, _KNOWN_CHARS, _ASKED_CHARS, _EXACT_CHARS = 1_800, 1_800, 600, 1_200
+_LINE_CHARS = 240
+_LAST = 3  # user messages whose identifiers are never dropped
+_ROW = re.compile(r"(?:\A|\n\n)(user|assistant) \(\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC\): ")
+_OPENING = '<data source="{}">\n'
+_CLOSING = "\n</data>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """An earlier summary taken apart."""
+
+    lines: tuple[str, ...] = ()
+    latest: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 def reply(prompt: Prompt) -> Reply:
-    """The summary."""
+    """The summary of the conversation and of the earlier summary in the request."""
     text = own_words(prompt)
-    return Say(f"{_HEAD}\n{' '.join(identifiers(text))}\n{text[:2000]}")
+    before, text = _fenced(text, "earlier summary")
+    conversation, rest = _fenced(text, "conversation")
+    return Say(summarised(conversation or rest, before))
+
+
+def summarised(conversation: str, before: str = "") -> str:
+    """Plain text of bounded length, but for the identifiers that have to be in it."""
+    said, others = _rows(conversation)
+    earlier = _taken_apart(before)
+    latest = _names(said[-_LAST:])
+    if len(said) < _LAST:  # some of the last three are behind the earlier summary
+        latest = _distinct((*earlier.latest, *latest))
+    questions = [_short(t) for t in said if is_question(t)][-3:]
+    exact = (*_names(others), *earlier.exact, *earlier.latest, *_names(said[:-_LAST]))
+    rest = [name for name in _distinct(exact) if name not in set(latest)]
+    stated = [_short(t) for t in statements(said)]
+    old = [
+        line for line in earlier.lines if words.normal(line) not in set(map(words.normal, stated))
+    ]
+    sections = (
+        _section(_EARLIER, _fitting(old, _EARLIER_CHARS)),
+        _section(_KNOWN, _fitting(stated, _KNOWN_CHARS)),
+        _section(_ASKED, _fitting(questions, _ASKED_CHARS)),
+        _joined(_LATEST, latest),
+        _joined(_EXACT, _fitting(rest, _EXACT_CHARS)),
+    )
+    return "\n".join((_HEAD, *filter(None, sections)))
+
+
+def _fenced(text: str, label: str) -> tuple[str, str]:
+    """What stands in the text's first fence, if it has this label, and what comes after it."""
+    opening = _OPENING.format(label)
+    if not text.startswith(opening):
+        return "", text
+    inside, _, rest = text[len(opening) :].partition(_CLOSING)
+    return inside, rest.lstrip("\n")
+
+
+def _rows(conversation: str) -> tuple[list[str], list[str]]:
+    """The user's messages, and all the other rows: answers, tool calls and their results."""
+    starts = list(_ROW.finditer(conversation))
+    ends = [m.start() for m in starts[1:]] + [len(conversation)]
+    said: list[str] = []
+    others: list[str] = []
+    calls = False
+    for match, end in zip(starts, ends, strict=True):
+        words_of = conversation[match.end() : end]
+        is_result = calls and words_of.startswith(("[result: ", "[error: "))
+        mine = match[1] == "user" and not is_result
+        (said if mine else others).append(words_of)
+        calls = match[1] == "assistant" and "[calls " in words_of
+    return said, others
+
+
+def _taken_apart(before: str) -> _Earlier:
+    lines: list[str] = []
+    named: dict[str, tuple[str, ...]] = {_LATEST: (), _EXACT: ()}
+    for line in before.split("\n"):
+        label = next((name for name in named if line.startswith(f"{name} ")), "")
+        if label:
+            named[label] = tuple(line.removeprefix(label).split())
+        elif line.strip() and line not in (_HEAD, _EARLIER, _KNOWN, _ASKED):
+            lines.append(line.strip().removeprefix("- "))
+    if not named[_LATEST]:  # another's summary
+        named[_LATEST] = identifiers(before)
+    return _Earlier(tuple(lines), named[_LATEST], named[_EXACT])
+
+
+def _names(texts: Iterable[str]) -> tuple[str, ...]:
+    return _distinct(name for text in texts for name in identifiers(text))
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text[: 4 * _LINE_CHARS].split())
+    return flat if len(flat) <= _LINE_CHARS else f"{flat[:_LINE_CHARS]} […]"
+
+
+def _fitting(lines: Sequence[str], room: int) -> list[str]:
+    """The newest lines, as many as there is room for, in order."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        room -= len(line) + 3
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join((title, *(f"- {line}" for line in lines))) if lines else ""
+
+
+def _joined(title: str, names: Sequence[str]) -> str:
+    return f"{title} {' '.join(names)}" if names else ""

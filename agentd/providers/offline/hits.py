@@ -1,0 +1,115 @@
+"""What `memory_search` and `memory_read` have answered, as lines that name their place. Pure.
+
+memory/2026-11-21.md:1-3 (2026-11-21)
+```text
+…
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_HEAD = re.compile(
+    r"(?P<path>\S.{0,400}):(?P<first>\d{1,9})-(?P<last>\d{1,9})(?: \((?P<date>[\d-]{10})\))?"
+)
+_BAR = re.compile(r"(`{3,})text")
+_SPOKEN = re.compile(r"\[(user|assistant)\] ")
+_STAMP = re.compile(r"\s*(?:[-*+]\s+)?(?:\[\d{2}:\d{2}\]\s*)?(?:\[[ xX]?\]\s+)?")
+_ENTRY = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\S")
+_TICKED = re.compile(r"\s*[-*+]\s+\[[xX]\]")
+_REMARK = re.compile(r"\s*<!--[^<>]{0,200}-->")
+_HEADING = re.compile(r"\s*#{1,6}\s|\s*---+\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of memory. `text` is without list marks and remarks; `speaker` is "user" or
+    "assistant" in transcripts, "" in notes; `date` is ISO, "" if the file has none.
+    """
+
+    place: str  # `memory/2026-11-21.md:3`
+    text: str
+    date: str = ""
+    speaker: str = ""
+    number: int = 0
+    is_heading: bool = False
+    is_entry: bool = False  # of a list
+    is_ticked: bool = False
+    is_foreign: bool = False
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it stands in a file rather than in a transcript."""
+        return not self.speaker
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    path: str
+    first: int
+    last: int
+    date: str
+    body: tuple[str, ...]
+
+
+def lines(output: str) -> tuple[Line, ...]:
+    """All lines with words of a tool's output, in its order."""
+    return tuple(line for block in _blocks(output) for line in _lines_of(block) if line.text)
+
+
+def _blocks(output: str) -> Iterator[_Block]:
+    rows = iter(output.split("\n"))
+    head: re.Match[str] | None = None
+    for row in rows:
+        bar = _BAR.fullmatch(row)
+        if head is None or bar is None:
+            head = _HEAD.fullmatch(row)
+            continue
+        body: list[str] = []
+        for inner in rows:
+            if inner == bar[1]:
+                break
+            body.append(inner)
+        yield _Block(
+            head["path"], int(head["first"]), int(head["last"]), head["date"] or "", tuple(body)
+        )
+        head = None
+
+
+def _lines_of(block: _Block) -> Iterator[Line]:
+    if block.path.startswith("sessions/"):
+        yield from _spoken(block)
+        return
+    for number, raw in enumerate(block.body, block.first):
+        yield Line(
+            f"{block.path}:{number}",
+            _REMARK.sub("", _STAMP.sub("", raw, count=1)).strip(),
+            block.date,
+            number=number,
+            is_heading=_HEADING.match(raw) is not None,
+            is_entry=_ENTRY.match(raw) is not None,
+            is_ticked=_TICKED.match(raw) is not None,
+            is_foreign="origin=untrusted" in raw or block.path.startswith("@"),
+        )
+
+
+def _spoken(block: _Block) -> Iterator[Line]:
+    """Lines of a transcript. Rows without words are not shown, so only the ends of a span, or a span
+    that shows all its rows, name a row exactly.
+    """
+    starts = sum(1 for raw in block.body if _SPOKEN.match(raw))
+    is_exact = starts == block.last - block.first + 1
+    speaker, row = "user", -1
+    for raw in block.body:
+        if match := _SPOKEN.match(raw):
+            speaker, row = match[1], row + 1
+        place = f"{block.path}:{block.first}-{block.last}"
+        if is_exact or row <= 0:
+            place = f"{block.path}:{block.first + max(0, row)}"
+        elif row == starts - 1:
+            place = f"{block.path}:{block.last}"
+        text = raw[match.end() :] if match else raw
+        yield Line(place, text.strip(), block.date, speaker, block.first + max(0, row))

@@ -1,0 +1,192 @@
+"""What the user wants, read from the user's own words by fixed rules. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+
+from agentd.providers.offline import words
+from agentd.providers.offline.sentences import bare, is_question, order, split
+from agentd.providers.offline.when import timed
+
+_CHARS = 2_000  # of a text that the rules look at; what is to be noted is never cut
+CHECKLIST = "HEARTBEAT.md"
+
+
+class Small(Enum):
+    """Things that need no tool."""
+
+    EMPTY = auto()
+    GREETING = auto()
+    THANKS = auto()
+    WHO = auto()
+    HELP = auto()
+    TIME = auto()
+    STATEMENT = auto()
+    UNKNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write `fact` down; "" means what was said before."""
+
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Erase what is known of `topic`."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remind:
+    """Put `entry` on the checklist."""
+
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Show a file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListFiles:
+    """Show which files there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Send an alert now."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Find the answer to a question."""
+
+    question: str
+
+
+Intent = Small | Remember | Forget | Remind | Read | ListFiles | Notify | Ask
+
+_LIST = r"(?:heartbeat(?:\.md)?|check ?list|to-?do(?: list)?|todos|task list|tasks)"
+_ADD = re.compile(
+    rf"(?:add|put|write) (?P<task>.+?) (?:to|on|onto|in|into) (?:my |the |your )?"
+    rf"(?:heartbeat )?{_LIST}(?P<rest>(?: .*)?)[.!]?",
+    re.IGNORECASE,
+)
+_REMIND = re.compile(r"remind me(?: (?:to|about|of|that))?:? (?P<task>.+)", re.IGNORECASE)
+_SHOW_LIST = re.compile(
+    rf"(?:(?:what(?:['’]s| is| else is)?|anything|show(?: me)?|read(?: me)?|list)(?: (?:on|in))? )"
+    rf"(?:my |the |your )?(?:open )?{_LIST}[ ?.!]*",
+    re.IGNORECASE,
+)
+_READ = re.compile(
+    r"(?:show|read|open|print|cat|display)(?: me)? (?:the |my )?(?:file )?"
+    r"[`\"']?(?P<path>[^\s`\"'?]{1,300}\.(?:md|jsonl|txt))[`\"']?(?: please)?[ ?.!]*",
+    re.IGNORECASE,
+)
+_TODAY = re.compile(
+    r"(?:show|read|open)(?: me)? (?:my |the )?(?:today['’]?s? |daily )notes?[ ?.!]*", re.IGNORECASE
+)
+_FILES = re.compile(
+    r"(?:list|show|what)(?: me)?(?: all| my| the| your| memory)*(?: memory)? (?:files|notes)"
+    r"(?: (?:are|do) .{0,30})?[ ?.!]*",
+    re.IGNORECASE,
+)
+_NOTIFY = re.compile(
+    r"(?:notify|alert)(?: me)?(?: right)?(?: now)?(?: (?:that|about|of))?[:,]? (?P<text>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FORGET = re.compile(
+    r"(?:forget|erase|delete|remove)(?: (?:that|about|all about|everything about|what i said about))?"
+    r"(?::)? (?P<topic>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SMALL = {
+    Small.GREETING: "hi|hello|hey|hallo|hola|bonjour|salut|servus|moin|good morning|good evening"
+    "|good afternoon|guten morgen|guten tag|hi there|hello there|hey there|hello agentd|hi agentd"
+    "|how are you|hello how are you|hi how are you|yo|ping",
+    Small.THANKS: "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very much|ok|okay"
+    "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|forget it|forget that"
+    "|forget about it|bye|goodbye|good night|yes|no",
+    Small.WHO: "who are you|what are you|who is this|are you an ai|are you a language model"
+    "|what is agentd|wer bist du|qui es tu|quién eres|are you there|what s your name"
+    "|what is your name",
+    Small.HELP: "help|help me|what can you do|what can i say|what do you do|commands|how do you work"
+    "|how does this work|how do i set a key|how do i set up a key|how do i set up a model|hilfe|aide"
+    "|ayuda|was kannst du",
+    Small.TIME: "what time is it|what s the time|what is the time|what day is it|what day is it today"
+    "|what day is today|what is the date|what s the date|what is today s date|what date is it"
+    "|what is the date today|what time is it now",
+}
+_BY_WORDS = {text: small for small, texts in _SMALL.items() for text in texts.split("|")}
+_STATES = re.compile(
+    r"\b(?:i|i['’]m|i['’]ve|my|mine|me|we|our|us|ich|mein\w{0,2}|wir|unser\w{0,2}|je|mon|ma|mes|nous|notre"
+    r"|yo|mi|mis|nosotros|nuestr[oa])\b",
+    re.IGNORECASE,
+)
+
+
+def intent(text: str, now: datetime | None = None) -> Intent:
+    """What the words ask for. `now` is the owner's wall time, for relative dates."""
+    if not any(map(str.isalnum, text)):
+        return Small.EMPTY if not text.strip() else Small.UNKNOWN
+    if small := _BY_WORDS.get(words.normal(text[:200]).removesuffix(" please")):
+        return small
+    fact = order(text)
+    if fact is not None:
+        return Remember(fact)
+    head = " ".join(bare(text)[:_CHARS].split())
+    for rule in _RULES:
+        if found := rule(head, now):
+            return found
+    if is_question(text):
+        return Ask(_asked(text))
+    asked = [piece for piece in split(text[-_CHARS:]) if is_question(piece)]
+    if asked:
+        return Ask(" ".join(asked))
+    return Small.STATEMENT if _STATES.search(text[:_CHARS]) else Small.UNKNOWN
+
+
+def _asked(text: str) -> str:
+    """The asking sentences of a text that is more than one."""
+    return " ".join(p for p in split(text[-_CHARS:]) if is_question(p)) or text
+
+
+def _task(head: str, now: datetime | None) -> Intent | None:
+    if match := _ADD.fullmatch(head):
+        return Remind(timed(f"{match['task'].strip(chr(34))} {match['rest']}", now).entry)
+    if match := _REMIND.fullmatch(head):
+        return Remind(timed(match["task"].rstrip("?!. "), now).entry)
+    return None
+
+
+def _files(head: str, now: datetime | None) -> Intent | None:
+    if _SHOW_LIST.fullmatch(head):
+        return Read(CHECKLIST)
+    if match := _READ.fullmatch(head):
+        return Read(match["path"])
+    if _TODAY.fullmatch(head) and now is not None:
+        return Read(f"memory/{now:%Y-%m-%d}.md")
+    return ListFiles() if _FILES.fullmatch(head) else None
+
+
+def _others(head: str, _now: datetime | None) -> Intent | None:
+    if match := _NOTIFY.fullmatch(head):
+        return Notify(match["text"].strip())
+    if match := _FORGET.fullmatch(head):
+        return Forget(match["topic"].rstrip("?!. "))
+    return None
+
+
+_RULES: tuple[Callable[[str, datetime | None], Intent | None], ...] = (_task, _files, _others)
