@@ -77,13 +77,18 @@ def _packed(rows: Sequence[Row]) -> Iterator[list[tuple[Row, str]]]:
             yield held
             held, size = [], 0
         for text in _said(row):
-            if held and (len(held) == _ROWS or size + len(text) > _CHARS):
+            if held and (_is_long(held, row) or size + len(text) > _CHARS):
                 yield held
                 held, size = [], 0
             held.append((row, text))
             size += len(text) + 1
     if held:
         yield held
+
+
+def _is_long(held: Sequence[tuple[Row, str]], row: Row) -> bool:
+    """Whether the row is too far from the first one; rows in between may have had no words."""
+    return len(held) == _ROWS or row.seq - held[0][0].seq >= _ROWS
 
 
 def _said(row: Row) -> Iterator[str]:
