@@ -8,6 +8,8 @@ leaves a row more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,6 +46,7 @@ class Pulse:
         lanes = frozenset({examination.session, SessionKey(settings.session)})
         self._eyes = Eyes(around, self._hours, lanes, is_on=settings.is_on)
         self._lock = asyncio.Lock()
+        self._is_beating = False  # the lock is also held by a tick that finds nothing due
         self._next_due: datetime | None = None
         self._last: Beat | None = None
         self._busy_slot: datetime | None = None  # a slot whose busy row is stored
@@ -61,10 +64,11 @@ class Pulse:
         """A beat now, through every gate; `force` opens all but the budget and the lane. The slots of
         the schedule stay where they are. While another beat runs, the answer is `busy`.
         """
-        if self._lock.locked():
+        if self._is_beating:
             return await self._skip(None, await self._settled(), Reason.BUSY)
-        async with self._lock:
-            return await self._beat(None, await self._settled(), force=force)
+        with self._beating():
+            async with self._lock:
+                return await self._beat(None, await self._settled(), force=force)
 
     async def explain(self) -> dict[str, Any]:
         """What a beat would do now, and why: the shape of `agentd heartbeat explain`."""
@@ -150,7 +154,16 @@ class Pulse:
             return
         interval = self._settings.interval
         slot = due.slot(next_due, now, interval)
-        await self._beat(slot, due.following(slot, now, interval))
+        with self._beating():
+            await self._beat(slot, due.following(slot, now, interval))
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        self._is_beating = True
+        try:
+            yield
+        finally:
+            self._is_beating = False
 
     async def _settled(self) -> datetime | None:
         """The due time to go by; stored when it is not the stored one."""

@@ -546,6 +546,30 @@ async def test_beats_never_overlap() -> None:
         running.cancel()
 
 
+async def test_a_tick_that_only_looks_does_not_refuse_a_manual_beat() -> None:
+    world = World()
+    await world.pulse.next_due()  # half an hour from now: a tick has nothing to do but look
+    looking, seen = asyncio.Event(), asyncio.Event()
+    read = world.read
+
+    async def slow_read() -> FileView:
+        looking.set()
+        await seen.wait()
+        return await read()
+
+    world.read = slow_read  # type: ignore[method-assign]  # the pulse below is made with it
+    world.restart()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(world.pulse.tick())
+        await looking.wait()
+        beat = group.create_task(world.beat(force=True))
+        second = group.create_task(world.beat(force=True))
+        await asyncio.sleep(0)
+        seen.set()
+    assert beat.result().reason is Reason.ACK
+    assert second.result().reason is Reason.BUSY
+
+
 async def test_a_beat_cut_by_a_crash_is_interrupted_and_not_run_again() -> None:
     world = World()
     failpoints.arm("beat.verdict:1:raise")
