@@ -1,0 +1,347 @@
+"""A model behind the Messages API that does what the user's last words say, and remembers what it was asked.
+
+It lives in a process of its own and survives the daemon's deaths. Nothing is left to chance: the same
+conversation always gets the same answer. Words it understands, at the start of the user's last text:
+
+    say TEXT                   answers TEXT
+    write TEXT                 memory_write of TEXT, then `done`
+    three A B C                three memory_writes at once, then `done`
+    do STEP; STEP; …           one step after the other; `&` joins calls of one step. A step is a
+                               `write TEXT`, `add PATH TEXT`, `put PATH TEXT`, `patch PATH OLD NEW`,
+                               `read PATH`, `tell TEXT` (notify) or a last `say TEXT`
+    gate NAME                  answers `passed NAME` once GET /…/open/NAME was called
+    hang NAME                  begins an answer and never ends it; the next time it says `hung NAME`
+    slow N                     N words, 20 ms apart
+    fail STATUS, flaky STATUS  an HTTP error, always or the first time only
+    cut NAME                   an answer that breaks off, the first time
+
+Flushes write one canary and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
+checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks. The part of the URL
+before `/v1` names who asks, so that many daemons can share one server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+CANARY = "canary-of-the-flush"  # with the asker's name behind it
+WHISPER = "whispered-while-flushing"
+_IDENTIFIER = re.compile(r"[\w./:@~-]*\d{4,}[\w./:@~-]*|https?://\S+|[\w.@~-]*(?:/[\w.@-]+)+")
+_SEEN_FIRST = "memory_read"  # what a refusal of a patch names as its cure
+_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many"}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `calls` are (tool, input); `pause` seconds stand between the words."""
+
+    text: str = ""
+    calls: tuple[tuple[str, Json], ...] = ()
+    status: int = 200
+    pause: float = 0.0
+    gate: str = ""
+    hangs: bool = False
+    cut: bool = False
+
+
+@dataclass
+class Model:
+    """What the answers depend on besides the conversation: how often the same was asked."""
+
+    rules: list[tuple[str, str]] = field(default_factory=list)
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    gates: dict[tuple[str, str], asyncio.Event] = field(
+        default_factory=lambda: defaultdict(asyncio.Event)
+    )
+
+    def answer(self, who: str, body: Json) -> Reply:
+        """The reply to a request."""
+        system = " ".join(_texts(body.get("system", "")))
+        words, rounds = conversation(body["messages"])
+        if not body.get("tools"):
+            return Reply(summary(body["messages"]))
+        if "NO_REPLY" in system or "NO_REPLY" in words:
+            return Reply("NO_REPLY") if rounds else flushing(who)
+        if "HEARTBEAT.md" in words and "HEARTBEAT_OK" in words:
+            words = _checklist(words)
+        for start, replacement in self.rules:
+            if words.startswith(start):
+                words = replacement
+                break
+        return self._obey(who, words.strip(), rounds)
+
+    def _obey(self, who: str, words: str, rounds: Sequence[Round]) -> Reply:
+        verb, _, rest = words.partition(" ")
+        first = not self.asked[who, words]
+        match verb:
+            case "do":
+                return follow([step.strip() for step in rest.split(";")], rounds)
+            case "write":
+                return follow([words, "say done"], rounds)
+            case "three":
+                writes = " & ".join(f"write {word}" for word in rest.split())
+                return follow([writes, "say done"], rounds)
+            case "slow":
+                return Reply(" ".join(f"word{n}" for n in range(int(rest))), pause=0.02)
+            case "gate":
+                return Reply(f"passed {rest}", gate=rest)
+        self.asked[who, words] += 1
+        match verb:
+            case "hang":
+                return Reply(f"hung {rest}", hangs=first)
+            case "cut":
+                return Reply(f"whole {rest} again", cut=first)
+            case "fail":
+                return Reply(status=int(rest))
+            case "flaky":
+                return Reply(f"after {rest}", status=int(rest) if first else 200)
+        return Reply(rest if verb == "say" else f"heard: {words}")
+
+
+@dataclass(frozen=True)
+class Round:
+    """Calls of the current turn and what came of them."""
+
+    calls: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+def conversation(messages: Sequence[Json]) -> tuple[str, list[Round]]:
+    """The user's last words, and the tool calls made since."""
+    words, start = "", 0
+    for number, message in enumerate(messages):
+        if message["role"] == "user" and (texts := _texts(message["content"])):
+            words, start = texts[-1], number
+    rounds: list[Round] = []
+    for number in range(start + 1, len(messages) - 1, 2):
+        results = messages[number + 1]["content"]
+        errors = tuple(" ".join(_texts(r["content"])) for r in results if r.get("is_error"))
+        calls = tuple(b["name"] for b in messages[number]["content"] if b["type"] == "tool_use")
+        rounds.append(Round(calls, errors))
+    return words, rounds
+
+
+def follow(steps: Sequence[str], rounds: Sequence[Round]) -> Reply:
+    """The step that is next. A patch refused since the file was not read is preceded by a read."""
+    done, reading = 0, False
+    for made in rounds:
+        if reading:
+            reading = False
+        elif any(_SEEN_FIRST in error for error in made.errors):
+            reading = True
+        else:
+            done += 1
+    step = steps[min(done, len(steps) - 1)]
+    if reading:
+        paths = [part.split()[1] for part in step.split("&") if part.split()[0] in ("patch", "put")]
+        return Reply(calls=tuple(("memory_read", {"path": path}) for path in paths))
+    if done >= len(steps) or step.startswith("say "):
+        return Reply(step.removeprefix("say "))
+    return Reply("working ", tuple(_call(part.strip()) for part in step.split("&")))
+
+
+def flushing(who: str) -> Reply:
+    """What a flush is answered first."""
+    return Reply(f"{WHISPER} ", (("memory_write", {"content": f"{CANARY}-{who}"}),))
+
+
+def summary(messages: Sequence[Json]) -> str:
+    """Every identifier of the conversation, and enough words to be a summary."""
+    text = " ".join(itertools.chain.from_iterable(_texts(m["content"]) for m in messages))
+    names = dict.fromkeys(_IDENTIFIER.findall(text))
+    return f"Now: the conversation goes on after {len(text)} characters. {'so ' * 30}\nExact: {' '.join(names)}"
+
+
+def _call(part: str) -> tuple[str, Json]:
+    verb, *words = part.split()
+    match verb:
+        case "read":
+            return "memory_read", {"path": words[0]}
+        case "add":
+            return "memory_write", {"target": words[0], "content": " ".join(words[1:])}
+        case "put":
+            content = " ".join(words[1:])
+            return "memory_write", {"target": words[0], "content": content, "append": False}
+        case "patch":
+            path, old, new = words
+            return "memory_write", {"target": path, "old_string": old, "new_string": new}
+        case "tell":
+            return "notify", {"text": " ".join(words)}
+    return "memory_write", {"content": " ".join(words)}
+
+
+def _checklist(words: str) -> str:
+    for line in words.splitlines():
+        item = line.removeprefix("- [ ] ")
+        if item.startswith("report "):
+            return f"say {item.removeprefix('report ')}"
+        if item.startswith("do "):
+            return item
+    return "say HEARTBEAT_OK"
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [block["text"] for block in content if block["type"] == "text"]
+
+
+class Server:
+    """Speaks HTTP/1.1 to any number of daemons."""
+
+    def __init__(self, model: Model, log: TextIO | None) -> None:
+        self._model = model
+        self._log = log
+        self._ids = itertools.count(1)
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, until the client leaves."""
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.decode("latin-1").split("\r\n")
+                path = lines[0].split(" ")[1]
+                fields = dict(line.lower().split(": ", 1) for line in lines[1:] if ": " in line)
+                data = await reader.readexactly(int(fields.get("content-length", "0")))
+                if not await self._answer(path, data, writer):
+                    return
+        except (asyncio.IncompleteReadError, OSError):
+            return  # the daemon died or left, which is what this server is for
+        finally:
+            writer.close()
+
+    async def _answer(self, path: str, data: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection goes on."""
+        who, _, rest = path.strip("/").partition("/")
+        if rest.startswith("open/"):
+            self._model.gates[who, rest.removeprefix("open/")].set()
+            return await _send(writer, 200, b"{}")
+        if not path.split("?", maxsplit=1)[0].endswith("/v1/messages"):
+            return await _send(writer, 404, b"{}")
+        body = json.loads(data)
+        number = next(self._ids)
+        if self._log:
+            self._log.write(json.dumps({"n": number, "who": who, "body": body}) + "\n")
+            self._log.flush()
+        reply = self._model.answer(who, body)
+        if reply.status != 200:
+            kind = "overloaded_error" if reply.status in (429, 503, 529) else "api_error"
+            error = {"type": "error", "error": {"type": kind, "message": "asked for"}}
+            return await _send(writer, reply.status, json.dumps(error).encode())
+        return await self._stream(reply, number, who, len(data), body, writer)
+
+    async def _stream(
+        self, reply: Reply, number: int, who: str, size: int, body: Json, writer: Any
+    ) -> bool:
+        if reply.gate:
+            await self._model.gates[who, reply.gate].wait()
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        events = [_event(e) for e in events_of(reply, number, str(body.get("model")), size // 4)]
+        if reply.hangs or reply.cut:
+            writer.write(head + _chunk(b"".join(events[:3])))
+            await writer.drain()
+            if reply.hangs:
+                await asyncio.Event().wait()
+            return False
+        if not reply.pause:
+            writer.write(head + _chunk(b"".join(events)) + b"0\r\n\r\n")
+        else:
+            writer.write(head)
+            async for event in _paced(events, reply.pause):
+                writer.write(_chunk(event))
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
+
+def events_of(reply: Reply, number: int, model: str, read: int) -> Iterator[Json]:
+    """The stream of an answer, as the service sends it."""
+    usage = {"input_tokens": read, "output_tokens": 1}
+    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model}
+    message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    yield {"type": "message_start", "message": message}
+    index = 0
+    if reply.text:
+        yield _opening(index, {"type": "text", "text": ""})
+        pieces = reply.text.split(" ") if reply.pause else [reply.text]
+        for position, piece in enumerate(pieces):
+            gap = " " if position else ""
+            yield _delta(index, {"type": "text_delta", "text": gap + piece})
+        yield {"type": "content_block_stop", "index": index}
+        index += 1
+    for place, (name, arguments) in enumerate(reply.calls):
+        block = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
+        yield _opening(index, block)
+        yield _delta(index, {"type": "input_json_delta", "partial_json": json.dumps(arguments)})
+        yield {"type": "content_block_stop", "index": index}
+        index += 1
+    stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
+    yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 5 + index}}
+    yield {"type": "message_stop"}
+
+
+def _opening(index: int, block: Json) -> Json:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def _delta(index: int, delta: Json) -> Json:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def _event(event: Json) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def _paced(events: Sequence[bytes], pause: float) -> AsyncIterator[bytes]:
+    for event in events:
+        yield event
+        await asyncio.sleep(pause)
+
+
+async def _send(writer: asyncio.StreamWriter, status: int, data: bytes) -> bool:
+    reason = _REASONS.get(status, "Said So")
+    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+    writer.write(head.encode() + data)
+    await writer.drain()
+    return True
+
+
+async def main(port: int, log: Path | None, script: Path | None) -> None:
+    """Serve until killed; the first line on stdout is the port."""
+    rules = json.loads(script.read_text("utf-8")) if script else []
+    model = Model([(start, replacement) for start, replacement in rules])
+    with (log or Path("/dev/null")).open("a", encoding="utf-8") as file:
+        server = Server(model, file if log else None)
+        listening = await asyncio.start_server(
+            server.serve, "127.0.0.1", port, limit=64 * 1024 * 1024
+        )
+        print(listening.sockets[0].getsockname()[1], flush=True)
+        await listening.serve_forever()
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description="A fake Messages API for tests and benchmarks.")
+    options.add_argument("--port", type=int, default=0)
+    options.add_argument("--log", type=Path, help="one JSON line for each request")
+    options.add_argument(
+        "--script", type=Path, help='JSON: [["words that begin", "words instead"]]'
+    )
+    given = options.parse_args(sys.argv[1:])
+    asyncio.run(main(given.port, given.log, given.script))
