@@ -12,14 +12,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tomli
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from agentd.alerts.settings import AlertsSettings
+from agentd.alerts.targets import resolve
 from agentd.domain.settings import Settings
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
@@ -63,6 +64,15 @@ class Config(Settings):
     budget: BudgetSettings = BudgetSettings()
     server: ServerSettings = ServerSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _beats_have_a_target(self) -> Self:
+        try:
+            resolve(self.heartbeat.target, self.heartbeat.to, self.alerts.names)
+        except ConfigError as error:
+            msg = f"{error.message}; {error.cure}"
+            raise ValueError(msg) from None
+        return self
 
 
 @dataclass(frozen=True, slots=True)

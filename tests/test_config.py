@@ -141,3 +141,14 @@ def test_settings_are_spelled_as_toml() -> None:
     for setting in describe(read(Path("absent"), {})):
         if setting.value is not None:
             assert tomli.loads(f"x = {setting.as_toml()}")["x"] == setting.value
+
+
+def test_a_target_of_beats_that_is_not_on_is_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[heartbeat]\ntarget = "webhook"\n')
+    with pytest.raises(ConfigError, match="use one of last, none, journal, socket, main"):
+        load(path, {})
+    path.write_text(
+        '[heartbeat]\ntarget = "webhook"\n[alerts]\nwebhook_url = "https://example.org"\n'
+    )
+    assert load(path, {}).heartbeat.target == "webhook"

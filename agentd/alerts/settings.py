@@ -59,6 +59,18 @@ class AlertsSettings(Settings):
             raise ValueError(msg)
         return self
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the ways that are on, in the order they are tried."""
+        on = {
+            "journal": self.journal,
+            "socket": self.socket,
+            "main": self.main,
+            "command": bool(self.command),
+            "webhook": bool(self.webhook_url or self.webhook_url_env),
+        }
+        return tuple(name for name, is_on in on.items() if is_on)
+
     def webhook(self, environ: Mapping[str, str]) -> str:
         """The webhook's address; "" if there is none. Raises ConfigError when the variable that
         should hold it is missing or holds something else.
