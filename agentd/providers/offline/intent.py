@@ -84,7 +84,11 @@ _ADD = re.compile(
     rf"(?:heartbeat )?{_LIST}(?P<rest>(?: .*)?)[.!]?",
     re.IGNORECASE,
 )
-_REMIND = re.compile(r"remind me(?: (?:to|about|of|that))?:? (?P<task>.+)", re.IGNORECASE)
+_REMIND = re.compile(
+    r"(?P<time>(?:every|each|in|on|at|tomorrow|today|tonight|daily|weekly)\b.{1,60}? ,?|)(?:please )?"
+    r"remind me(?: (?:to|about|of|that))?:? (?P<task>.+)",
+    re.IGNORECASE,
+)
 _SHOW_LIST = re.compile(
     rf"(?:(?:what(?:['’]s| is| else is)?|anything|show(?: me)?|read(?: me)?|list)(?: (?:on|in))? )"
     rf"(?:my |the |your )?(?:open )?{_LIST}[ ?.!]*",
@@ -104,7 +108,8 @@ _FILES = re.compile(
     re.IGNORECASE,
 )
 _NOTIFY = re.compile(
-    r"(?:notify|alert)(?: me)?(?: right)?(?: now)?(?: (?:that|about|of))?[:,]? (?P<text>.+)",
+    r"(?:notify|alert)(?: me)?(?: right)?(?: now)?(?: (?:that|about|of))?[:,]? "
+    r"(?!when|if|whenever|at|in|on|every|tomorrow|as soon)(?P<text>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _FORGET = re.compile(
@@ -132,7 +137,7 @@ _SMALL = {
 _BY_WORDS = {text: small for small, texts in _SMALL.items() for text in texts.split("|")}
 _STATES = re.compile(
     r"\b(?:i|i['’]m|i['’]ve|my|mine|me|we|our|us|ich|mein\w{0,2}|wir|unser\w{0,2}|je|mon|ma|mes|nous|notre"
-    r"|yo|mi|mis|nosotros|nuestr[oa])\b",
+    r"|yo|mi|mis|nosotros|nuestr[oa]|is|are|was|were|has|had|have|will|ist|sind|est|sont|es|está)\b",
     re.IGNORECASE,
 )
 
@@ -167,7 +172,7 @@ def _task(head: str, now: datetime | None) -> Intent | None:
     if match := _ADD.fullmatch(head):
         return Remind(timed(f"{match['task'].strip(chr(34))} {match['rest']}", now).entry)
     if match := _REMIND.fullmatch(head):
-        return Remind(timed(match["task"].rstrip("?!. "), now).entry)
+        return Remind(timed(f"{match['task'].rstrip('?!. ')} {match['time']}", now).entry)
     return None
 
 

@@ -21,7 +21,7 @@ _POLITE = re.compile(
 _ORDER = re.compile(
     r"(?:remember|note|memori[sz]e|keep in mind|(?:don['’]?t|do not|never) forget"
     r"|(?:make|take) a note|(?:write|note|jot) (?:this |that |it )?down|for the record"
-    r"|(?:save|store) (?=this|that)"
+    r"|(?:save|store)(?= this| that)"
     r"|merke? dir|notiere?|vergiss nicht|souviens-toi|rappelle-toi|retiens|recuerda|anota|apunta)"
     r"(?:,?\s{1,5}(?:of |down )?(?:this|that|the following|for me|dass|que|qu['’]))?"
     r"(?![^\W_])[\s:,–-]{0,10}",
@@ -77,6 +77,8 @@ def order(text: str) -> str | None:
     if head is text.strip() and head[:_HEAD].rstrip(_TRAILING).endswith("?"):
         return None
     fact = head[match.end() :].strip()
+    if fact.rstrip(".!? ").casefold() in {"", "it", "this", "that"}:
+        return ""
     if fact[:3].casefold() == "to ":
         return f"Remember {fact}"
     return fact.rstrip("? ") if _asked_politely(text) else fact

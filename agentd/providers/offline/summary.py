@@ -46,16 +46,22 @@ def reply(prompt: Prompt) -> Reply:
     text = own_words(prompt)
     before, text = _fenced(text, "earlier summary")
     conversation, rest = _fenced(text, "conversation")
-    return Say(summarised(conversation or rest, before))
+    if not conversation:
+        return Say(summarised(rest, before))
+    # What follows may say which identifiers a first try has lost.
+    return Say(summarised(conversation, before, identifiers(rest)))
 
 
-def summarised(conversation: str, before: str = "") -> str:
-    """Plain text of bounded length, but for the identifiers that have to be in it."""
+def summarised(conversation: str, before: str = "", wanted: Sequence[str] = ()) -> str:
+    """Plain text of bounded length, but for the identifiers that have to be in it: `wanted`, and
+    those of the last messages.
+    """
     said, others = _rows(conversation)
     earlier = _taken_apart(before)
     latest = _names(said[-_LAST:])
     if len(said) < _LAST:  # some of the last three are behind the earlier summary
         latest = _distinct((*earlier.latest, *latest))
+    latest = _distinct((*latest, *wanted))
     questions = [_short(t) for t in said if is_question(t)][-3:]
     exact = (*_names(others), *earlier.exact, *earlier.latest, *_names(said[:-_LAST]))
     rest = [name for name in _distinct(exact) if name not in set(latest)]

@@ -157,4 +157,6 @@ def _without(text: str, match: re.Match[str] | None) -> str:
 
 
 def _tidy(text: str) -> str:
-    return " ".join(text.split()).strip(" ,.;:-–").replace("(", "[").replace(")", "]")
+    """One line that cannot be taken for a mark of the checklist."""
+    flat = " ".join(text.split()).strip(" ,.;:-–").replace("(", "[").replace(")", "]")
+    return flat.removeprefix("to ")
