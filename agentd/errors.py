@@ -17,6 +17,7 @@
     │   ├── FileMissing        absent, or hidden from this kind of session (one answer for both)
     │   ├── FileUnreadable     no permission, not UTF-8, too large
     │   └── EditConflict       the file changed since it was read
+    ├── BudgetReached          a limit of [budget] would be passed
     ├── ToolFailed             a tool's own refusal, told to the model
     └── ProviderError          the model's service failed
         └── ContextOverflow    the prompt does not fit the model's window
@@ -149,6 +150,12 @@ class EditConflict(WorkspaceError):
     """The file changed since it was read."""
 
     code = "edit_conflict"
+
+
+class BudgetReached(AgentdError):
+    """A spending limit would be passed."""
+
+    code = "budget"
 
 
 class ToolFailed(AgentdError):

@@ -20,6 +20,7 @@ from agentd.domain.compaction import Answer, CompactionPlan, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
 from agentd.domain.memory import Chunk, Found, IndexState, Source
+from agentd.domain.money import Cap
 from agentd.domain.prompt import Prompt, ProviderEvent, ToolSpec
 from agentd.domain.tool import (
     Approval,
@@ -228,13 +229,32 @@ class Journal(Protocol):
 class Ledger(Protocol):
     """What model calls have cost."""
 
+    async def reserve(
+        self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
+    ) -> int:
+        """Set aside the most that a call can use, before it is made; returns the reservation.
+
+        What a crash leaves reserved stays spent. Raises BudgetReached, with nothing set aside, if a
+        cap would be passed.
+        """
+
     async def charge(
-        self, session: SessionKey, origin: Origin, model: str, usage: Usage, cost_usd: float
+        self,
+        session: SessionKey,
+        origin: Origin,
+        model: str,
+        usage: Usage,
+        cost_usd: float,
+        *,
+        reservation: int | None = None,
     ) -> None:
-        """Record one model call."""
+        """Record one model call, in place of what was reserved for it."""
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
-        """Total tokens and US dollars since then, of one origin or of all."""
+        """Total tokens and US dollars since then, of one origin or of all; reservations count."""
+
+    async def cache_use(self, since: datetime) -> tuple[int, int]:
+        """Tokens read from a cache since then, and all tokens read."""
 
 
 class JobStore(Protocol):
@@ -254,7 +274,7 @@ class JobStore(Protocol):
     ) -> int:
         """Store a running beat and the next due time in one transaction; returns its id."""
 
-    async def end_beat(  # noqa: PLR0913 - one row, written at once
+    async def end_beat(
         self,
         beat_id: int,
         outcome: Outcome,

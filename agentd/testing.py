@@ -21,6 +21,7 @@ from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.domain.message import Message, Text, ToolResult, ToolUse, assistant, encode_blocks
+from agentd.domain.money import Cap
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, OpenCall, ToolOutput
 from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
@@ -38,6 +39,7 @@ from agentd.domain.turn import (
 )
 from agentd.domain.workspace import FileView, Reader, TreeEntry
 from agentd.errors import (
+    BudgetReached,
     Busy,
     EditConflict,
     FileMissing,
@@ -661,14 +663,42 @@ class MemoryLedger:
         self._clock = clock
         self.charges: list[tuple[datetime, SessionKey, Origin, str, Usage, float]] = []
 
+    async def reserve(
+        self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
+    ) -> int:
+        for cap in caps:
+            tokens, usd = await self.spent(cap.since, cap.origin)
+            over_usd = cap.usd is not None and usd + cost_usd > cap.usd
+            if over_usd or (cap.tokens is not None and tokens + usage.total_tokens > cap.tokens):
+                msg = f"{cap.name} is reached"
+                raise BudgetReached(msg)
+        entry = (self._clock.now(), SessionKey(""), origin, model, usage, cost_usd)
+        self.charges.append(entry)
+        return len(self.charges)
+
     async def charge(
-        self, session: SessionKey, origin: Origin, model: str, usage: Usage, cost_usd: float
+        self,
+        session: SessionKey,
+        origin: Origin,
+        model: str,
+        usage: Usage,
+        cost_usd: float,
+        *,
+        reservation: int | None = None,
     ) -> None:
-        self.charges.append((self._clock.now(), session, origin, model, usage, cost_usd))
+        if reservation is None:
+            self.charges.append((self._clock.now(), session, origin, model, usage, cost_usd))
+        else:
+            at = self.charges[reservation - 1][0]
+            self.charges[reservation - 1] = (at, session, origin, model, usage, cost_usd)
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         counted = [c for c in self.charges if c[0] >= since and origin in (None, c[2])]
         return sum(c[4].total_tokens for c in counted), sum(c[5] for c in counted)
+
+    async def cache_use(self, since: datetime) -> tuple[int, int]:
+        used = [c[4] for c in self.charges if c[0] >= since]
+        return sum(u.cache_read_tokens for u in used), sum(u.context_tokens for u in used)
 
 
 class MemoryOutbox:

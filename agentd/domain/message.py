@@ -13,6 +13,9 @@ from typing import Any, assert_never
 
 JsonObject = Mapping[str, Any]
 
+_ABOUT = ("path", "target", "query")  # arguments that say what a call is about
+_LONGEST_TITLE = 120
+
 
 class Role(StrEnum):
     """Who speaks in a message that a model sees."""
@@ -35,6 +38,12 @@ class ToolUse:
     id: str
     name: str
     input: JsonObject
+
+    @property
+    def title(self) -> str:
+        """The call as a person is told it: the tool and what it is about."""
+        about = next((self.input[key] for key in _ABOUT if self.input.get(key)), "")
+        return f"{self.name} {about}".strip()[:_LONGEST_TITLE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ class Restarted:
 class Answered:
     """The whole answer; always the last event of a stream, and the only one that may be stored.
 
-    `provider` is who may be sent the message's opaque blocks again.
+    `provider` is who may be sent the message's opaque blocks again. `reservation` is what the ledger
+    has set aside for the call, to be given to `Ledger.charge`.
     """
 
     message: Message
@@ -89,6 +90,7 @@ class Answered:
     usage: Usage
     model: str
     provider: str
+    reservation: int | None = None
 
 
 ProviderEvent = TextDelta | ThoughtDelta | Restarted | Answered

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 
+from agentd.domain.money import Cap
 from agentd.domain.turn import Origin, SessionKey, Usage
+from agentd.errors import BudgetReached
 from agentd.ports import Clock
 from agentd.storage.codec import dump_usage, stamp
 from agentd.storage.sqlite import Database
@@ -20,6 +23,17 @@ WHERE at >= :since AND (:origin IS NULL OR origin = :origin)
 """
 
 
+_SETTLE = """
+UPDATE charges SET session = ?, model = ?, usage = ?, total_tokens = ?, cost_usd = ? WHERE id = ?
+"""
+# A usage column is a list: input, output, read from a cache, written to it.
+_CACHED = """
+SELECT coalesce(sum(usage ->> 2), 0),
+    coalesce(sum(total_tokens - (usage ->> 1)), 0)
+FROM charges WHERE at >= ?
+"""
+
+
 class SqliteLedger:
     """The Ledger of the state database."""
 
@@ -27,13 +41,44 @@ class SqliteLedger:
         self._db = db
         self._clock = clock
 
+    async def reserve(
+        self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
+    ) -> int:
+        """See Ledger. The check and the reservation are one transaction."""
+        values = (
+            stamp(self._clock.now()),
+            "",
+            origin,
+            model,
+            dump_usage(usage),
+            usage.total_tokens,
+            cost_usd,
+        )
+
+        def set_aside(conn: sqlite3.Connection) -> int:
+            for cap in caps:
+                _check(conn, cap, usage.total_tokens, cost_usd)
+            return int(conn.execute(_CHARGE, values).lastrowid or 0)
+
+        return await self._db.write(set_aside)
+
     async def charge(
-        self, session: SessionKey, origin: Origin, model: str, usage: Usage, cost_usd: float
+        self,
+        session: SessionKey,
+        origin: Origin,
+        model: str,
+        usage: Usage,
+        cost_usd: float,
+        *,
+        reservation: int | None = None,
     ) -> None:
         """See Ledger."""
-        at = stamp(self._clock.now())
-        values = (at, session, origin, model, dump_usage(usage), usage.total_tokens, cost_usd)
-        await self._db.execute(_CHARGE, values)
+        spent = (model, dump_usage(usage), usage.total_tokens, cost_usd)
+        if reservation is None:
+            at = stamp(self._clock.now())
+            await self._db.execute(_CHARGE, (at, session, origin, *spent))
+        else:
+            await self._db.execute(_SETTLE, (session, *spent, reservation))
 
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         """See Ledger."""
@@ -44,3 +89,29 @@ class SqliteLedger:
             return tokens, cost
 
         return await self._db.read(add_up)
+
+    async def cache_use(self, since: datetime) -> tuple[int, int]:
+        """See Ledger."""
+
+        def add_up(conn: sqlite3.Connection) -> tuple[int, int]:
+            cached, read = conn.execute(_CACHED, (stamp(since),)).fetchone()
+            return int(cached), int(read)
+
+        return await self._db.read(add_up)
+
+
+def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:
+    values = {"since": stamp(cap.since), "origin": cap.origin}
+    used_tokens, used_usd = conn.execute(_SPENT, values).fetchone()
+    if cap.usd is not None and used_usd + usd > cap.usd:
+        raise BudgetReached(
+            f"[budget] {cap.name} = {cap.usd:g} is reached: ${used_usd:.2f} are spent or set aside,"
+            f" and the next call may cost ${usd:.2f}",
+            cure=f"wait for the next period, or raise {cap.name}",
+        )
+    if cap.tokens is not None and used_tokens + tokens > cap.tokens:
+        raise BudgetReached(
+            f"[budget] {cap.name} = {cap.tokens} is reached: {used_tokens} tokens are used or set"
+            f" aside, and the next call may use {tokens}",
+            cure=f"wait for the next period, or raise {cap.name}",
+        )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 
+from agentd.domain.money import Cap
 from agentd.domain.turn import MAIN, Origin, Usage
+from agentd.errors import BudgetReached
 
 
 async def test_costs_add_up_by_time_and_origin(stores, clock):
@@ -18,3 +21,35 @@ async def test_costs_add_up_by_time_and_origin(stores, clock):
     assert await stores.ledger.spent(clock.now()) == (100, pytest.approx(0.25))
     assert await stores.ledger.spent(start, Origin.USER) == (10, pytest.approx(0.5))
     assert await stores.ledger.spent(clock.now() + timedelta(seconds=1)) == (0, 0)
+
+
+async def test_a_reservation_counts_until_the_call_is_charged(stores, clock):
+    start = clock.now()
+    held = await stores.ledger.reserve(Origin.USER, "big", Usage(1000, 500), 3.0, ())
+    assert await stores.ledger.spent(start) == (1500, pytest.approx(3.0))
+    await stores.ledger.charge(MAIN, Origin.USER, "big", Usage(90, 10), 0.2, reservation=held)
+    assert await stores.ledger.spent(start) == (100, pytest.approx(0.2))
+
+
+async def test_a_cap_is_never_passed_not_even_by_calls_at_once(stores, clock):
+    cap = Cap("daily_usd", clock.now(), usd=1.0)
+    results = await asyncio.gather(
+        *(stores.ledger.reserve(Origin.USER, "m", Usage(1), 0.3, (cap,)) for _ in range(8)),
+        return_exceptions=True,
+    )
+    refused = [r for r in results if isinstance(r, BudgetReached)]
+    assert len(refused) == 5
+    assert await stores.ledger.spent(cap.since) == (3, pytest.approx(0.9))
+
+
+async def test_a_cap_of_one_origin_leaves_the_others_alone(stores, clock):
+    cap = Cap("heartbeat_daily_tokens", clock.now(), tokens=100, origin=Origin.HEARTBEAT)
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(5000), 0.0)
+    await stores.ledger.reserve(Origin.HEARTBEAT, "m", Usage(100), 0.0, (cap,))
+    with pytest.raises(BudgetReached):
+        await stores.ledger.reserve(Origin.HEARTBEAT, "m", Usage(1), 0.0, (cap,))
+
+
+async def test_cache_use_is_a_share_of_what_was_read(stores, clock):
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(10, 5, 80, 10), 0.0)
+    assert await stores.ledger.cache_use(clock.now()) == (80, 100)
