@@ -125,6 +125,7 @@ async def open_app(
         events = Watchers(hub, WhenEnded(memory.indexer.touch))
         alerts = await build.alerts(stores, clients, events)
         approver = Permissions(hub, config.server, clock, build.root)
+        tools = build.tools(stores, memory, alerts)
         engine = await build.engine(
             Outside(
                 store=stores.sessions,
@@ -134,7 +135,7 @@ async def open_app(
                 approver=approver,
                 events=events,
                 clock=clock,
-                tools=build.tools(stores, memory, alerts),
+                tools=tools,
                 sources=(memory.injection,),
                 hooks=(build.flush(stores),),
             )
@@ -159,6 +160,7 @@ async def open_app(
             clients=clients,
             methods=methods,
             clock=clock,
+            kinds={tool.spec.name: tool.spec.kind for tool in tools},
         )
         place = inherited_socket(environ) or places.socket
         await stack.enter_async_context(server.listen(place))

@@ -245,14 +245,12 @@ class Loop:
 
     def _announce(self, progress: Progress, use: ToolUse) -> None:
         spec = self._toolbox.spec(use.name)
-        target = use.input.get("path") or use.input.get("target") or use.input.get("query") or ""
-        title = f"{use.name} {target}".strip()[:120]
         progress.sink.emit(
             ToolCallStarted(
                 progress.scene.request.session,
                 use.id,
                 use.name,
-                title,
+                use.title,
                 spec.kind if spec else "other",
                 use.input,
             )

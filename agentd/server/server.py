@@ -58,8 +58,10 @@ class Server:
         clients: Clients,
         methods: Mapping[str, Handler],
         clock: Clock,
+        kinds: Mapping[str, str],
         owner_uid: int | None = None,
     ) -> None:
+        """`kinds` are those of the tools by name, for calls that are shown again."""
         self._settings = settings
         self._turns = turns
         self._store = store
@@ -67,6 +69,7 @@ class Server:
         self._clients = clients
         self._methods = methods
         self._clock = clock
+        self._kinds = kinds
         self._owner_uid = os.getuid() if owner_uid is None else owner_uid
         self._connections: set[Connection] = set()
         self._all_gone = asyncio.Event()
@@ -125,6 +128,7 @@ class Server:
             commands=commands,
             prompts=Prompts(self._turns, self._hub, commands, group),
             replay_turns=self._settings.replay_turns,
+            kinds=self._kinds,
         ).routes()
         return Routes({**acp.calls, **self._methods}, acp.notifications)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentd import __version__
@@ -44,6 +44,7 @@ class AcpSessions:
         commands: Commands,
         prompts: Prompts,
         replay_turns: int,
+        kinds: Mapping[str, str],
     ) -> None:
         self._parser = parser
         self._turns = turns
@@ -53,6 +54,7 @@ class AcpSessions:
         self._commands = commands
         self._prompts = prompts
         self._replay_turns = replay_turns
+        self._kinds = kinds
 
     def routes(self) -> Routes:
         """The methods by name."""
@@ -110,7 +112,7 @@ class AcpSessions:
         held = self._hub.hold(key, peer)
         try:
             for row in rows:
-                for update in row_updates(row):
+                for update in row_updates(row, self._kinds):
                     await peer.wait_room()
                     meta = {"agentd/row": row.seq}
                     peer.notify("session/update", update_params(key, update, meta))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from agentd.domain.event import (
@@ -39,8 +39,7 @@ def event_updates(event: TurnEvent) -> Iterator[Update]:
         case ThoughtChunk():
             yield from text_updates("agent_thought_chunk", event.text)
         case ToolCallStarted():
-            kind = event.kind if event.kind in _KINDS else "other"
-            yield _tool_call(event.call_id, event.title, kind, dict(event.input))
+            yield _tool_call(event.call_id, event.title, event.kind, dict(event.input))
         case ToolCallEnded():
             yield _tool_result(event.call_id, event.text, is_error=event.is_error)
         case AnswerRetracted():
@@ -62,17 +61,19 @@ def event_updates(event: TurnEvent) -> Iterator[Update]:
             assert_never(event)
 
 
-def row_updates(row: Row) -> Iterator[Update]:
-    """What a client that loads a session is shown of a stored row; nothing for a summary."""
+def row_updates(row: Row, kinds: Mapping[str, str]) -> Iterator[Update]:
+    """What a client that loads a session is shown of a stored row; nothing for a summary. `kinds`
+    are those of the tools, by name.
+    """
     match row.role:
         case RowRole.NOTICE:
             yield from notice_updates(row.text, row.tag)
         case RowRole.USER:
             for block in row.blocks:
-                yield from _block_updates("user_message_chunk", block)
+                yield from _block_updates("user_message_chunk", block, kinds)
         case RowRole.ASSISTANT:
             for block in row.blocks:
-                yield from _block_updates("agent_message_chunk", block)
+                yield from _block_updates("agent_message_chunk", block, kinds)
 
 
 def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> Iterator[Update]:
@@ -124,12 +125,12 @@ def join_chunks(events: Iterable[tuple[int, TurnEvent]]) -> Iterator[tuple[int, 
         yield held[0], type(held[1])(held[1].session, "".join(parts))
 
 
-def _block_updates(kind: str, block: Block) -> Iterator[Update]:
+def _block_updates(kind: str, block: Block, kinds: Mapping[str, str]) -> Iterator[Update]:
     match block:
         case Text(text):
             yield from text_updates(kind, text)
         case ToolUse(id_, name, arguments):
-            yield _tool_call(id_, name, "other", dict(arguments))
+            yield _tool_call(id_, block.title, kinds.get(name, ""), dict(arguments))
         case ToolResult(id_, text, is_error):
             yield _tool_result(id_, text, is_error=is_error)
         case Opaque():
@@ -146,7 +147,7 @@ def _tool_call(call_id: str, title: str, kind: str, arguments: dict[str, Any]) -
         "sessionUpdate": "tool_call",
         "toolCallId": call_id,
         "title": title,
-        "kind": kind,
+        "kind": kind if kind in _KINDS else "other",
         "status": "in_progress",
         "rawInput": clipped,
     }

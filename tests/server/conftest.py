@@ -267,6 +267,7 @@ def open_house(short_path):
             clients=clients,
             methods=methods or {},
             clock=clock,
+            kinds={},
             **options,
         )
         place = path or short_path / "agentd.sock"
