@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from agentd.domain.health import Problem
-from agentd.domain.prompt import Prompt, ProviderEvent
+from agentd.domain.prompt import Answered, Prompt, ProviderEvent
 from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing
@@ -82,12 +82,12 @@ class CircuitBreaker:
         try:
             async with closing(self._inner.stream(prompt)) as events:
                 async for event in events:
+                    if isinstance(event, Answered):  # the reader may leave with it
+                        self._answered()
                     yield event
         except ProviderError as error:
             self._failed(error, is_probe=is_probe)
             raise
-        else:
-            self._answered()
         finally:
             if is_probe:
                 self._is_probing = False

@@ -56,6 +56,18 @@ async def test_an_answer_in_between_starts_the_count_again():
     assert not bench.breaker.is_open()
 
 
+async def test_an_answer_counts_though_its_reader_leaves_with_it():
+    bench = Bench()
+    for _ in range(3):
+        await bench.fail(4)
+        events = bench.breaker.stream(HELLO)
+        async for event in events:
+            if isinstance(event, Answered):
+                break
+        await events.aclose()
+    assert not bench.breaker.is_open()
+
+
 @pytest.mark.parametrize("kind", ["bad_request", "bad_tool_json", "empty_answer", "unknown_stop"])
 async def test_failures_that_are_not_the_services_do_not_count(kind):
     bench = Bench()
