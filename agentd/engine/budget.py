@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
+from agentd.domain.money import Cap
 from agentd.domain.settings import Settings
 from agentd.domain.turn import Origin, Usage
 from agentd.ports import Clock, Ledger
@@ -35,23 +36,50 @@ class Price(Settings):
 
 
 class BudgetSettings(Settings):
-    """What calls cost and may cost."""
+    """What calls cost and may cost; 0 is no limit."""
 
     prices: dict[str, Price] = Field(
         default_factory=dict,
         description="US dollars for a million tokens, by model: {NAME = {input = 3.0, output = 15.0}}",
     )
-    heartbeat_daily_tokens: int = Field(
-        500_000, ge=0, description="tokens that beats may use in a day; 0: no limit"
+    daily_usd: float = Field(0.0, ge=0, description="US dollars that a day may cost; 0: no limit")
+    monthly_usd: float = Field(
+        0.0, ge=0, description="US dollars that a month may cost; 0: no limit"
     )
     heartbeat_daily_usd: float = Field(
         0.0, ge=0, description="US dollars that beats may cost in a day; 0: no limit"
+    )
+    heartbeat_daily_tokens: int = Field(
+        500_000, ge=0, description="tokens that beats may use in a day; 0: no limit"
     )
 
     def price(self, model: str, usage: Usage) -> float:
         """What a call cost; 0 for a model without a price."""
         price = self.prices.get(model)
         return price.of(usage) if price else 0.0
+
+    def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
+        """The limits on a call of `origin` at `now`, the owner's local time; days and months are
+        the owner's.
+        """
+        day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        caps = [
+            Cap("daily_usd", day, usd=self.daily_usd or None),
+            Cap("monthly_usd", day.replace(day=1), usd=self.monthly_usd or None),
+        ]
+        if origin is Origin.HEARTBEAT:
+            caps += [
+                Cap("heartbeat_daily_usd", day, self.heartbeat_daily_usd or None, None, origin),
+                Cap(
+                    "heartbeat_daily_tokens", day, None, self.heartbeat_daily_tokens or None, origin
+                ),
+            ]
+        return tuple(c for c in caps if c.usd is not None or c.tokens is not None)
+
+    @property
+    def limits_money(self) -> bool:
+        """Whether a limit in dollars is set: then every model in use needs a price."""
+        return bool(self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd)
 
 
 class HeartbeatBudget:
@@ -63,14 +91,12 @@ class HeartbeatBudget:
         self._clock = clock
 
     async def is_used_up(self) -> bool:
-        """Whether today's beats have reached a limit; the day is the owner's."""
-        tokens, usd = await self._ledger.spent(self._midnight(), Origin.HEARTBEAT)
-        limits = self._settings
-        return bool(
-            (limits.heartbeat_daily_tokens and tokens >= limits.heartbeat_daily_tokens)
-            or (limits.heartbeat_daily_usd and usd >= limits.heartbeat_daily_usd)
-        )
-
-    def _midnight(self) -> datetime:
-        today = self._clock.now().astimezone(self._clock.zone)
-        return today.replace(hour=0, minute=0, second=0, microsecond=0)
+        """Whether today's beats have reached a limit."""
+        now = self._clock.now().astimezone(self._clock.zone)
+        for cap in self._settings.caps(now, Origin.HEARTBEAT):
+            tokens, usd = await self._ledger.spent(cap.since, cap.origin)
+            if cap.usd is not None and usd >= cap.usd:
+                return True
+            if cap.tokens is not None and tokens >= cap.tokens:
+                return True
+        return False
