@@ -29,7 +29,12 @@ def read(
 
 @app.command()
 def write(
-    content: Annotated[str, typer.Argument(help="The text; `-` reads standard input.")] = "",
+    content: Annotated[
+        str,
+        typer.Argument(
+            help="The text; `-` reads standard input. Put `--` before a text that begins with a dash."
+        ),
+    ] = "",
     target: Annotated[
         str, typer.Option(help="memory, daily_log, heartbeat, bootstrap or a path.")
     ] = "daily_log",
