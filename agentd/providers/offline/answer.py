@@ -18,6 +18,8 @@ from agentd.providers.offline.sentences import is_question, split, without_order
 _ENOUGH, _SURE = 0.5, 0.6
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
 _SAME = 0.05  # scores this near are equal
+_AROUND = 0.8  # of a word that stands only above the line
+_NEAR = 0.2  # below the best: told as well
 _OTHERS = 2
 _CHARS = 400  # shown of one line
 
@@ -40,7 +42,7 @@ def answer(question: str, found: Sequence[Line]) -> str:
     if not best:
         return NOTHING
     top = best[0]
-    others = [m for m in best[1:] if m.score >= top.score - _SAME][:_OTHERS]
+    others = [m for m in best[1:] if m.score >= top.score - _NEAR][:_OTHERS]
     title = FOUND if top.score >= _SURE else CLOSEST
     if not others:
         return f"{title} {_quoted(top)}"
@@ -76,7 +78,7 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
         text = without_order(line.text)
         if not text or _is_noise(line, text):
             continue
-        score = _score(wanted, text)
+        score = _score(wanted, text, line.context)
         if len(text) > _CHARS:
             text = max(split(text), key=lambda piece: _score(wanted, piece), default=text)
         if score >= enough:
@@ -90,12 +92,22 @@ def _is_noise(line: Line, text: str) -> bool:
     return line.speaker == "assistant" and is_ours(text)
 
 
-def _score(wanted: Sequence[str], text: str) -> float:
+def _score(wanted: Sequence[str], text: str, context: str = "") -> float:
+    """The share of the wanted words that the text has, those of its context counting for less; 0
+    if it has none itself (unless its context has all), or only words that go with anything.
+    """
     held = set(words.terms(text))
+    around = set(words.terms(context)) if context else set()
     strong = [t for t in wanted if words.weight(t) == 1]
-    if strong and not held.intersection(strong):
+    is_on_topic = bool(held.intersection(wanted)) or around.issuperset(wanted)
+    if not is_on_topic or (strong and not (held | around).intersection(strong)):
         return 0.0
-    return sum(words.weight(t) for t in wanted if t in held) / sum(map(words.weight, wanted))
+    score = sum(words.weight(t) * _share(t, held, around) for t in wanted)
+    return score / sum(map(words.weight, wanted))
+
+
+def _share(term: str, held: set[str], around: set[str]) -> float:
+    return 1.0 if term in held else _AROUND if term in around else 0.0
 
 
 def _distinct(matches: Sequence[_Match]) -> list[_Match]:

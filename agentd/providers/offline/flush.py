@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agentd.domain.prompt import Prompt
 from agentd.engine.compaction.summary import identifiers
@@ -23,16 +24,22 @@ _TOOL = "memory_write"
 _TITLE = "From the conversation:"
 _LINE_CHARS = 500  # of one sentence that are kept
 _ALL_BYTES = 24_000  # in one write
+_SENTENCES = 10_000  # of one message that are looked at
 _LONG = 6_000  # a message above this is pasted text: only its plain statements count
 _ORDERED, _OWN, _TELLING = 0, 1, 2  # ranks: what goes first when there is too much
 _FENCE = re.compile(r'<data source="[^"\n]{0,200}">.*?(?:</data>|\Z)|```.*?(?:```|\Z)', re.DOTALL)
 _OWN_WORDS = re.compile(
     r"\b(?:i|i['’](?:m|ve|ll|d)|my|mine|me|we|our|us|ich|mir|mein\w{0,2}|wir|unser\w{0,2}|je|j['’]\w|mon|ma|mes"
     r"|nous|notre|yo|mi|mis|nosotros|nuestr[oa]|decided|decision|prefers?|always|never|deadline"
-    r"|agreed|must)\b",
+    r"|agreed|must|remember|forget)\b",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ]\w")
+_DAY = re.compile(
+    r"\b(?:today|tomorrow|yesterday|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|january|february|march|april|june|july|august|september|october|november|december)\b",
+    re.IGNORECASE,
+)
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 
 
@@ -83,7 +90,7 @@ def _stated(text: str) -> Iterator[_Statement]:
     if isinstance(whole, Remember) and whole.fact and len(whole.fact) <= _LINE_CHARS:
         yield _Statement(" ".join(whole.fact.split()), _ORDERED)
         return
-    for sentence in split(plain):
+    for sentence in dict.fromkeys(islice(split(plain), _SENTENCES)):
         rank = _rank(sentence, is_pasted=is_pasted)
         if rank is not None:
             yield _Statement(_shown(sentence), rank)
@@ -91,18 +98,20 @@ def _stated(text: str) -> Iterator[_Statement]:
 
 def _rank(sentence: str, *, is_pasted: bool) -> int | None:
     """How worthy of keeping; None for not at all."""
+    is_own = _OWN_WORDS.search(sentence[:_LINE_CHARS]) is not None
+    if is_pasted and not is_own:
+        return None
     wanted = intent(sentence)
     if isinstance(wanted, Remember):
         return _ORDERED if wanted.fact else None
     if wanted not in (Small.STATEMENT, Small.UNKNOWN) or not _has_content(sentence):
         return None
-    if _OWN_WORDS.search(sentence[:_LINE_CHARS]):
+    if is_own:
         return _OWN
-    if is_pasted:
-        return None
     head = sentence[:_LINE_CHARS]
-    telling = any(c.isdigit() for c in head) or _NAME.search(head) or identifiers(head)
-    return _TELLING if telling or _UNSPACED.search(head) else None
+    telling = any(c.isdigit() for c in head) or identifiers(head)
+    named = any(p.search(head) for p in (_NAME, _DAY, _UNSPACED))
+    return _TELLING if telling or named else None
 
 
 def _has_content(sentence: str) -> bool:

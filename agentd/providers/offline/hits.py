@@ -22,12 +22,14 @@ _ENTRY = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\S")
 _TICKED = re.compile(r"\s*[-*+]\s+\[[xX]\]")
 _REMARK = re.compile(r"\s*<!--[^<>]{0,200}-->")
 _HEADING = re.compile(r"\s*#{1,6}\s|\s*---+\s*\Z")
+_DEPTH, _PARENT_CHARS = 6, 200  # of the entries that a line stands under
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line of memory. `text` is without list marks and remarks; `speaker` is "user" or
-    "assistant" in transcripts, "" in notes; `date` is ISO, "" if the file has none.
+    "assistant" in transcripts, "" in notes; `date` is ISO, "" if the file has none; `context` is what
+    the line stands under: the file's name, the heading, the entries it is part of.
     """
 
     place: str  # `memory/2026-11-21.md:3`
@@ -35,6 +37,7 @@ class Line:
     date: str = ""
     speaker: str = ""
     number: int = 0
+    context: str = ""
     is_heading: bool = False
     is_entry: bool = False  # of a list
     is_ticked: bool = False
@@ -83,17 +86,42 @@ def _lines_of(block: _Block) -> Iterator[Line]:
     if block.path.startswith("sessions/"):
         yield from _spoken(block)
         return
+    above = _Above(block.path)
     for number, raw in enumerate(block.body, block.first):
+        text = _REMARK.sub("", _STAMP.sub("", raw, count=1)).strip()
         yield Line(
             f"{block.path}:{number}",
-            _REMARK.sub("", _STAMP.sub("", raw, count=1)).strip(),
+            text,
             block.date,
             number=number,
+            context=above.of(raw, text),
             is_heading=_HEADING.match(raw) is not None,
             is_entry=_ENTRY.match(raw) is not None,
             is_ticked=_TICKED.match(raw) is not None,
             is_foreign="origin=untrusted" in raw or block.path.startswith("@"),
         )
+
+
+class _Above:
+    """What lines stand under, while they go by."""
+
+    def __init__(self, path: str) -> None:
+        self._name = path.rsplit("/", 1)[-1].removesuffix(".md")
+        self._heading = ""
+        self._parents: list[tuple[int, str]] = []
+
+    def of(self, raw: str, text: str) -> str:
+        """The context of the next line."""
+        if _HEADING.match(raw):
+            self._heading, self._parents = text, []
+            return self._name
+        indent = len(raw) - len(raw.lstrip())
+        while self._parents and self._parents[-1][0] >= indent:
+            self._parents.pop()
+        context = " ".join((self._name, self._heading, *(parent for _, parent in self._parents)))
+        if text and len(self._parents) < _DEPTH:
+            self._parents.append((indent, text[:_PARENT_CHARS]))
+        return context
 
 
 def _spoken(block: _Block) -> Iterator[Line]:

@@ -108,7 +108,7 @@ _FILES = re.compile(
     re.IGNORECASE,
 )
 _NOTIFY = re.compile(
-    r"(?:notify|alert)(?: me)?(?: right)?(?: now)?(?: (?:that|about|of))?[:,]? "
+    r"(?:notify|alert) me(?: right)?(?: now)?(?: (?:that|about|of))?[:,]? "
     r"(?!when|if|whenever|at|in|on|every|tomorrow|as soon)(?P<text>.+)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -91,7 +91,9 @@ def _fenced(text: str, label: str) -> tuple[str, str]:
 def _rows(conversation: str) -> tuple[list[str], list[str]]:
     """The user's messages, and all the other rows: answers, tool calls and their results."""
     starts = list(_ROW.finditer(conversation))
-    ends = [m.start() for m in starts[1:]] + [len(conversation)]
+    if not starts:
+        return [conversation], []
+    ends = [*(m.start() for m in starts[1:]), len(conversation)]
     said: list[str] = []
     others: list[str] = []
     calls = False

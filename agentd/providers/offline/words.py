@@ -20,7 +20,7 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 _STOP_WORDS = """
 a about again all also am an and any anything are as at be been being but by can could did do
-does done ever find for from give go going had has have he her hers him his how i if in into is
+does done ever find for from give go going had happen happened happens has have he her hers him his how i if in into is
 it its just kind know let look many may me might mine much must my no not now of on or our out
 over please recall remember remind say search she should so some something tell than that the
 their them then there they thing this those to told too up us use used want was we were what when
