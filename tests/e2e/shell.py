@@ -1,0 +1,97 @@
+"""A home as a person at a shell has it: commands in, words and exit codes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 60.0  # seconds that a command may take on a busy machine
+_ALL_DAY = {
+    "AGENTD__AGENT__TIMEZONE": "UTC",
+    "AGENTD__HEARTBEAT__ACTIVE_HOURS_START": "00:00",
+    "AGENTD__HEARTBEAT__ACTIVE_HOURS_END": "24:00",
+}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one object it printed."""
+        assert self.out.count("\n") == 1, self
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """The objects it printed, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Shell:
+    """Runs commands on one home. No model of a service is asked: there is no key."""
+
+    root: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def socket(self) -> Path:
+        return self.root / "agentd.sock"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    def environ(self) -> dict[str, str]:
+        """What the commands, and the daemon that they start, are given."""
+        usual = {"PATH": os.environ.get("PATH", ""), "HOME": str(self.root)}
+        return {**usual, **_ALL_DAY, "AGENTD_HOME": str(self.root), **self.variables}
+
+    def __call__(self, *argv: str, given: str = "") -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "agentd", *argv],
+            input=given.encode(),
+            env=self.environ(),
+            cwd=self.root,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def ok(self, *argv: str, given: str = "") -> Done:
+        """The same, of a command that must succeed."""
+        done = self(*argv, given=given)
+        assert done.code == 0, done
+        return done
+
+    def json(self, *argv: str) -> Any:
+        """What a command that must succeed prints with `--json`."""
+        return self.ok(*argv, "--json").json
+
+
+@contextmanager
+def a_shell(**variables: str) -> Iterator[Shell]:
+    """A home that is gone after the block, and its daemon with it."""
+    root = Path(tempfile.mkdtemp(prefix="as-", dir="/tmp"))
+    shell = Shell(root, variables)
+    try:
+        yield shell
+    finally:
+        shell("stop")
+        shutil.rmtree(root)

@@ -1,0 +1,105 @@
+"""`make run` with a pipe: what the project's front page promises."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.harness import Home
+from tests.e2e.shell import PATIENCE, Done, Shell, a_shell
+
+TOLD = "remember that my dog is called Max\nremember that the server room code is 4711\n"
+ASKED = "what is my dog called?\nwhich code opens the server room?\n"
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with a_shell() as shell:
+        yield shell
+
+
+def replies(done: Done) -> list[str]:
+    """The lines on standard output, of a run that went well."""
+    assert done.code == 0, done
+    return done.out.splitlines()
+
+
+def check_remembered(answers: list[str], shell: Shell) -> None:
+    """Each answer has the fact and the very line of the note that it stands in."""
+    for answer, fact in zip(answers, ("Max", "4711"), strict=True):
+        assert fact in answer
+        place = re.search(r"(memory/[\d-]+\.md):(\d+)", answer)
+        assert place, answer
+        note = (shell.workspace / place[1]).read_text("utf-8").splitlines()
+        assert fact in note[int(place[2]) - 1]
+
+
+def test_a_pipe_gets_four_replies_and_a_memory_that_outlives_the_daemon(shell: Shell) -> None:
+    answers = replies(shell("up", given=TOLD + ASKED))
+    assert len(answers) == 4
+    check_remembered(answers[2:], shell)
+    first = shell.json("status")
+    assert first["provider"]["kind"] == "offline"
+
+    assert shell.ok("stop").err == ""
+    assert not shell.socket.exists()
+    again = shell("up", given=ASKED)
+    check_remembered(replies(again), shell)
+    assert "created" not in again.err
+    assert shell.json("status")["pid"] != first["pid"]
+
+
+def test_up_keeps_the_daemon_that_runs(shell: Shell) -> None:
+    assert replies(shell("up")) == []
+    first = shell.json("status")["pid"]
+    assert replies(shell("up")) == []
+    assert shell.json("status")["pid"] == first
+
+
+async def test_a_failing_turn_is_told_on_stderr_and_by_the_exit_code(home: Home) -> None:
+    daemon = await home.start()
+    await daemon.connect()
+    shell = Shell(home.root, {"ANTHROPIC_API_KEY": "test-key"})
+    done = shell("up", given="say one\nfail 401\nsay two\n")
+    assert (done.code, done.out) == (1, "one\ntwo\n")
+    assert done.err.startswith("error: ")
+    await daemon.stop()
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-socket-activate") is None, reason="needs systemd-socket-activate"
+)
+def test_the_service_manager_can_hold_the_socket(shell: Shell) -> None:
+    shell.ok("init")
+    options = ("-l", str(shell.socket), "--fdname=agentd", "-E", "AGENTD_HOME")
+    passed = [item for name in shell.environ() for item in ("-E", name)]
+    with (shell.root / "stderr").open("wb") as stderr:
+        manager = subprocess.Popen(
+            ["systemd-socket-activate", *options, *passed, sys.executable, "-m", "agentd", "run"],
+            env=shell.environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
+    try:
+        end = time.monotonic() + PATIENCE
+        while not shell.socket.exists():
+            assert time.monotonic() < end, "nobody listens"
+            time.sleep(0.02)
+        status = shell.json("status")
+        assert status["pid"] == manager.pid  # it became the daemon
+        assert shell.ok("send", "remember that tea is green").out.startswith("Noted")
+        shell.ok("stop")
+        assert manager.wait(PATIENCE) == 0
+        assert shell.socket.exists(), "the socket belongs to the manager"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            manager.kill()
+        manager.wait()
