@@ -384,6 +384,11 @@ class Workspace(Protocol):
     def is_protected(self, path: str) -> bool:
         """Whether a model's change to it needs the user's yes. Compared casefolded."""
 
+    def is_owner_only(self, path: str) -> bool:
+        """Whether the file exists for the owner's sessions alone, told by its name and never by
+        whether it is there. Raises PathRefused.
+        """
+
     def daily_note(self) -> str:
         """The path of today's note, in the owner's zone."""
 

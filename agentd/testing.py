@@ -236,6 +236,9 @@ class MemoryWorkspace:
     def is_protected(self, path: str) -> bool:
         return path.casefold() in self._PROTECTED
 
+    def is_owner_only(self, path: str) -> bool:
+        return not self._may_see(self.canonical(path), Reader(MAIN, Kind.GROUP))
+
     def daily_note(self) -> str:
         return f"memory/{self._clock.now().astimezone(self._clock.zone):%Y-%m-%d}.md"
 

@@ -10,6 +10,8 @@ from typing import Any
 from agentd.domain.message import Block, Message, Role, Text, encode_blocks
 from agentd.domain.turn import SessionKey, Usage
 
+TAINTED = "tainted"  # the tag of a row with results of tools that told text from outside
+
 
 class RowRole(StrEnum):
     """What a row is. The first two are messages of the API, the others our own."""
@@ -31,7 +33,7 @@ class Row:
     turn_id: int | None = None
     provider: str = ""  # who wrote an assistant row: opaque blocks go back only to it
     usage: Usage | None = None  # of the model call that wrote an assistant row
-    tag: str = ""  # of a notice: `alert`, `failure`, `cancelled`, `compaction` …
+    tag: str = ""  # of a notice: `alert`, `failure`, `cancelled`, `compaction` …; TAINTED
 
     @property
     def text(self) -> str:
@@ -108,10 +110,13 @@ class SessionInfo:
 
 
 def export_row(row: Row) -> dict[str, Any]:
-    """One line of `agentd sessions export`, and of the virtual file `sessions/KEY.jsonl`."""
-    return {
+    """One line of `agentd sessions export`, and of the virtual file `sessions/KEY.jsonl`. Rows that
+    hold text from outside say so: `"tainted": true`.
+    """
+    line = {
         "role": str(row.role),
         "content": encode_blocks(row.blocks),
         "at": row.at.isoformat(),
         "seq": row.seq,
     }
+    return {**line, "tainted": True} if row.tag == TAINTED else line

@@ -12,9 +12,9 @@ It takes no lane, compacts nothing and knows no sockets.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from agentd.domain.event import (
@@ -28,10 +28,10 @@ from agentd.domain.event import (
 from agentd.domain.message import Block, Text, ToolResult, ToolUse
 from agentd.domain.prompt import Answered, ModelStop, Restarted, TextDelta, ThoughtDelta
 from agentd.domain.tool import ToolCall, ToolOutput
-from agentd.domain.transcript import NewRow, Row, RowRole
+from agentd.domain.transcript import TAINTED, NewRow, Row, RowRole
 from agentd.domain.turn import Failure, Receipt, StopReason, Turn, Usage
 from agentd.engine import prompt as prompts
-from agentd.engine.durable import when_space
+from agentd.engine.durable import together, when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
 from agentd.engine.prompt import Scene
 from agentd.engine.toolbox import Toolbox
@@ -39,7 +39,6 @@ from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
 from agentd.ports import Clock, EventSink, Journal, Ledger, Provider, SessionStore
 
-TAINTED = "tainted"
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
 CLIP_RESULTS = 2000
 _NOTHING = Usage()
@@ -100,6 +99,7 @@ class Loop:
             )
             hit("turn.begun")
             self._recount(progress)
+            await self._toolbox.settle_open(receipt.turn_id)
             request = progress.scene.request
             progress.sink.emit(TurnStarted(request.session, request.message_id, request.text))
         while True:
@@ -124,7 +124,7 @@ class Loop:
             uses = last.as_message().tool_uses
             if uses:
                 rows.append(await self._close_calls(progress.receipt.turn_id, uses, CANCELLED_CALL))
-        elif (shown := "".join(progress.shown)).strip():
+        if (shown := "".join(progress.shown)).strip():
             rows.append(NewRow(RowRole.ASSISTANT, (Text(shown),), provider=progress.scene.provider))
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
         return await self._end(progress, StopReason.CANCELLED, rows)
@@ -147,27 +147,22 @@ class Loop:
         answer = await self._stream(progress)
         hit("turn.answered")
         progress.usage += answer.usage
-        blocks = _storable(answer)
+        blocks = _storable(answer, _known_ids((*progress.scene.past, *progress.rows)))
         row = NewRow(RowRole.ASSISTANT, blocks, answer.provider, answer.usage)
         request = progress.scene.request
         cost = self._price(answer.model, answer.usage)
-        goes_on = answer.stop in (ModelStop.TOOL_USE, ModelStop.PAUSE)
-        async with asyncio.TaskGroup() as group:  # one commit for both
-            group.create_task(
-                when_space(
-                    self._clock,
-                    lambda: self._ledger.charge(
-                        request.session, request.origin, answer.model, answer.usage, cost
-                    ),
-                )
-            )
-            if goes_on:
-                stored = await when_space(
-                    self._clock, lambda: self._store.append(progress.receipt.turn_id, row)
-                )
-                progress.rows.append(stored)
-            else:
-                return await self._end(progress, _STOPS[answer.stop], (row,))
+        charged = when_space(
+            self._clock,
+            lambda: self._ledger.charge(
+                request.session, request.origin, answer.model, answer.usage, cost
+            ),
+        )
+        has_calls = any(isinstance(b, ToolUse) for b in blocks)
+        if not has_calls and answer.stop is not ModelStop.PAUSE:
+            stop = _STOPS.get(answer.stop, StopReason.END_TURN)
+            return await together(self._end(progress, stop, (row,)), charged)
+        stored = when_space(self._clock, lambda: self._store.append(progress.receipt.turn_id, row))
+        progress.rows.append(await together(stored, charged))
         progress.shown.clear()
         hit("turn.assistant_stored")
         return None
@@ -214,9 +209,10 @@ class Loop:
         turn_id = progress.receipt.turn_id
         done = dict(await self._journal.outputs(turn_id))
         for use in uses:
+            if use.id not in done and progress.interrupt.requested:
+                raise Interrupted
+            self._announce(progress, use)
             if use.id not in done:
-                if progress.interrupt.requested:
-                    raise Interrupted
                 done[use.id] = await self._run_tool(progress, use, tuple(done.values()))
             output = done[use.id]
             progress.calls.append(_call_json(use, output))
@@ -240,7 +236,6 @@ class Loop:
         call = ToolCall(
             use.id, use.name, use.input, request.session, request.kind, request.origin, tainted
         )
-        self._announce(progress, use)
         return await self._toolbox.run(progress.receipt.turn_id, call, request, progress.interrupt)
 
     def _announce(self, progress: Progress, use: ToolUse) -> None:
@@ -257,6 +252,7 @@ class Loop:
         )
 
     async def _close_calls(self, turn_id: int, uses: Sequence[ToolUse], why: str) -> NewRow:
+        await self._toolbox.settle_open(turn_id)  # what has begun is told as it really ended
         done = dict(await self._journal.outputs(turn_id))
         for use in uses:
             done.setdefault(use.id, ToolOutput(why, is_error=True))
@@ -271,12 +267,11 @@ class Loop:
     ) -> Turn:
         receipt = progress.receipt
         ended: list[Row | NewRow] = [*progress.rows, *rows]
-        words = [r for r in ended if r.role is RowRole.ASSISTANT]
         turn = Turn(
             session=receipt.session,
             message_id=receipt.message_id,
             seq=receipt.seq,
-            text=_words(words[-1].blocks) if words and failure is None else "",
+            text=_last_words(ended) if failure is None else "",
             stop_reason=stop,
             usage=progress.usage,
             tool_calls=tuple(progress.calls),
@@ -326,11 +321,26 @@ def failure_of(error: ProviderError) -> Failure:
     return Failure(error.reason, error.message, error.cure)
 
 
-def _storable(answer: Answered) -> tuple[Block, ...]:
-    """Tool calls are stored only when the model meant to stop for them: never a cut one."""
-    if answer.stop is ModelStop.TOOL_USE:
-        return answer.message.blocks
-    return tuple(b for b in answer.message.blocks if not isinstance(b, ToolUse))
+def _storable(answer: Answered, known: set[str]) -> tuple[Block, ...]:
+    """Tool calls are stored only when the model meant to stop for them: never a cut one.
+
+    Some services number the calls of each answer from the same start. The journal and the API know
+    a call by its id alone, so one that is used already is made new.
+    """
+    blocks: list[Block] = []
+    for block in answer.message.blocks:
+        if not isinstance(block, ToolUse):
+            blocks.append(block)
+        elif answer.stop is ModelStop.TOOL_USE:
+            fresh = (f"{block.id}-{n}" if n else block.id for n in count())
+            unused = next(name for name in fresh if name not in known)
+            known.add(unused)
+            blocks.append(replace(block, id=unused))
+    return tuple(blocks)
+
+
+def _known_ids(rows: Sequence[Row]) -> set[str]:
+    return {b.id for r in rows for b in r.blocks if isinstance(b, ToolUse)}
 
 
 def _results_row(uses: Sequence[ToolUse], done: dict[str, ToolOutput]) -> NewRow:
@@ -343,5 +353,12 @@ def _call_json(use: ToolUse, output: ToolOutput) -> dict[str, Any]:
     return {"id": use.id, "name": use.name, "input": dict(use.input), "is_error": output.is_error}
 
 
-def _words(blocks: Sequence[Block]) -> str:
-    return "".join(b.text for b in blocks if isinstance(b, Text))
+def _last_words(rows: Sequence[Row | NewRow]) -> str:
+    """What the model said last; an answer that it paused in stands in several rows."""
+    said: list[str] = []
+    for row in reversed(rows):
+        if row.role is RowRole.ASSISTANT:
+            said.append("".join(b.text for b in row.blocks if isinstance(b, Text)))
+        elif said:
+            break
+    return "".join(reversed(said))

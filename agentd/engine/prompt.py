@@ -6,6 +6,7 @@ memories) goes before the user's words of that turn, and the cache breakpoint be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +17,7 @@ from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import TurnRequest
 
 ALERT_TAG = "alert"
+_TAG = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
 CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
 
 
@@ -63,7 +65,7 @@ def clock_line(now: datetime) -> str:
 
 def fence(label: str, text: str) -> str:
     """Text from elsewhere as data: attributed, and unable to close its own fence."""
-    body = text.replace("</data", "<\u200b/data")
+    body = _TAG.sub("<\u200b", text)
     return f'<data source="{label}">\n{body}\n</data>'
 
 

@@ -51,7 +51,9 @@ class MemoryRecall:
             found.hits, key=lambda hit: (-round(hit.score, 9), hit.chunk.source is not Source.NOTES)
         )
         reason = found.reason
-        if late or (self._indexer.is_behind and reason in {"no_match", "nothing_indexed"}):
+        # Others find notes alone, which are level now: the owner's conversations must not show.
+        behind = owner and self._indexer.is_behind
+        if late or (behind and reason in {"no_match", "nothing_indexed"}):
             reason = "indexing"
         return replace(found, hits=tuple(hits), reason=reason)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentd.domain.tool import FileAction
 from agentd.errors import ToolFailed
-from agentd.tools.fence import MARK, is_control, without_marks
+from agentd.tools.fence import MARK, printable, without_marks
 
 MAX_BYTES = 64 * 1024  # of text in one call
 _BOOTSTRAP = "bootstrap.md"
@@ -100,10 +100,9 @@ def entry(text: str, stamp: Stamp) -> str:
     return "".join(f"{line}{mark}\n" for line in body)
 
 
-def drops_marks(before: str, after: str) -> bool:
-    """Whether a line with a remark of ours is gone or changed."""
-    marked = {line for line in before.split("\n") if MARK.search(line)}
-    return not marked <= set(after.split("\n"))
+def alters_marks(before: str, after: str) -> bool:
+    """Whether a line with a remark of ours is gone, changed or new."""
+    return _marked(before) != _marked(after)
 
 
 def _patched(change: Change, current: str | None) -> str:
@@ -117,10 +116,16 @@ def _patched(change: Change, current: str | None) -> str:
     return current.replace(change.old, change.content)
 
 
+def _marked(text: str) -> list[str]:
+    return sorted(line for line in text.split("\n") if MARK.search(line))
+
+
 def _clean(text: str) -> str:
     text = _unix(text)
-    if any(map(is_control, text)):
-        raise ToolFailed("the content has control characters", cure="Write plain text.")
+    if printable(text) != text:
+        raise ToolFailed(
+            "the content has control characters", cure="Write plain text without them."
+        )
     size = len(text.encode())
     if size > MAX_BYTES:
         msg = f"the content has {size} bytes; at most {MAX_BYTES} are written at once"
@@ -129,7 +134,9 @@ def _clean(text: str) -> str:
 
 
 def _unix(text: str) -> str:
-    return text.replace("\r\n", "\n")
+    for end in ("\r\n", "\u2028", "\u2029"):  # what others take for the end of a line is one here
+        text = text.replace(end, "\n")
+    return text
 
 
 def _ended(text: str) -> str:

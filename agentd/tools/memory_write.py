@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Approval, FileIntent, Intent, ToolCall, ToolOutput
@@ -19,11 +18,10 @@ from agentd.domain.turn import Kind, Origin, SessionKey
 from agentd.domain.workspace import Reader
 from agentd.errors import EditConflict, FileMissing, PathRefused, ToolFailed
 from agentd.ports import Clock, Gate, Workspace
-from agentd.tools.change import Change, Mode, Stamp, drops_marks, parse, written
+from agentd.tools.change import Change, Mode, Stamp, alters_marks, parse, written
 
 _BOOTSTRAP = "BOOTSTRAP.md"
 _NAMED = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": _BOOTSTRAP}
-_OWNERS_FILES = frozenset({"memory.md", "user.md"})
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
 _SPEC = ToolSpec(
     "memory_write",
@@ -71,9 +69,10 @@ class MemoryWrite:
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """Which file was changed. Raises ToolFailed, EditConflict, PathRefused with the cure."""
-        change = parse(self._path(call), call.input)
-        await self._permit(call, change)
-        stamp = self._stamp(call, change)
+        note = self._workspace.daily_note()  # once: the day may turn while this runs
+        change = parse(self._path(call, note), call.input)
+        self._permit(call, change, note)
+        stamp = self._stamp(call, change, note)
         approved: _Draft | None = None
         if self._may_ask(call, change):
             approved = await self._draft(call, change, stamp)
@@ -104,21 +103,20 @@ class MemoryWrite:
             is_error=True,
         )
 
-    def _path(self, call: ToolCall) -> str:
+    def _path(self, call: ToolCall, note: str) -> str:
         target = str(call.input.get("target") or "daily_log")
         if target == "daily_log":
-            return self._workspace.daily_note()
+            return note
         path = self._workspace.canonical(_NAMED.get(target, target))
         if path.startswith(("@", "sessions/")):
             msg = f"{path} can only be read"
             raise PathRefused(msg, cure="Write to a file of the workspace itself.")
         return path
 
-    async def _permit(self, call: ToolCall, change: Change) -> None:
-        note = self._workspace.daily_note()
+    def _permit(self, call: ToolCall, change: Change, note: str) -> None:
         restricted = call.tainted or call.origin is not Origin.USER
         if call.kind is not Kind.MAIN:
-            if restricted or await self._is_owners(change.path, note):
+            if restricted or self._workspace.is_owner_only(change.path):
                 msg = f"this session cannot write {change.path}"
                 raise ToolFailed(msg)
         elif restricted and not (change.path == note and change.mode is Mode.APPEND):
@@ -126,20 +124,8 @@ class MemoryWrite:
             msg = f"this turn {why}: it may only add to today's note"
             raise ToolFailed(msg, cure="Use target daily_log with append.")
 
-    async def _is_owners(self, path: str, note: str) -> bool:
-        """Whether the path is hidden from others, decided alike for present and absent files."""
-        folder = str(PurePosixPath(note).parent).casefold()
-        low = path.casefold()
-        if low in _OWNERS_FILES or low.startswith(f"{folder}/") or low == note.casefold():
-            return True
-        seen = [
-            await self._workspace.exists(path, Reader(_SELF, kind))
-            for kind in (Kind.MAIN, Kind.GROUP)
-        ]
-        return seen == [True, False]
-
-    def _stamp(self, call: ToolCall, change: Change) -> Stamp | None:
-        if change.mode is not Mode.APPEND or change.path != self._workspace.daily_note():
+    def _stamp(self, call: ToolCall, change: Change, note: str) -> Stamp | None:
+        if change.mode is not Mode.APPEND or change.path != note:
             return None
         time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
         if call.tainted:
@@ -169,7 +155,7 @@ class MemoryWrite:
         ask = (
             call.kind is not Kind.MAIN
             or self._workspace.is_protected(change.path)
-            or drops_marks(before, after)
+            or (change.mode is not Mode.APPEND and alters_marks(before, after))
         )
         if not ask:
             return _Draft(intent, None)

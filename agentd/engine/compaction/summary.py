@@ -173,4 +173,6 @@ def _line(row: Row, result_chars: int) -> str:
                 words.append(f"[{'error' if is_error else 'result'}: {text}]")
             case Opaque():
                 pass
-    return f"{row.role.value} ({row.at:%Y-%m-%d %H:%M} UTC): {' '.join(words)}" if words else ""
+    # Further lines are indented, so that no text can look like another speaker's.
+    said = " ".join(words).replace("\n", "\n  ")
+    return f"{row.role.value} ({row.at:%Y-%m-%d %H:%M} UTC): {said}" if words else ""
