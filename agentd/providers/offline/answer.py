@@ -87,7 +87,7 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
 
 
 def _is_noise(line: Line, text: str) -> bool:
-    if line.is_heading or is_question(text):
+    if line.is_heading or text.endswith(":") or is_question(text):
         return True
     return line.speaker == "assistant" and is_ours(text)
 
@@ -103,7 +103,9 @@ def _score(wanted: Sequence[str], text: str, context: str = "") -> float:
     if not is_on_topic or (strong and not (held | around).intersection(strong)):
         return 0.0
     score = sum(words.weight(t) * _share(t, held, around) for t in wanted)
-    return score / sum(map(words.weight, wanted))
+    score /= sum(map(words.weight, wanted))
+    # “What is my name?” has no telling word: only a line that says little else can mean that.
+    return score if strong else score * min(1.0, 2 / (1 + len(held)))
 
 
 def _share(term: str, held: set[str], around: set[str]) -> float:

@@ -68,6 +68,13 @@ def test_its_own_earlier_answers_and_questions_are_no_evidence():
     assert "weight" not in said("what is the dog's weight?")
 
 
+def test_a_question_without_a_telling_word_prefers_the_line_that_says_only_that():
+    body = "- my dog Max is called late\n- Name:\n- my name is Bob\n"
+    reply = said("what is my name?", f"a.md:1-3\n{fenced(body)}")
+    assert "Bob" in reply.split("\n")[0]
+    assert "a.md:2" not in reply
+
+
 def test_text_from_outside_is_named_as_such():
     assert "text from outside, memory/2026-11-02.md:11" in said("who is the dog's vet?")
 
