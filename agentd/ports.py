@@ -180,6 +180,11 @@ class SessionStore(Protocol):
     async def flush_failed(self, session: SessionKey, reason: str) -> int:
         """Count one failed try for what is uncovered; returns how many there are now."""
 
+    async def last_asked(self, session: SessionKey, start: str) -> str:
+        """The message id of the session's newest flush turn whose id begins with `start`, ended or
+        not; "" if there is none.
+        """
+
     async def coverages(self, session: SessionKey) -> tuple[Coverage, ...]:
         """All flushes of the session, oldest first."""
 

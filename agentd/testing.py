@@ -522,6 +522,11 @@ class MemorySessions:
         found.history = replace(found.history, flush_failures=failures)
         return failures
 
+    async def last_asked(self, session: SessionKey, start: str) -> str:
+        requests = (t.request for t in reversed(self._turns))
+        mine = (r for r in requests if (r.session, r.origin) == (session, Origin.FLUSH))
+        return next((r.message_id for r in mine if r.message_id.startswith(start)), "")
+
     async def coverages(self, session: SessionKey) -> tuple[Coverage, ...]:
         found = self._sessions.get(session)
         return tuple(found.coverages) if found else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -59,7 +60,7 @@ class MemoryFlush:
             return
         failures = plan.failures
         reason = "failed_before"
-        for part in split(plan.uncovered, max(1, self._part_tokens())):
+        for part in await self._parts(plan):
             while failures < TRIES:
                 saved, reason = await self._try(plan, part, failures, ask)
                 if saved:
@@ -82,6 +83,20 @@ class MemoryFlush:
         # The daily notes belong to the owner: nothing said among others is written there.
         return "" if kind_of(session) is Kind.MAIN else "no_memory"
 
+    async def _parts(self, plan: CompactionPlan) -> tuple[Part, ...]:
+        """What to ask about. A crash may have cut an earlier flush of these rows with half of it
+        written down, or all of it; asked again about the very same rows, it goes on where it was.
+        Rows that have come since are asked about on their own.
+        """
+        budget = max(1, self._part_tokens())
+        start = f"{_key(plan.session)}{plan.uncovered[0].seq}-"
+        asked = await self._store.last_asked(plan.session, start)
+        known = re.match(r"\d+", asked.removeprefix(start))
+        last = int(known.group()) if known else 0
+        old = [row for row in plan.uncovered if row.seq <= last]
+        new = [row for row in plan.uncovered if row.seq > last]
+        return (*split(old, budget), *split(new, budget))
+
     async def _try(
         self, plan: CompactionPlan, part: Part, failures: int, ask: Ask
     ) -> tuple[bool, str]:
@@ -91,7 +106,7 @@ class MemoryFlush:
         # A turn that ended badly keeps its key, so each further try has its own; the count is
         # stored, so a restart asks under the same key again.
         again = f"#{failures + 1}" if failures else ""
-        key = f"flush:{plan.session}:{part.name}{again}"
+        key = f"{_key(plan.session)}{part.name}{again}"
         opening = "" if part.rows[0].role is RowRole.USER else _EARLIER
         question = Question(key, system, text, part.rows, _TOOLS, plan.summary or opening)
         failpoints.hit("flush.begun")
@@ -118,3 +133,7 @@ class MemoryFlush:
             last=coverage.last,
             reason=coverage.reason,
         )
+
+
+def _key(session: SessionKey) -> str:
+    return f"flush:{session}:"

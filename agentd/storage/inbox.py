@@ -53,6 +53,12 @@ _INSERT_SILENT = """
 INSERT INTO silent_rows (turn_id, seq, role, at, provider, usage, tag, blocks)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+_LAST_ASKED = """
+SELECT t.message_id FROM turns t JOIN sessions s ON s.id = t.session_id
+WHERE s.key = :session AND t.origin = 'flush' AND t.message_id >= :start
+    AND t.message_id < :start || char(1114111)
+ORDER BY t.id DESC LIMIT 1
+"""
 _LAST_CLIENT = "SELECT client FROM turns WHERE from_owner = 1 ORDER BY id DESC LIMIT 1"
 
 
@@ -129,6 +135,12 @@ def pending(conn: sqlite3.Connection) -> tuple[PendingTurn, ...]:
         )
         for t in conn.execute(_PENDING)
     )
+
+
+def last_asked(conn: sqlite3.Connection, session: SessionKey, start: str) -> str:
+    """The id of the newest flush turn that begins so."""
+    found = conn.execute(_LAST_ASKED, {"session": session, "start": start}).fetchone()
+    return str(found["message_id"]) if found else ""
 
 
 def last_client(conn: sqlite3.Connection) -> str:

@@ -143,6 +143,10 @@ class SqliteSessions:
 
         return await self._db.write(count)
 
+    async def last_asked(self, session: SessionKey, start: str) -> str:
+        """See SessionStore."""
+        return await self._db.read(lambda conn: inbox.last_asked(conn, session, start))
+
     async def coverages(self, session: SessionKey) -> tuple[Coverage, ...]:
         """See SessionStore."""
 

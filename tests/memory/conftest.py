@@ -65,6 +65,7 @@ class ListStore:
         self.covered: list[Coverage] = []
         self.failures = 0
         self.reads = 0
+        self.asked: list[str] = []
 
     def add(self, session: str, *rows: Row) -> None:
         self.transcripts.setdefault(session, []).extend(rows)
@@ -81,6 +82,9 @@ class ListStore:
             raise NotFound(f"there is no session {session}")
         found = [r for r in self.transcripts[session] if r.seq >= first]
         return tuple(found[:limit])
+
+    async def last_asked(self, session: str, start: str) -> str:
+        return next((key for key in reversed(self.asked) if key.startswith(start)), "")
 
     async def cover(self, session: str, coverage: Coverage) -> None:
         self.covered.append(coverage)

@@ -134,6 +134,27 @@ async def test_a_part_that_was_saved_is_not_asked_about_again(flush, planned, st
     ]
 
 
+async def test_a_flush_that_was_cut_goes_on_with_its_own_rows_before_newer_ones(
+    flush, planned, store
+):
+    store.asked = ["flush:main:1-2", "flush:main:3-9", "flush:other:1-3"]
+    model = Model(WROTE)
+    await flush().before_compaction(planned(), model)
+    assert [q.key for q in model.questions] == ["flush:main:1-2", "flush:main:3-4"]
+    assert [(c.first, c.last, c.ok) for c in store.covered] == [(1, 2, True), (3, 4, True)]
+
+
+async def test_a_piece_that_was_cut_is_asked_about_again(flush, planned, row, store):
+    text = " ".join(f"word{n}" for n in range(400))
+    rows = (row(1, "user", text), row(2, "assistant", "so long"))
+    model = Model(WROTE)
+    store.asked = ["flush:main:1-1.2"]
+    plan = replace(planned(), uncovered=rows)
+    await flush(budget=100).before_compaction(plan, model)
+    assert [q.key for q in model.questions][:2] == ["flush:main:1-1.1", "flush:main:1-1.2"]
+    assert [(c.first, c.last) for c in store.covered] == [(1, 1), (2, 2)]
+
+
 async def test_no_question_begins_with_the_models_own_words(flush, planned, store):
     model = Model(WROTE)
     plan = replace(planned(), summary="")

@@ -333,6 +333,22 @@ async def test_imported_rows_keep_their_dates_and_come_once(stores):
         await stores.sessions.add_rows(CHAT, rows)
 
 
+async def test_the_newest_flush_turn_is_found_by_its_start(stores):
+    for message_id, origin in (
+        ("flush:main:1-4", Origin.FLUSH),
+        ("flush:main:1-8", Origin.FLUSH),
+        ("flush:main:11-12", Origin.FLUSH),
+        ("flush:main:1-9", Origin.USER),
+    ):
+        await stores.sessions.receive(request("x", message_id, origin=origin))
+    other = request("x", "flush:main:1-7", CHAT, origin=Origin.FLUSH)
+    receipt = await stores.sessions.receive(other)
+    await stores.sessions.finish(receipt.turn_id, ended(receipt))
+    assert await stores.sessions.last_asked(MAIN, "flush:main:1-") == "flush:main:1-8"
+    assert await stores.sessions.last_asked(CHAT, "flush:main:1-") == "flush:main:1-7"
+    assert await stores.sessions.last_asked(MAIN, "flush:main:2-") == ""
+
+
 async def test_the_last_client_is_the_owners(stores):
     assert await stores.sessions.last_client() == ""
     await stores.sessions.receive(request("a", "1", client="phone"))
