@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,9 +25,20 @@ def create(root: Path, source: Path) -> tuple[str, ...]:
     returns what was written. The first conversation (BOOTSTRAP.md) is only for those who have not
     met: it stays away where AGENTS, SOUL or USER is there. Raises WorkspaceError.
     """
-    if not root.is_dir():
-        root.mkdir(FOLDER_MODE, parents=True)
-        root.chmod(FOLDER_MODE)
+    if root.is_dir():
+        return _fill(root, source)
+    # Made beside its place: half a workspace would look like one whose owner has deleted the rest.
+    making = root.with_name(f".{root.name}.new")
+    if making.is_dir():
+        shutil.rmtree(making)  # a crash has cut an earlier try
+    making.mkdir(FOLDER_MODE, parents=True)
+    making.chmod(FOLDER_MODE)
+    written = _fill(making, source)
+    making.rename(root)
+    return written
+
+
+def _fill(root: Path, source: Path) -> tuple[str, ...]:
     folder = Folder(root)
     with translated(str(root)):
         have_met = any(_stands(folder, (name,)) for name in _OF_AN_OLD_FRIEND)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentd import failpoints
 from agentd.workspace.template import NAMES, create
 
 _SOURCE = Path(__file__).parents[2] / "workspace_template"
@@ -26,6 +27,16 @@ def test_a_new_workspace_has_nine_files_and_a_memory_folder(tmp_path: Path, mask
     for path in [root, *root.rglob("*")]:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
     assert create(root, _SOURCE) == ()
+
+
+def test_a_crash_leaves_no_half_of_a_workspace(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    failpoints.arm("file.replaced:4:raise")
+    with pytest.raises(failpoints.FailpointError):
+        create(root, _SOURCE)
+    assert not root.exists()
+    assert set(create(root, _SOURCE)) == {*NAMES, "memory/README.md"}
+    assert [path.name for path in tmp_path.iterdir()] == ["ws"]
 
 
 def test_nothing_of_the_users_is_ever_overwritten(tmp_path: Path) -> None:
