@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from agentd.paths import shipped
 from agentd.testing import check_api_messages
+from agentd.workspace.template import create
 from tests.e2e.model_server import CANARY, WHISPER
 
 PATIENCE = 30.0  # seconds that anything may take on a busy machine
@@ -241,6 +243,10 @@ class Home:
             f'[agent]\ntimezone = "UTC"\n[provider]\nkind = "anthropic"\nbase_url = "{url}"\n{text}',
             encoding="utf-8",
         )
+
+    def furnish(self) -> None:
+        """Make the workspace now, so that no failpoint is met while a daemon makes it."""
+        create(self.workspace, shipped("workspace_template"))
 
     def environ(self, failpoint: str = "") -> dict[str, str]:
         """What a daemon is started with."""

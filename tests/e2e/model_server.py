@@ -15,7 +15,7 @@ conversation always gets the same answer. Words it understands, at the start of 
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
 
-Flushes write one canary and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
+Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
 checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks. The part of the URL
 before `/v1` names who asks, so that many daemons can share one server.
 """
@@ -37,6 +37,7 @@ from typing import Any, TextIO
 CANARY = "canary-of-the-flush"  # with the asker's name behind it
 WHISPER = "whispered-while-flushing"
 _IDENTIFIER = re.compile(r"[\w./:@~-]*\d{4,}[\w./:@~-]*|https?://\S+|[\w.@~-]*(?:/[\w.@-]+)+")
+_MARK = re.compile(r"mark-\w+")
 _SEEN_FIRST = "memory_read"  # what a refusal of a patch names as its cure
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many"}
 
@@ -73,7 +74,7 @@ class Model:
         if not body.get("tools"):
             return Reply(summary(body["messages"]))
         if "NO_REPLY" in system or "NO_REPLY" in words:
-            return Reply("NO_REPLY") if rounds else flushing(who)
+            return Reply("NO_REPLY") if rounds else flushing(who, body["messages"])
         if "HEARTBEAT.md" in words and "HEARTBEAT_OK" in words:
             words = _checklist(words)
         for start, replacement in self.rules:
@@ -152,9 +153,12 @@ def follow(steps: Sequence[str], rounds: Sequence[Round]) -> Reply:
     return Reply("working ", tuple(_call(part.strip()) for part in step.split("&")))
 
 
-def flushing(who: str) -> Reply:
-    """What a flush is answered first."""
-    return Reply(f"{WHISPER} ", (("memory_write", {"content": f"{CANARY}-{who}"}),))
+def flushing(who: str, messages: Sequence[Json]) -> Reply:
+    """What a flush is answered first: a canary and every `mark-…` of what it was shown."""
+    shown = " ".join(itertools.chain.from_iterable(_texts(m["content"]) for m in messages))
+    marks = " ".join(dict.fromkeys(_MARK.findall(shown)))
+    content = f"{CANARY}-{who} kept {marks}"
+    return Reply(f"{WHISPER} ", (("memory_write", {"content": content}),))
 
 
 def summary(messages: Sequence[Json]) -> str:

@@ -1,0 +1,320 @@
+"""The daemon is killed at every failpoint; nothing that was acknowledged is lost or done twice.
+
+In each case a message, a compaction or a beat hits the point while another message has been accepted
+and waits. Then a second program writes into today's note, and the daemon starts again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agentd.failpoints import NAMES
+from tests.e2e.harness import Client, Home, ModelServer, a_home, texts, until
+from tests.e2e.model_server import CANARY
+
+AT_ONCE = 3  # homes whose daemons run side by side
+SCRIBBLE = "- a line of another program"
+LEAK = "mark-leak in the cellar"
+PLAIN = "say mark-hello"
+TOOLS = (
+    "do write mark-one & write mark-two & read notes/list.md; patch notes/list.md old new; "
+    "say mark-finished"
+)
+QUEUED = "write mark-queued"
+GATE = "gate mark-gate"
+
+_PLAIN_POINTS = ("turn.begun", "turn.streaming", "turn.answered", "turn.finished")
+
+
+class Scenario:
+    """What a daemon does when it meets its point, and what must be true of it afterwards."""
+
+    session = "main"
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    def prepare(self) -> None:
+        """Put files in their places."""
+
+    async def provoke(self, client: Client) -> None:
+        """Make the point be hit. The daemon dies on the way."""
+        raise NotImplementedError
+
+    async def resume(self, client: Client) -> None:
+        """Ask for the same again and look at what comes."""
+        raise NotImplementedError
+
+    async def queue(self, client: Client, message_id: str, text: str) -> None:
+        """Have a message accepted that waits behind what runs."""
+        client.prompt(text, message_id, self.session)
+        await client.wait_accepted(message_id)
+
+    async def verify(self, client: Client) -> None:
+        """Nothing twice, nothing missing."""
+        rows = await client.export(self.session)
+        said = texts(rows, "user")
+        assert said.count(GATE) == said.count(QUEUED) == 1, said
+        assert texts(rows, "assistant").count("passed mark-gate") == 1
+        notes = self.home.notes()
+        assert notes.count(SCRIBBLE + "\n") == 1, notes
+        assert notes.count("] mark-queued\n") == 1, notes
+
+
+class Message(Scenario):
+    """A message whose turn meets the point."""
+
+    text, answer = PLAIN, "mark-hello"
+
+    def prepare(self) -> None:
+        folder = self.home.workspace / "notes"
+        folder.mkdir()
+        (folder / "list.md").write_text("old\n")
+
+    async def provoke(self, client: Client) -> None:
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "subject", self.text)
+        await self.queue(client, "queued", QUEUED)
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def resume(self, client: Client) -> None:
+        assert await client.say(self.text, "subject") == self.answer
+        assert await client.say(self.text, "subject") == self.answer
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        rows = await client.export()
+        assert texts(rows, "user").count(self.text) == 1
+        assert texts(rows, "assistant").count(self.answer) == 1
+        listed = (self.home.workspace / "notes" / "list.md").read_text()
+        expected = (
+            {"mark-one": 0, "mark-two": 0} if self.text == PLAIN else {"mark-one": 1, "mark-two": 1}
+        )
+        assert {word: self.home.notes().count(word) for word in expected} == expected
+        assert listed == ("old\n" if self.text == PLAIN else "new\n")
+
+
+class Arriving(Message):
+    """A message that dies while it is taken in: stored, and nobody told."""
+
+    async def provoke(self, client: Client) -> None:
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "queued", QUEUED)
+        client.prompt(self.text, "subject")
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+
+class Calling(Message):
+    """A message whose tools meet the point."""
+
+    text, answer = TOOLS, "mark-finished"
+
+
+class Compacting(Scenario):
+    """A compaction, with its flush, meets the point."""
+
+    SAID = tuple(f"say mark-fact{n} 48{n}1234567" for n in range(4))
+
+    async def provoke(self, client: Client) -> None:
+        for number, text in enumerate(self.SAID):
+            await client.say(text, f"fact{number}")
+        await self.queue(client, "gate", GATE)
+        client.start("_agentd/sessions/compact", {"key": "main"})
+        await self._wait_in_lane(client)
+        await self.queue(client, "queued", QUEUED)
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def resume(self, client: Client) -> None:
+        await client.say(QUEUED, "queued")
+        await client.call("_agentd/sessions/compact", {"key": "main"})
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        rows = await client.export()
+        kept = [line for line in self.home.notes().splitlines() if CANARY in line]
+        words = [word for line in kept for word in line.split() if word.startswith("mark-fact")]
+        assert sorted(words) == ["mark-fact0", "mark-fact1", "mark-fact2", "mark-fact3"], kept
+        assert [t for t in texts(rows, "user") if "fact" in t] == list(self.SAID)
+        assert texts(rows, "summary")
+        await client.say("say mark-later", "later")
+        asked = json.dumps(self.home.requests()[-1]["messages"])
+        assert "4801234567" in asked, "the summary has lost what it stands for"
+
+    async def _wait_in_lane(self, client: Client) -> None:
+        while True:
+            status = await client.call("_agentd/status")
+            if any(s["key"] == "main" and s["queued"] for s in status["sessions"]):
+                return
+            await asyncio.sleep(0.02)
+
+
+class Beating(Scenario):
+    """A beat or its alert meets the point; the messages wait in another session."""
+
+    session = "chat:other"
+
+    def prepare(self) -> None:
+        (self.home.workspace / "HEARTBEAT.md").write_text(f"- [ ] report {LEAK}\n")
+
+    async def provoke(self, client: Client) -> None:
+        place = {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": self.session}}
+        await client.call("session/new", place)
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "queued", QUEUED)
+        client.start("_agentd/heartbeat/run", {"force": True})
+
+    async def resume(self, client: Client) -> None:
+        runs = (await client.call("_agentd/heartbeat/history", {}))["runs"]
+        assert [(run["outcome"], run["reason"]) for run in runs] == [("failed", "interrupted")]
+        await client.call("_agentd/heartbeat/run", {"force": True})
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        await until(lambda: client.alerts, "the alert is shown")
+        assert set(client.alerts) == {LEAK}
+        found = (await client.call("_agentd/alerts/list"))["alerts"]
+        assert [alert["text"] for alert in found] == [LEAK]
+        await until_async(
+            client,
+            "_agentd/alerts/list",
+            lambda found: set(found["alerts"][0]["delivered"].values()) == {"sent"},
+        )
+        assert texts(await client.export(), "notice") == [LEAK]
+
+
+class Alerting(Beating):
+    """The alert is durable before the point; it arrives without another beat."""
+
+    async def resume(self, client: Client) -> None:
+        runs = (await client.call("_agentd/heartbeat/history", {}))["runs"]
+        assert [(run["outcome"], run["reason"]) for run in runs] == [("alert", "alert")]
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Which hit of a point kills whom."""
+
+    scenario: type[Scenario]
+    count: int = 1
+
+
+CASES = {
+    "turn.received": Case(Arriving, 3),
+    **{name: Case(Message, 2) for name in _PLAIN_POINTS},
+    "turn.assistant_stored": Case(Calling),
+    **{name: Case(Calling) for name in NAMES if name.startswith(("tool.", "file."))},
+    "turn.results_stored": Case(Calling),
+    **{name: Case(Compacting) for name in NAMES if name.startswith(("flush.", "compaction."))},
+    **{name: Case(Beating) for name in NAMES if name.startswith("beat.")},
+    **{name: Case(Alerting) for name in NAMES if name.startswith("alert.")},
+}
+
+
+async def until_async(client: Client, method: str, holds: Any) -> None:
+    """Return when what `method` answers is as it should be."""
+    async with asyncio.timeout(20):
+        while not holds(await client.call(method)):
+            await asyncio.sleep(0.02)
+
+
+async def killed_at(model: ModelServer, point: str, *, again: str = "") -> None:
+    """The whole story of one point; with `again` the recovery may be killed once more."""
+    case = CASES[point]
+    async with a_home(model) as home:
+        scenario = case.scenario(home)
+        home.furnish()
+        scenario.prepare()
+        daemon = await home.start(f"{point}:{case.count}")
+        client = await daemon.connect()
+        await scenario.provoke(client)
+        await daemon.killed()
+        home.scribble(SCRIBBLE)
+        if again:
+            await die_again(home, scenario, again)
+        daemon = await home.start()
+        client = await daemon.connect()
+        await scenario.resume(client)
+        await answered(client, scenario)
+        await scenario.verify(client)
+        await client.say("say mark-next", "next", scenario.session)
+        await daemon.stop()
+
+
+async def answered(client: Client, scenario: Scenario) -> None:
+    """The message that had been accepted is answered; it is not sent again for that."""
+    async with asyncio.timeout(30):
+        while "done" not in texts(await client.export(scenario.session), "assistant"):
+            await asyncio.sleep(0.02)
+    assert await client.say(QUEUED, "queued", scenario.session) == "done"
+
+
+async def die_again(home: Home, scenario: Scenario, point: str) -> None:
+    """A second life that ends at another point, or is killed when it has come through."""
+    daemon = await home.start(point)
+    await home.model.open_gate(home.name, "mark-gate")
+    try:
+        client = await daemon.connect()
+        await scenario.resume(client)
+    except Exception:  # noqa: BLE001 - whatever a dying daemon does to its client
+        await asyncio.sleep(0)
+    await daemon.kill()
+
+
+class Sweep:
+    """Runs the stories side by side on a thread, so that each test waits for its own only."""
+
+    def __init__(self, model: ModelServer, points: list[str]) -> None:
+        self._model = model
+        self.told: dict[str, concurrent.futures.Future[None]] = {
+            point: concurrent.futures.Future() for point in points
+        }
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self.thread.start()
+
+    async def _run(self) -> None:
+        slots = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for point in self.told:
+                group.create_task(self._tell(point, slots))
+
+    async def _tell(self, point: str, slots: asyncio.Semaphore) -> None:
+        async with slots:
+            try:
+                await killed_at(self._model, point)
+            except BaseException as error:  # noqa: BLE001 - raised where the test waits
+                self.told[point].set_exception(error)
+            else:
+                self.told[point].set_result(None)
+
+
+@pytest.fixture(scope="module")
+def sweep(model: ModelServer, request: pytest.FixtureRequest) -> Iterator[Sweep]:
+    """The stories of the points that were asked for."""
+    chosen = [
+        item.callspec.params["point"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == "test_a_kill_loses_nothing"
+    ]
+    sweep = Sweep(model, chosen)
+    yield sweep
+    sweep.thread.join()
+
+
+def test_every_point_has_a_story() -> None:
+    assert set(CASES) == set(NAMES)
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("point", NAMES)
+def test_a_kill_loses_nothing(sweep: Sweep, point: str) -> None:
+    sweep.told[point].result()
