@@ -31,9 +31,10 @@ _FENCE = re.compile(r'<data source="[^"\n]{0,200}">.*?(?:</data>|\Z)|```.*?(?:``
 _OWN_WORDS = re.compile(
     r"\b(?:i|i['’](?:m|ve|ll|d)|my|mine|me|we|our|us|ich|mir|mein\w{0,2}|wir|unser\w{0,2}|je|j['’]\w|mon|ma|mes"
     r"|nous|notre|yo|mi|mis|nosotros|nuestr[oa]|decided|decision|prefers?|always|never|deadline"
-    r"|agreed|must|remember|forget)\b",
+    r"|let['’]s|agreed|must|remember|forget)\b",
     re.IGNORECASE,
 )
+_REQUEST = re.compile(r"(?:please )?(?:show|list|open|read|tell|give|let) me\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-ÖØ-Þ]\w")
 _DAY = re.compile(
     r"\b(?:today|tomorrow|yesterday|tonight|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -104,18 +105,17 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
     wanted = intent(sentence)
     if isinstance(wanted, Remember):
         return _ORDERED if wanted.fact else None
-    if wanted not in (Small.STATEMENT, Small.UNKNOWN) or not _has_content(sentence):
+    if wanted not in (Small.STATEMENT, Small.UNKNOWN) or _REQUEST.match(sentence):
         return None
-    if is_own:
+    count = len(words.terms(sentence))
+    if is_own and count:
         return _OWN
     head = sentence[:_LINE_CHARS]
+    if count < 2:
+        return None
     telling = any(c.isdigit() for c in head) or identifiers(head)
     named = any(p.search(head) for p in (_NAME, _DAY, _UNSPACED))
     return _TELLING if telling or named else None
-
-
-def _has_content(sentence: str) -> bool:
-    return len(words.terms(sentence)) >= 2 or any(c.isdigit() for c in sentence[:_LINE_CHARS])
 
 
 def _shown(sentence: str) -> str:

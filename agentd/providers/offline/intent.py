@@ -78,7 +78,7 @@ class Ask:
 
 Intent = Small | Remember | Forget | Remind | Read | ListFiles | Notify | Ask
 
-_LIST = r"(?:heartbeat(?:\.md)?|check ?list|to-?do(?: list)?|todos|task list|tasks)"
+_LIST = r"(?:heartbeat(?:\.md)?|check ?list|to-?do(?: list)?|todos|task list|tasks|list)"
 _ADD = re.compile(
     rf"(?:add|put|write) (?P<task>.+?) (?:to|on|onto|in|into) (?:my |the |your )?"
     rf"(?:heartbeat )?{_LIST}(?P<rest>(?: .*)?)[.!]?",
@@ -86,7 +86,7 @@ _ADD = re.compile(
 )
 _REMIND = re.compile(
     r"(?P<time>(?:every|each|in|on|at|tomorrow|today|tonight|daily|weekly)\b.{1,60}? ,?|)(?:please )?"
-    r"remind me(?: (?:to|about|of|that))?:? (?P<task>.+)",
+    r"(?:remind me|set (?:me )?a reminder)(?: (?:to|about|of|that|for))?:? (?P<task>.+)",
     re.IGNORECASE,
 )
 _SHOW_LIST = re.compile(

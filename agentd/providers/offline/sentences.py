@@ -15,7 +15,7 @@ _ABBREVIATIONS = re.compile(
 _HEAD = 400
 _POLITE = re.compile(
     r"\s*(?:(?:hey|hi|hello|ok|okay|well|so|and|also|now|agentd|please|pls|bitte)[\s,.!:]{1,5}){0,4}"
-    r"(?:(?:can|could|would|will) you )?(?:please )?(?:kindly )?",
+    r"(?:(?:can|could|would|will) you |i(?:['’]d like| want| need) you to )?(?:please )?(?:kindly )?",
     re.IGNORECASE,
 )
 _ORDER = re.compile(
@@ -23,7 +23,7 @@ _ORDER = re.compile(
     r"|(?:make|take) a note|(?:write|note|jot) (?:this |that |it )?down|for the record"
     r"|(?:save|store)(?= this| that)"
     r"|merke? dir|notiere?|vergiss nicht|souviens-toi|rappelle-toi|retiens|recuerda|anota|apunta)"
-    r"(?:,?\s{1,5}(?:of |down )?(?:this|that|the following|for me|dass|que|qu['’]))?"
+    r"(?:,?\s{1,5}(?:of |down )?(?:this|that|the following|to self|for me|dass|que|qu['’]))?"
     r"(?![^\W_])[\s:,–-]{0,10}",
     re.IGNORECASE,
 )
@@ -74,14 +74,16 @@ def order(text: str) -> str | None:
     match = _ORDER.match(head[:_HEAD])
     if match is None or _NOT_AN_ORDER.match(head[:_HEAD]):
         return None
-    if head is text.strip() and head[:_HEAD].rstrip(_TRAILING).endswith("?"):
+    is_polite = _asked_politely(text)
+    first = next(split(head[:_HEAD]), "")
+    if first.endswith("?") and not is_polite:
         return None
     fact = head[match.end() :].strip()
     if fact.rstrip(".!? ").casefold() in {"", "it", "this", "that"}:
         return ""
     if fact[:3].casefold() == "to ":
         return f"Remember {fact}"
-    return fact.rstrip("? ") if _asked_politely(text) else fact
+    return _without_questions(fact).rstrip("? ") if is_polite else _without_questions(fact)
 
 
 def without_order(text: str) -> str:
@@ -95,6 +97,15 @@ def bare(text: str) -> str:
     match = _POLITE.match(text[:_HEAD])
     rest = text[match.end() :] if match else text
     return rest or text
+
+
+def _without_questions(fact: str) -> str:
+    """The fact without the questions that follow it."""
+    for question in reversed(list(split(fact[-_HEAD:]))[1:]):
+        if not question.endswith("?") or not fact.endswith(question):
+            break
+        fact = fact.removesuffix(question).rstrip()
+    return fact
 
 
 def _asked_politely(text: str) -> bool:

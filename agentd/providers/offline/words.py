@@ -22,8 +22,8 @@ _STOP_WORDS = """
 a about again all also am an and any anything are as at be been being but by can could did do
 does done ever find for from give go going had happen happened happens has have he her hers him his how i if in into is
 it its just kind know let look many may me might mine much must my no not now of on or our out
-over please recall remember remind say search she should so some something tell than that the
-their them then there they thing this those to told too up us use used want was we were what when
+over please recall remember remind say search see she should so some sure something tell than that the
+their them then there they thing think this those to told too up us use used want was we were what when
 where which while who whom whose why will with would you your
 s t d ll re ve m don didn doesn isn
 der das den dem des ein eine einen einem einer und oder ist sind hat habe haben ich du er

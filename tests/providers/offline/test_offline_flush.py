@@ -72,6 +72,14 @@ async def test_what_the_user_stated_is_saved_and_the_rest_is_not(saved):
 
 @pytest.mark.parametrize(
     "words",
+    ["I'm vegan.", "Let's use Postgres.", "the deploy is on friday", "Ich mag Tee.", "我喜欢茶"],
+)
+async def test_short_statements_count(saved, words):
+    assert await saved([row("user", words)]) == words
+
+
+@pytest.mark.parametrize(
+    "words",
     [
         "hi",
         "what is my dog called?",
