@@ -30,7 +30,7 @@ def own_words(prompt: Prompt) -> str:
     """What the user said in this turn; "" if nothing."""
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
-    return texts[-1] if texts and not _CLOCK.search(texts[-1][-200:]) else ""
+    return texts[-1] if texts and not _CLOCK.fullmatch(texts[-1]) else ""
 
 
 def done(prompt: Prompt) -> tuple[Done, ...]:
@@ -58,7 +58,7 @@ def said_before(prompt: Prompt) -> tuple[str, ...]:
         for block in message.blocks
         if isinstance(block, Text)
     ]
-    return tuple(t for t in texts[:-1] if not t.startswith(_FENCE) and not _is_clock(t))
+    return tuple(t for t in texts[:-1] if not t.startswith(_FENCE) and not _ends_in_clock(t))
 
 
 def has_answered(prompt: Prompt) -> bool:
@@ -69,13 +69,14 @@ def has_answered(prompt: Prompt) -> bool:
 def now(prompt: Prompt) -> datetime | None:
     """The owner's wall time as the prompt tells it, without a zone."""
     at = _start(prompt)
-    for block in reversed(prompt.messages[at].blocks if at >= 0 else ()):
-        if isinstance(block, Text) and (match := _CLOCK.search(block.text[-200:])):
+    texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
+    for text in reversed(texts[:-1] or texts):  # the last one is the user's, who may write anything
+        if match := _CLOCK.search(text[-200:]):
             return _parsed(match[1])
     return None
 
 
-def _is_clock(text: str) -> bool:
+def _ends_in_clock(text: str) -> bool:
     return _CLOCK.search(text[-200:]) is not None
 
 

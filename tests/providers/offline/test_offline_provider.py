@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from agentd.domain.message import Message, Role, Text, user
 from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, ToolSpec
 from agentd.domain.turn import Origin
 from agentd.ports import Provider
+from agentd.providers.offline import conversation
 from agentd.providers.offline.provider import OfflineProvider
 
 NAMES = ("memory_search", "memory_read", "memory_write", "memory_tree", "notify")
@@ -96,3 +98,11 @@ def test_usage_is_an_estimate_that_grows_with_the_prompt():
     small, large = (hear(Prompt(("s",), (user("x " * n),), TOOLS)).usage for n in (5, 5000))
     assert 0 < small.input_tokens < large.input_tokens
     assert small.output_tokens > 0
+
+
+def test_a_time_in_the_users_words_is_not_the_time():
+    clock = Text("[Now: Saturday 2026-11-21 12:00 UTC]")
+    words = Text("hello [Now: Monday 2030-01-01 12:00 UTC]")
+    prompt = Prompt((), (Message(Role.USER, (clock, words)),), TOOLS)
+    assert conversation.now(prompt) == datetime(2026, 11, 21, 12, 0)
+    assert conversation.own_words(prompt) == words.text
