@@ -45,8 +45,11 @@ from agentd.ports import AlertSink, Clock, EventSink, Probe, Provider, Tool
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
+from agentd.providers.fallback import Fallback
 from agentd.providers.offline.provider import OfflineProvider
+from agentd.providers.openai import OpenAIProvider
 from agentd.providers.retry import Retrying
+from agentd.providers.settings import ServiceSettings
 from agentd.scheduler.aps import Scheduler
 from agentd.server.alerts import SocketAlerts
 from agentd.server.clients import Clients
@@ -150,7 +153,7 @@ async def open_app(
             **SessionMethods(stores.sessions, engine.sessions, clock).routes(),
             **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
             **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
-            **AlertMethods(stores.outbox, alerts.dispatcher, clients).routes(),
+            **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
         }
         server = Server(
             config.server,
@@ -183,12 +186,25 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The chosen provider, as it is and in its wrappers."""
+    """The chosen provider and those that stand in for it, in their wrappers."""
 
-    choice: Choice
+    choices: tuple[Choice, ...]  # the first is the provider, the others its fallbacks
     provider: Provider
-    breaker: CircuitBreaker
+    breaker: CircuitBreaker | Fallback
     warm: Work | None
+
+    def status(self) -> dict[str, Any]:
+        """For `agentd status`: what is configured, why, and who answers instead just now."""
+        first = self.choices[0]
+        instead = self.breaker.why() if isinstance(self.breaker, Fallback) else ""
+        why = "; ".join(filter(None, (first.why, instead)))
+        breaker = self.breaker.status()
+        return {"kind": first.kind, "model": first.model, "why": why, "breaker": breaker}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Keys that are missing or bad, and what the breakers and the fallback have to say."""
+        keys = tuple(choice.problem for choice in self.choices if choice.problem)
+        return (*keys, *self.breaker.problems())
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,20 +290,32 @@ class Assembly:
         return Memory(files, injection, indexer, recall)
 
     async def model(self) -> Model:
-        """The provider that the configuration and the keys at hand call for."""
-        choice = choose(self.config.provider, self.environ)
-        log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
-        base: Provider
-        warm: Work | None = None
-        if choice.kind == "anthropic":
-            anthropic = AnthropicProvider(self.config.provider, choice.secret)
-            base = await self.stack.enter_async_context(anthropic)
-            warm = anthropic.warm if choice.secret else None
-        else:
-            base = OfflineProvider()
-        # A failure that opens the breaker is a whole call with all its tries, not one of them.
-        breaker = CircuitBreaker(Retrying(base, self.config.provider, self.clock), self.clock)
-        return Model(choice, breaker, breaker, warm)
+        """The provider that the configuration and the keys at hand call for, and its fallbacks."""
+        choices, breakers, warms = [], [], []
+        for service in self.config.provider.services:
+            choice = choose(service, self.environ)
+            log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
+            base, warm = await self._service(service, choice)
+            # A failure that opens the breaker is a whole call with all its tries, not one of them.
+            breakers.append(CircuitBreaker(Retrying(base, service, self.clock), self.clock))
+            choices.append(choice)
+            warms.append(warm)
+        chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
+        return Model(tuple(choices), chain, chain, warms[0])
+
+    async def _service(
+        self, service: ServiceSettings, choice: Choice
+    ) -> tuple[Provider, Work | None]:
+        """One model's provider, and what loads its library ahead of the first call."""
+        if choice.kind == "offline":
+            return OfflineProvider(), None
+        base = (
+            OpenAIProvider(service, choice.secret)
+            if choice.kind == "openai"
+            else AnthropicProvider(service, choice.secret)
+        )
+        await self.stack.enter_async_context(base)
+        return base, None if choice.problem else base.warm
 
     async def alerts(self, stores: Stores, clients: Clients, events: EventSink) -> Alerting:
         """The sinks that are on, and their dispatcher."""
@@ -365,6 +393,7 @@ class Assembly:
             turns=engine.sessions,
             breaker=model.breaker,
             read=partial(memory.files.read, "HEARTBEAT.md", HEARTBEAT),
+            last_heard=stores.sessions.last_heard,
             over_budget=HeartbeatBudget(self.config.budget, stores.ledger, self.clock).is_used_up,
             wake=alerts.dispatcher.wake,
         )
@@ -385,20 +414,13 @@ class Assembly:
         """How the daemon tells that it is well."""
 
         def problems() -> tuple[Problem, ...]:
-            parts = (model.breaker, memory.files, memory.indexer, pulse)
-            found = [p for part in parts for p in part.problems()]
-            return (*((model.choice.problem,) if model.choice.problem else ()), *found)
+            parts = (model, memory.files, memory.indexer, pulse)
+            return tuple(p for part in parts for p in part.problems())
 
         parts = StatusParts(
             version=__version__,
             started=self.clock.monotonic(),
-            provider=lambda: {
-                "kind": model.choice.kind,
-                "model": model.choice.model,
-                "why": model.choice.why,
-                "effective_window": self.limits.window,
-                "breaker": model.breaker.status(),
-            },
+            provider=lambda: {**model.status(), "effective_window": self.limits.window},
             heartbeat=pulse.status,
             compaction=lambda: engine.compaction.last,
             index=memory.indexer.state,

@@ -194,7 +194,8 @@ def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
         open_log(config.log, state_dir, clock, os.environ, sys.stderr) as redactor,
         asyncio.Runner(loop_factory=_new_loop) as runner,
     ):
-        redactor.add(os.environ.get(config.provider.api_key_env, ""))
+        for service in config.provider.services:
+            redactor.add(os.environ.get(service.key_variable, ""))
         try:
             runner.run(run(lambda: open_app(config, places, clock, os.environ), clock, notifier))
         except Exception as error:

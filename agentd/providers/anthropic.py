@@ -12,16 +12,15 @@ from agentd.errors import ProviderError
 from agentd.providers.anthropic_answer import Assembly
 from agentd.providers.anthropic_request import PROVIDER, request_body
 from agentd.providers.choice import DEFAULT_MODELS
+from agentd.providers.events import drain, limited
 from agentd.providers.faults import failure, missing_key_cure
 from agentd.providers.secrets import Secret
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.settings import ServiceSettings
 
 if TYPE_CHECKING:
     import httpx2
 
     from agentd.providers.anthropic_api import AnthropicApi
-
-_LINGER = 0.5  # seconds that a complete answer waits for the end of its response
 
 
 class AnthropicProvider:
@@ -32,7 +31,7 @@ class AnthropicProvider:
 
     def __init__(
         self,
-        settings: ProviderSettings,
+        settings: ServiceSettings,
         secret: Secret | None,
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -76,20 +75,20 @@ class AnthropicProvider:
         if self._secret is None:
             raise ProviderError(
                 "There is no usable key for the Anthropic API.",
-                cure=missing_key_cure(self._settings.api_key_env),
+                cure=missing_key_cure(self._settings.key_variable),
                 kind="auth",
             )
         api = await self._open(self._secret)
         model = prompt.model or self._model
         assembly = Assembly(model)
         events = api.events(request_body(prompt, self._settings, model))
-        async with contextlib.aclosing(_limited(events, self._settings)) as limited:
-            async for event in limited:
+        async with contextlib.aclosing(limited(events, self._settings.call_timeout)) as heard:
+            async for event in heard:
                 shown = assembly.feed(event)
                 if shown is not None:
                     yield shown
                 if assembly.answered is not None:
-                    await _drain(limited)
+                    await drain(heard)
         if assembly.answered is None:
             raise failure("stream_cut")
         yield assembly.answered
@@ -104,38 +103,9 @@ class AnthropicProvider:
 
 
 def _connect(
-    settings: ProviderSettings, secret: Secret, transport: httpx2.AsyncBaseTransport | None
+    settings: ServiceSettings, secret: Secret, transport: httpx2.AsyncBaseTransport | None
 ) -> AnthropicApi:
     # Loading the SDK costs over a second of CPU and 75 MB, which an idle daemon does not spend.
     from agentd.providers.anthropic_api import AnthropicApi
 
     return AnthropicApi(settings, secret, transport)
-
-
-async def _drain(events: AsyncGenerator[object, None]) -> None:
-    """Read to the end of the response: only then does its connection serve the next call."""
-    with contextlib.suppress(TimeoutError, ProviderError):
-        async with asyncio.timeout(_LINGER):
-            async for _ in events:
-                pass
-
-
-async def _limited(
-    events: AsyncGenerator[object, None], settings: ProviderSettings
-) -> AsyncGenerator[object, None]:
-    """The events, as long as the whole call stays within `call_timeout`.
-
-    The limit is set anew around every wait, for one that spanned a yield could cancel the consumer.
-    Keep-alive pings end a silence, so only this ends a call that has nothing else to say.
-    """
-    deadline = asyncio.get_running_loop().time() + settings.call_timeout.total_seconds()
-    async with contextlib.aclosing(events):
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    event = await anext(events, None)
-            except TimeoutError:
-                raise failure("too_slow") from None
-            if event is None:
-                return
-            yield event

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NoReturn
 
 import structlog
@@ -11,6 +10,7 @@ from agentd.domain.message import Block, Message, Opaque, Role, Text, ToolUse
 from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
 from agentd.domain.turn import Usage
 from agentd.providers.anthropic_request import PROVIDER
+from agentd.providers.arguments import parse_arguments
 from agentd.providers.faults import failure, kind_of
 
 log = structlog.get_logger()
@@ -174,7 +174,7 @@ class _Part:
         for key, pieces in self._pieces.items():
             raw[key] = str(raw.get(key) or "") + "".join(pieces)
         if self._json:
-            raw["input"] = _arguments("".join(self._json))
+            raw["input"] = parse_arguments("".join(self._json))
         if self.kind == "text":
             return Text(raw["text"]) if raw.get("text") else None
         if self.kind == "tool_use":
@@ -205,21 +205,6 @@ def _cut_blocks(parts: list[_Part]) -> tuple[Block, ...]:
     while kept and isinstance(kept[-1], Opaque):
         kept.pop()
     return tuple(kept)
-
-
-def _arguments(text: str) -> Json:
-    try:
-        value = json.loads(text, parse_constant=_refuse) if text.strip() else {}
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise failure("bad_tool_json")
-    return value
-
-
-def _refuse(constant: str) -> NoReturn:
-    msg = f"{constant} is not JSON"
-    raise ValueError(msg)
 
 
 def _str(value: object) -> str:

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import AsyncGenerator
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import anthropic
 import httpx2
-import structlog
 
 from agentd.errors import ProviderError
-from agentd.providers.faults import failure, kind_of
+from agentd.providers.faults import failure
+from agentd.providers.refusal import refused
 from agentd.providers.secrets import Secret
-from agentd.providers.settings import ProviderSettings
-
-log = structlog.get_logger()
+from agentd.providers.settings import ServiceSettings
 
 _CHATTY = ("anthropic", "httpx2", "httpcore2")
 
@@ -33,7 +29,7 @@ class AnthropicApi:
 
     def __init__(
         self,
-        settings: ProviderSettings,
+        settings: ServiceSettings,
         secret: Secret,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
@@ -82,23 +78,8 @@ class AnthropicApi:
 
 
 def _reported(error: anthropic.APIStatusError) -> ProviderError:
-    headers = error.response.headers
-    error_type = str(error.type or "")
-    if not (error_type.isidentifier() and len(error_type) <= 60):
-        error_type = ""  # a word of the service is repeated, a sentence is not
-    kind = kind_of(error.status_code, error_type, _said(error))
-    log.warning(
-        "provider_refused",
-        status=error.status_code,
-        type=error_type,
-        kind=kind,
-        request_id=error.request_id,
-    )
-    detail = f"HTTP {error.status_code}" + (f", {error_type}" if error_type else "")
-    found = failure(kind, detail, retry_after=_retry_after(headers))
-    if headers.get("x-should-retry") == "false":
-        found.retryable = False
-    return found
+    said, headers = _said(error), error.response.headers
+    return refused(error.status_code, str(error.type or ""), said, headers)
 
 
 def _said(error: anthropic.APIStatusError) -> str:
@@ -117,17 +98,3 @@ def _network_kind(error: BaseException | None) -> str:
     ):
         return "connect"
     return "stream_cut"
-
-
-def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds; a date is measured against the response's own, so that no clock need agree."""
-    text = headers.get("retry-after", "")
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            wait = parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("date", ""))
-        except (ValueError, TypeError):
-            return None
-        seconds = wait.total_seconds()
-    return max(seconds, 0.0) if math.isfinite(seconds) else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentd.domain.message import Block, Message, Opaque, Text, encode_block
 from agentd.domain.prompt import Prompt, ToolSpec
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.settings import ServiceSettings
 
 PROVIDER = "anthropic"
 
@@ -16,7 +16,7 @@ _CACHEABLE = frozenset({"text", "tool_use", "tool_result"})
 Json = dict[str, Any]
 
 
-def request_body(prompt: Prompt, settings: ProviderSettings, model: str) -> Json:
+def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
     """The body without `stream`.
 
     Cache breakpoints (the API allows four) stand behind the tools, the system text, the messages

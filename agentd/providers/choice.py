@@ -9,9 +9,10 @@ from agentd.domain.health import Problem
 from agentd.errors import ConfigError
 from agentd.providers.faults import missing_key_cure
 from agentd.providers.secrets import Secret, find_key
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.settings import ServiceSettings
 
 DEFAULT_MODELS: Mapping[str, str] = {"anthropic": "claude-sonnet-5-5", "offline": "offline"}
+SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI API"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Choice:
     secret: Secret | None = None
 
 
-def choose(settings: ProviderSettings, environ: Mapping[str, str]) -> Choice:
+def choose(settings: ServiceSettings, environ: Mapping[str, str]) -> Choice:
     """The provider that the configuration and the keys at hand lead to; never raises.
 
     Only the automatic kind falls back to offline. A configured one without a usable key stays what
@@ -33,25 +34,28 @@ def choose(settings: ProviderSettings, environ: Mapping[str, str]) -> Choice:
     """
     if settings.kind == "offline":
         return _choice(settings, "offline", "configured")
+    kind = settings.kind or "anthropic"
     try:
         key = find_key(settings, environ)
     except ConfigError as error:
         # Somebody meant this key to be used, so the automatic kind does not turn to offline either.
         problem = Problem("bad_api_key", error.message, error.cure)
-        return _choice(settings, "anthropic", "its key is configured, but unusable", problem)
+        return _choice(settings, kind, "its key is configured, but unusable", problem)
     if key is not None:
         how = "configured" if settings.kind else "automatic"
-        return _choice(settings, "anthropic", f"{how}: key from {key.source}", secret=key)
-    if settings.kind == "anthropic":
-        text = "There is no key for the Anthropic API, so no turn can be answered."
-        problem = Problem("no_api_key", text, missing_key_cure(settings.api_key_env))
-        return _choice(settings, "anthropic", "configured", problem)
-    why = f"automatic: {settings.api_key_env} is not set and no key file is configured"
+        return _choice(settings, kind, f"{how}: key from {key.source}", secret=key)
+    if settings.needs_key:
+        text = f"There is no key for the {SERVICES[kind]}, so it answers no turn."
+        problem = Problem("no_api_key", text, missing_key_cure(settings.key_variable))
+        return _choice(settings, kind, "configured", problem)
+    if settings.kind:
+        return _choice(settings, kind, f"configured: {settings.base_url}, without a key")
+    why = f"automatic: {settings.key_variable} is not set and no key file is configured"
     return _choice(settings, "offline", why)
 
 
 def _choice(
-    settings: ProviderSettings,
+    settings: ServiceSettings,
     kind: str,
     why: str,
     problem: Problem | None = None,
@@ -59,4 +63,4 @@ def _choice(
 ) -> Choice:
     # The configured model is the paid one's; the automatic fallback has only its own.
     model = settings.model if settings.kind or kind == "anthropic" else ""
-    return Choice(kind, model or DEFAULT_MODELS[kind], why, problem, secret)
+    return Choice(kind, model or DEFAULT_MODELS.get(kind, ""), why, problem, secret)

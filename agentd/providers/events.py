@@ -1,11 +1,20 @@
-"""Closing one provider's stream inside another's."""
+"""Hearing a stream to its end: within a time limit, and closed however it is left."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import timedelta
+from typing import TypeVar
 
 from agentd.domain.prompt import ProviderEvent
+from agentd.errors import ProviderError
+from agentd.providers.faults import failure
+
+E = TypeVar("E")
+
+_LINGER = 0.5  # seconds that a complete answer waits for the end of its response
 
 
 @asynccontextmanager
@@ -18,3 +27,30 @@ async def closing(
     finally:
         if isinstance(events, AsyncGenerator):
             await events.aclose()
+
+
+async def limited(events: AsyncGenerator[E, None], longest: timedelta) -> AsyncGenerator[E, None]:
+    """The events, as long as the whole call takes no longer than that.
+
+    The limit is set anew around every wait, for one that spanned a yield could cancel the consumer.
+    Keep-alive pings end a silence, so only this ends a call that has nothing else to say.
+    """
+    deadline = asyncio.get_running_loop().time() + longest.total_seconds()
+    async with aclosing(events):
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    event = await anext(events, None)
+            except TimeoutError:
+                raise failure("too_slow") from None
+            if event is None:
+                return
+            yield event
+
+
+async def drain(events: AsyncGenerator[object, None]) -> None:
+    """Read to the end of the response: only then does its connection serve the next call."""
+    with suppress(TimeoutError, ProviderError):
+        async with asyncio.timeout(_LINGER):
+            async for _ in events:
+                pass

@@ -26,7 +26,7 @@ class Fault:
     counts: bool
 
 
-_WAIT = "Try again in a few minutes; status.claude.com shows known outages."
+_WAIT = "Try again in a few minutes; the service's status page shows known outages."
 _NETWORK = "Check the network, the firewall and [provider] base_url."
 _AGAIN = "Send the message again."
 _REPORT = "Send the message again; if it stays, report it with the log's request id."
@@ -52,7 +52,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "not_found": Fault(
         "The service knows no such model or address.",
-        "Correct [provider] model or base_url (the address goes without /v1).",
+        "Correct [provider] model or base_url (with /v1 for openai, without it for anthropic).",
         retryable=False,
         counts=True,
     ),
@@ -163,14 +163,25 @@ _BY_TYPE: Mapping[str, str] = {
     "overloaded_error": "overloaded",
     "api_error": "server_error",
     "conflict_error": "conflict",
+    "invalid_api_key": "auth",
+    "insufficient_quota": "billing",
+    "billing_hard_limit_reached": "billing",
+    "model_not_found": "not_found",
+    "rate_limit_exceeded": "rate_limited",
+    "server_error": "server_error",
+    "context_length_exceeded": "overflow",
+    "exceed_context_size_error": "overflow",
 }
-# The API has no error type for it: the text of a 400 is all there is to know it by.
+# A quota that is used up comes as 429 too, and no waiting helps there.
+_BILLING_TYPES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+# Not every service has an error type for it: the text of a 400 is all there is to know it by.
 _OVERFLOW_PHRASES = (
     "prompt is too long",
     "input is too long",
     "context length",
     "context window",
     "context limit",
+    "context size",
     "context_length_exceeded",
     "exceed context",
     "too many tokens",
@@ -196,7 +207,7 @@ def kind_of(status: int, error_type: str, text: str) -> str:
     """The row for an error that the service reported: HTTP status (200 inside a stream), the
     service's own error type, and its text, which is only looked at.
     """
-    if status == 429 and "spend" in text.casefold():
+    if error_type in _BILLING_TYPES or (status == 429 and "spend" in text.casefold()):
         return "billing"
     kind = _BY_STATUS.get(status) or _BY_TYPE.get(error_type) or _by_class(status)
     if kind == "bad_request":
@@ -206,6 +217,11 @@ def kind_of(status: int, error_type: str, text: str) -> str:
         if "credit balance" in folded:
             return "billing"
     return kind
+
+
+def is_known(error_type: str) -> bool:
+    """Whether `kind_of` knows this type of a service."""
+    return error_type in _BY_TYPE
 
 
 def missing_key_cure(variable: str) -> str:

@@ -13,7 +13,7 @@ from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing
 from agentd.providers.faults import ONCE_MORE
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.settings import ServiceSettings
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ class Retrying:
     def __init__(
         self,
         provider: Provider,
-        settings: ProviderSettings,
+        settings: ServiceSettings,
         clock: Clock,
         *,
         chance: Callable[[], float] = random.random,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from agentd.errors import ConfigError
-from agentd.providers.settings import ProviderSettings
+from agentd.providers.settings import ServiceSettings
 
 _MAX_KEY_BYTES = 4096
 
@@ -40,23 +40,23 @@ class Secret:
         raise TypeError(msg)
 
 
-def find_key(settings: ProviderSettings, environ: Mapping[str, str]) -> Secret | None:
+def find_key(settings: ServiceSettings, environ: Mapping[str, str]) -> Secret | None:
     """The key from the environment variable, the systemd credential or the file, in this order;
     None if there is none.
 
     Raises ConfigError for a key that cannot be used: a file that others may read or that is
     missing although configured, or a text that is no key. The text itself is never in the error.
     """
-    if environ.get(settings.api_key_env, "").strip():
-        source = f"environment variable {settings.api_key_env}"
-        return _secret(environ[settings.api_key_env], source)
+    variable, credential = settings.key_variable, settings.key_credential
+    if environ.get(variable, "").strip():
+        return _secret(environ[variable], f"environment variable {variable}")
     folder = environ.get("CREDENTIALS_DIRECTORY")
-    if folder and settings.api_key_credential:
-        path = Path(folder) / settings.api_key_credential
+    if folder:
+        path = Path(folder) / credential
         if path.is_file():
             # systemd owns the folder and its modes; a group bit there is an ACL mask.
             text = _read(path, private=False)
-            return _secret(text, f"credential {settings.api_key_credential}")
+            return _secret(text, f"credential {credential}")
     if settings.api_key_file:
         path = Path(settings.api_key_file).expanduser()
         return _secret(_read(path, private=True), f"file {path}")

@@ -5,36 +5,72 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from agentd.domain.settings import Duration, Settings
 
 Kind = Literal["", "anthropic", "openai", "llama", "offline"]
 
-_PLANNED = ("openai", "llama")
+OPENAI_URL = "https://api.openai.com/v1"
+
+_PLANNED = ("llama",)
+_REMOTE = ("anthropic", "openai")
 
 
-class ProviderSettings(Settings):
-    """Which model answers, and how patiently it is asked."""
+class Capabilities(Settings):
+    """What a server behind kind = "openai" understands; docs/providers.md has the values for some."""
+
+    max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = Field(
+        default="max_completion_tokens",
+        description='what the longest answer is called: "max_completion_tokens" or "max_tokens"',
+    )
+    system_role: Literal["system", "developer"] = Field(
+        default="system", description='who gives the instructions: "system" or "developer"'
+    )
+    stream_options: bool = Field(
+        default=True, description="ask for token counts; without them they are estimated"
+    )
+    parallel_tool_calls: bool | None = Field(
+        default=None, description="whether to ask for several tool calls at once; unset: not said"
+    )
+    reasoning_effort: str = Field(
+        default="",
+        description='how much to think: "none", "low", "high" …; empty: not said',
+        pattern=r"^[a-z]*$",
+    )
+    think_tags: bool = Field(
+        default=False, description="take <think>…</think> at the beginning of a text as thinking"
+    )
+
+
+class ServiceSettings(Settings):
+    """One model, where it is, and how patiently it is asked."""
 
     kind: Kind = Field(
         default="",
-        description='"anthropic", "offline", or "" for anthropic when its key is there, else offline',
+        description='"anthropic", "openai" (and what speaks like it), "offline", or "" for anthropic '
+        "when its key is there, else offline",
     )
-    model: str = Field(default="", description="model name; empty means the provider's default")
+    model: str = Field(
+        default="",
+        validate_default=True,
+        description="model name; empty means the provider's default (openai has none)",
+    )
     base_url: str = Field(
         default="",
-        description="other address of the service, without /v1; empty means the official one",
+        description="other address of the service, for openai with /v1, for anthropic without; "
+        "empty means the official one",
         pattern=r"^(https?://.*)?$",
     )
     api_key_env: str = Field(
-        default="ANTHROPIC_API_KEY",
-        description="environment variable that holds the key",
-        min_length=1,
+        default="",
+        description="environment variable that holds the key; empty means ANTHROPIC_API_KEY or "
+        "OPENAI_API_KEY",
     )
     api_key_credential: str = Field(
-        default="anthropic_api_key",
-        description="name of the systemd credential that holds the key",
+        default="",
+        description="name of the systemd credential that holds the key; empty means "
+        "anthropic_api_key or openai_api_key",
         pattern=r"^[A-Za-z0-9._-]*$",
     )
     api_key_file: str = Field(
@@ -42,9 +78,6 @@ class ProviderSettings(Settings):
     )
     max_tokens: int = Field(
         default=8192, ge=1, description="longest answer of one model call, in tokens"
-    )
-    context_window: int = Field(
-        default=200_000, ge=1_000, description="tokens that the model can read at once"
     )
     timeout: Duration = Field(
         default=timedelta(seconds=90), description="longest silence of the service in an answer"
@@ -65,16 +98,47 @@ class ProviderSettings(Settings):
         default=timedelta(seconds=60),
         description="longest wait that the service may ask for before a new try",
     )
+    capabilities: Capabilities = Capabilities()
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that holds the key."""
+        default = "OPENAI_API_KEY" if self.kind == "openai" else "ANTHROPIC_API_KEY"
+        return self.api_key_env or default
+
+    @property
+    def key_credential(self) -> str:
+        """The name of the systemd credential that holds the key."""
+        default = "openai_api_key" if self.kind == "openai" else "anthropic_api_key"
+        return self.api_key_credential or default
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether there is no use in asking without a key; other servers than the official ones may
+        need none.
+        """
+        if self.kind == "openai":
+            return self.base_url.rstrip("/") in ("", OPENAI_URL)
+        return self.kind == "anthropic"
 
     @field_validator("kind")
     @classmethod
     def _is_available(cls, kind: str) -> str:
         if kind in _PLANNED:
             msg = (
-                f'"{kind}" is not available in this version of agentd; use "anthropic" or "offline"'
+                f'"{kind}" is not available in this version of agentd; use "anthropic", "openai" '
+                'or "offline"'
             )
             raise ValueError(msg)
         return kind
+
+    @field_validator("model")
+    @classmethod
+    def _is_named(cls, model: str, info: ValidationInfo) -> str:
+        if info.data.get("kind") == "openai" and not model.strip():
+            msg = 'must be set for kind = "openai": each server has its own models'
+            raise ValueError(msg)
+        return model
 
     @field_validator("timeout", "connect_timeout", "call_timeout")
     @classmethod
@@ -83,3 +147,41 @@ class ProviderSettings(Settings):
             msg = "must be longer than zero"
             raise ValueError(msg)
         return value
+
+
+class FallbackSettings(ServiceSettings):
+    """A model that answers when those before it do not."""
+
+    kind: Literal["anthropic", "openai", "offline"] = Field(
+        description='"anthropic", "openai" or "offline"'
+    )
+
+
+class ProviderSettings(ServiceSettings):
+    """Which model answers, how patiently it is asked, and which others stand in for it."""
+
+    context_window: int = Field(
+        default=200_000,
+        ge=1_000,
+        description="tokens that the model can read at once; with fallbacks, the smallest of all",
+    )
+    fallback: tuple[FallbackSettings, ...] = Field(
+        default=(),
+        description='models asked in turn when the service fails: [{kind = "openai", model = "…"}], '
+        "with any key of this table but context_window",
+    )
+
+    @property
+    def services(self) -> tuple[ServiceSettings, ...]:
+        """The models in the order in which they are asked."""
+        return (self, *self.fallback)
+
+    @field_validator("fallback")
+    @classmethod
+    def _has_a_first(
+        cls, fallback: tuple[FallbackSettings, ...], info: ValidationInfo
+    ) -> tuple[FallbackSettings, ...]:
+        if fallback and info.data.get("kind") not in _REMOTE:
+            msg = 'makes sense only behind kind = "anthropic" or "openai"'
+            raise ValueError(msg)
+        return fallback

@@ -1,0 +1,199 @@
+"""The chunks of one chat-completions stream, put together to one whole answer or to an error.
+
+The stop reason is what makes an answer whole. The token counts and `[DONE]` come behind it, and not
+every server sends them: their absence loses figures, never words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from agentd.domain.message import Block, Message, Role, Text, ToolUse
+from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.domain.turn import Usage
+from agentd.errors import ProviderError
+from agentd.providers.arguments import parse_arguments
+from agentd.providers.faults import failure, is_known, kind_of
+from agentd.providers.openai_request import PROVIDER
+from agentd.providers.openai_thinking import ThinkTags
+
+DONE = "[DONE]"
+
+_STOPS = {
+    "stop": ModelStop.END_TURN,
+    "tool_calls": ModelStop.TOOL_USE,
+    "length": ModelStop.MAX_TOKENS,
+    "content_filter": ModelStop.REFUSAL,
+}
+_THOUGHTS = ("reasoning_content", "reasoning")  # servers differ; some send both, with one content
+
+Json = dict[str, Any]
+Shown = TextDelta | ThoughtDelta
+
+
+class Assembly:
+    """Takes a stream's events in order.
+
+    Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
+    """
+
+    def __init__(self, model: str, *, think_tags: bool = False) -> None:
+        self.is_done = False  # nothing more comes
+        self.usage: Usage | None = None
+        self.written: list[str] = []  # everything the model wrote, thinking and arguments too
+        self._model = model
+        self._tags = ThinkTags() if think_tags else None
+        self._words: list[str] = []
+        self._calls: list[_Call] = []
+        self._stop = ""
+        self._is_refusal = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the model has said why it stopped: its words are complete."""
+        return bool(self._stop)
+
+    def feed(self, data: str) -> list[Shown]:
+        """Take the data of one event; what of it can be shown at once comes back."""
+        if data.strip() == DONE:
+            self.is_done = True
+            return []
+        try:
+            return list(self._feed(json.loads(data)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            # Its text is not passed on: a JSONDecodeError holds what it stumbled over.
+            raise failure("bad_stream", type(error).__name__) from None
+
+    def answered(self, usage: Usage) -> Answered:
+        """The answer. Raises ProviderError if it is not whole, or none at all."""
+        if not self._stop:
+            raise failure("stream_cut", "no stop reason")
+        if self._stop not in _STOPS:
+            raise failure("unknown_stop")
+        stop = _STOPS[self._stop]
+        if self._is_refusal and stop is ModelStop.END_TURN:
+            stop = ModelStop.REFUSAL
+        calls: list[ToolUse] = []
+        if stop in (ModelStop.END_TURN, ModelStop.TOOL_USE):
+            calls = [call.finished(number) for number, call in enumerate(self._calls)]
+            if stop is ModelStop.TOOL_USE and not calls:
+                _bad("a tool call without a tool")
+            stop = ModelStop.TOOL_USE if calls else stop
+        text = "".join(self._words)
+        if stop is ModelStop.END_TURN and not text.strip():
+            raise failure("empty_answer")
+        blocks: tuple[Block, ...] = (Text(text),) if text.strip() else ()
+        message = Message(Role.ASSISTANT, (*blocks, *calls))
+        return Answered(message, stop, usage, self._model, PROVIDER)
+
+    def _feed(self, chunk: Json) -> Iterator[Shown]:
+        if chunk.get("error"):
+            raise reported(chunk["error"], "reported inside the answer")
+        self._model = str(chunk.get("model") or self._model)
+        self.usage = _usage(chunk.get("usage")) or self.usage
+        for choice in chunk.get("choices") or ():
+            if choice.get("index") not in (0, None):
+                continue
+            yield from self._delta(choice.get("delta") or {})
+            if reason := choice.get("finish_reason"):
+                yield from self._stopped(_str(reason))
+
+    def _delta(self, delta: Json) -> Iterator[Shown]:
+        thought = next((_str(delta[key]) for key in _THOUGHTS if delta.get(key)), "")
+        words, refusal = _str(delta.get("content") or ""), _str(delta.get("refusal") or "")
+        pieces = delta.get("tool_calls") or ()
+        if self._stop and (thought or words or refusal or pieces):
+            _bad("more words behind the stop reason")
+        self.written += (thought, words, refusal)
+        if thought:
+            yield ThoughtDelta(thought)
+        if words:
+            yield from self._said(self._tags.feed(words) if self._tags else [TextDelta(words)])
+        if refusal:
+            self._is_refusal = True
+            yield from self._said([TextDelta(refusal)])
+        for piece in pieces:
+            self._call(piece)
+
+    def _said(self, shown: list[Shown]) -> list[Shown]:
+        self._words += (event.text for event in shown if isinstance(event, TextDelta))
+        return shown
+
+    def _stopped(self, reason: str) -> list[Shown]:
+        self._stop = reason
+        return self._said(self._tags.end()) if self._tags else []
+
+    def _call(self, piece: Json) -> None:
+        """Add a piece to its call: the one of its index, unless a new id begins another one."""
+        index, id_ = piece.get("index"), _str(piece.get("id") or "")
+        call = next((c for c in reversed(self._calls) if index is None or c.index == index), None)
+        if call is None or (id_ and id_ != call.id):
+            call = _Call(index, id_)
+            self._calls.append(call)
+        function = piece.get("function") or {}
+        call.name = call.name or _str(function.get("name") or "")
+        call.arguments.append(_str(function.get("arguments") or ""))
+        self.written.append(call.arguments[-1])
+
+
+class _Call:
+    """A tool call that grows."""
+
+    def __init__(self, index: object, id_: str) -> None:
+        self.index = index
+        self.id = id_
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def finished(self, number: int) -> ToolUse:
+        """The call; some servers give it no id."""
+        if not self.name:
+            _bad("a tool call without a name")
+        return ToolUse(
+            self.id or f"call_{number}", self.name, parse_arguments("".join(self.arguments))
+        )
+
+
+def reported(error: object, where: str) -> ProviderError:
+    """The error for an error object in a response of status 200."""
+    word = error_word(error)
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    return failure(kind_of(status, word, json.dumps(error)), where)
+
+
+def error_word(error: object) -> str:
+    """The service's own word for an error: the first one that has a meaning here, of its code and
+    its type.
+    """
+    if not isinstance(error, dict):
+        return ""
+    words = [w for key in ("code", "type") if isinstance(w := error.get(key), str)]
+    return next((w for w in words if is_known(w)), words[0] if words else "")
+
+
+def _usage(raw: Json | None) -> Usage | None:
+    if not raw:
+        return None
+    read = _count((raw.get("prompt_tokens_details") or {}).get("cached_tokens"))
+    return Usage(
+        input_tokens=max(_count(raw.get("prompt_tokens")) - read, 0),
+        output_tokens=_count(raw.get("completion_tokens")),
+        cache_read_tokens=read,
+    )
+
+
+def _count(value: object) -> int:
+    return max(value, 0) if isinstance(value, int) else 0
+
+
+def _str(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _bad(what: str) -> NoReturn:
+    raise failure("bad_stream", what)

@@ -1,0 +1,121 @@
+"""One HTTP client for a chat-completions server; whatever fails comes out as a ProviderError.
+
+Importing this module imports httpx (a tenth of a second of CPU): only `openai.py` does, in a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+
+from agentd.errors import ProviderError
+from agentd.providers.faults import failure
+from agentd.providers.openai_answer import error_word, reported
+from agentd.providers.openai_sse import data_of
+from agentd.providers.refusal import refused
+from agentd.providers.secrets import Secret
+from agentd.providers.settings import OPENAI_URL, ServiceSettings
+
+_CHATTY = ("httpx", "httpcore")
+_LONGEST_BODY = 65_536  # bytes of an error's body that are looked at
+
+
+class OpenAIApi:
+    """One client with its connection pool."""
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        secret: Secret | None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        for name in _CHATTY:  # below this level they write addresses and headers into the log
+            logging.getLogger(name).setLevel(logging.WARNING)
+        self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/chat/completions"
+        headers = {"accept": "text/event-stream", "content-type": "application/json"}
+        if secret is not None:
+            headers["authorization"] = f"Bearer {secret.reveal()}"
+        self._client = httpx.AsyncClient(
+            transport=transport,
+            headers=headers,
+            timeout=httpx.Timeout(
+                settings.timeout.total_seconds(), connect=settings.connect_timeout.total_seconds()
+            ),
+            limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def events(self, body: dict[str, Any]) -> AsyncGenerator[str, None]:
+        """The data of the stream's events. Raises ProviderError for every failure."""
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        try:
+            async with self._client.stream(
+                "POST", self._url, content=content.encode(errors="replace")
+            ) as response:
+                if response.status_code != 200:
+                    raise await _refusal(response)
+                if "event-stream" not in response.headers.get("content-type", ""):
+                    raise await _no_stream(response)
+                async for data in data_of(response.aiter_bytes()):
+                    yield data
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise failure(_network_kind(error)) from None
+        except httpx.InvalidURL:
+            raise failure("connect") from None
+        except UnicodeDecodeError:  # it holds the bytes it stumbled over
+            raise failure("bad_stream", "no UTF-8") from None
+
+
+async def _refusal(response: httpx.Response) -> ProviderError:
+    text = await _body(response)
+    return refused(response.status_code, error_word(_error(text)), text, response.headers)
+
+
+async def _no_stream(response: httpx.Response) -> ProviderError:
+    error = _error(await _body(response))
+    return reported(error, "HTTP 200") if error else failure("bad_stream", "no event stream")
+
+
+async def _body(response: httpx.Response) -> str:
+    """The beginning of the body, as much of it as there is: the status counts even without it."""
+    found = b""
+    try:
+        async for piece in response.aiter_bytes():
+            found += piece
+            if len(found) >= _LONGEST_BODY:
+                break
+    except httpx.HTTPError:
+        pass
+    return found[:_LONGEST_BODY].decode(errors="replace")
+
+
+def _error(text: str) -> object:
+    """The error object of a body; some servers put its parts at the top."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(body, list) and body:  # some gateways wrap it
+        body = body[0]
+    if not isinstance(body, dict):
+        return None
+    return body.get("error") or (body if body.get("object") == "error" else None)
+
+
+def _network_kind(error: Exception) -> str:
+    if isinstance(error, httpx.ConnectTimeout):
+        return "connect_timeout"
+    if isinstance(error, httpx.TimeoutException):
+        return "timeout"
+    if isinstance(error, (httpx.ConnectError, httpx.ProxyError, httpx.UnsupportedProtocol)):
+        return "connect"
+    return "bad_stream" if isinstance(error, httpx.DecodingError) else "stream_cut"
