@@ -211,8 +211,8 @@ class SessionStore(Protocol):
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         """Import rows into a new session, dated. Raises Busy if the session has rows already."""
 
-    async def last_client(self) -> str:
-        """Who sent the owner's newest message; "" if nobody has."""
+    async def last_heard(self) -> tuple[datetime, str] | None:
+        """When the owner's newest message came, and from which client; None if there is none."""
 
 
 class Journal(Protocol):

@@ -407,6 +407,7 @@ class _MemorySession:
 class _MemoryTurn:
     id: int
     request: TurnRequest
+    at: datetime
     state: TurnState = TurnState.RECEIVED
     attempts: int = 0
     rows: list[Row] = field(default_factory=list)
@@ -437,7 +438,7 @@ class MemorySessions:
             if (turn.request.session, turn.request.message_id) == (key, message_id):
                 return Receipt(turn.id, key, message_id, turn.id, is_new=False, ended=turn.ended)
         self._make(key)
-        turn = _MemoryTurn(len(self._turns) + 1, request)
+        turn = _MemoryTurn(len(self._turns) + 1, request, at=self._clock.now())
         self._turns.append(turn)
         return Receipt(turn.id, key, message_id, turn.id, is_new=True)
 
@@ -577,13 +578,13 @@ class MemorySessions:
             self._store(found, row, None, at)
         return len(rows)
 
-    async def last_client(self) -> str:
+    async def last_heard(self) -> tuple[datetime, str] | None:
         mine = (
-            t.request.client
+            (t.at, t.request.client)
             for t in reversed(self._turns)
             if not t.is_silent and t.request.kind is Kind.MAIN
         )
-        return next(mine, "")
+        return next(mine, None)
 
     async def intend(self, turn_id: int, intent: Intent) -> None:
         self._turns[turn_id - 1].intents[intent.call.id] = intent

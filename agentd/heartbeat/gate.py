@@ -19,6 +19,7 @@ class View:
     hours: Hours
     is_on: bool
     paused_until: datetime | None
+    is_idle: bool  # the owner has been silent for longer than beats go on
     breaker_open: bool
     over_budget: bool
     checklist: Checklist
@@ -59,7 +60,7 @@ def _switch(view: View) -> Reason | None:
 
 def _pause(view: View) -> Reason | None:
     paused = view.paused_until is not None and view.now < view.paused_until
-    return Reason.PAUSED if paused else None
+    return Reason.PAUSED if paused or view.is_idle else None
 
 
 def _hours(view: View) -> Reason | None:

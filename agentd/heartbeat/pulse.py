@@ -44,7 +44,13 @@ class Pulse:
         self._jobs = around.jobs
         self._hours = settings.hours(around.clock.zone)
         lanes = frozenset({examination.session, SessionKey(settings.session)})
-        self._eyes = Eyes(around, self._hours, lanes, is_on=settings.is_on)
+        self._eyes = Eyes(
+            around,
+            self._hours,
+            lanes,
+            is_on=settings.is_on,
+            patience=settings.pause_after_idle,
+        )
         self._lock = asyncio.Lock()
         self._is_beating = False  # the lock is also held by a tick that finds nothing due
         self._next_due: datetime | None = None
@@ -86,6 +92,7 @@ class Pulse:
             "zone": self._hours.zone.key,
             "enabled": view.is_on,
             "paused_until": _iso(view.paused_until),
+            "idle": view.is_idle,
             "breaker_open": view.breaker_open,
             "over_budget": view.over_budget,
             "busy": view.busy,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -29,15 +29,24 @@ class Sight:
 
 
 class Eyes:
-    """Fetches what the gate needs. `lanes` are the sessions that a beat waits for."""
+    """Fetches what the gate needs. `lanes` are the sessions that a beat waits for, `patience`
+    is how long beats go on while the owner is silent (0: for ever).
+    """
 
     def __init__(
-        self, around: Surroundings, hours: Hours, lanes: frozenset[SessionKey], *, is_on: bool
+        self,
+        around: Surroundings,
+        hours: Hours,
+        lanes: frozenset[SessionKey],
+        *,
+        is_on: bool,
+        patience: timedelta,
     ) -> None:
         self._around = around
         self._hours = hours
         self._lanes = lanes
         self._is_on = is_on
+        self._patience = patience
         self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
 
     async def look(self) -> Sight:
@@ -51,6 +60,7 @@ class Eyes:
             hours=self._hours,
             is_on=self._is_on,
             paused_until=(await around.jobs.heartbeat()).paused_until,
+            is_idle=await self._is_idle(now),
             breaker_open=around.breaker.is_open(),
             over_budget=await around.over_budget(),
             checklist=checklist,
@@ -58,6 +68,10 @@ class Eyes:
             busy=any(around.turns.is_busy(lane) for lane in self._lanes),
         )
         return Sight(view, digest, checklist.next_time(states, now))
+
+    async def _is_idle(self, now: datetime) -> bool:
+        heard = await self._around.last_heard() if self._patience else None
+        return heard is not None and now - heard[0] > self._patience
 
     async def peek(self, known: str) -> tuple[str, datetime | None]:
         """The file's digest, and when its next dated entry comes due; None is also the answer when

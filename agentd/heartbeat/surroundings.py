@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from agentd.domain.turn import Origin, SessionKey, Turn, TurnRequest
@@ -34,7 +35,7 @@ class Turns(Protocol):
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
-    raises like Workspace.read; `wake` tells the alerts' dispatcher that the outbox has grown.
+    raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts' dispatcher that the outbox has grown.
     """
 
     clock: Clock
@@ -44,4 +45,5 @@ class Surroundings:
     breaker: Breaker
     read: Callable[[], Awaitable[FileView]]
     over_budget: Callable[[], Awaitable[bool]]
+    last_heard: Callable[[], Awaitable[tuple[datetime, str] | None]]
     wake: Callable[[], None]

@@ -28,6 +28,7 @@ from agentd.storage.codec import (
     dumps,
     load_row,
     load_turn,
+    moment,
     stamp,
 )
 from agentd.storage.transcript import add_row, dated, make_session, turn_rows
@@ -59,7 +60,9 @@ WHERE s.key = :session AND t.origin = 'flush' AND t.message_id >= :start
     AND t.message_id < :start || char(1114111)
 ORDER BY t.id DESC LIMIT 1
 """
-_LAST_CLIENT = "SELECT client FROM turns WHERE from_owner = 1 ORDER BY id DESC LIMIT 1"
+_LAST_HEARD = """
+SELECT client, received_at FROM turns WHERE from_owner = 1 ORDER BY id DESC LIMIT 1
+"""
 
 
 def check_storable(request: TurnRequest) -> None:
@@ -143,10 +146,10 @@ def last_asked(conn: sqlite3.Connection, session: SessionKey, start: str) -> str
     return str(found["message_id"]) if found else ""
 
 
-def last_client(conn: sqlite3.Connection) -> str:
-    """Who sent the owner's newest message."""
-    found = conn.execute(_LAST_CLIENT).fetchone()
-    return str(found["client"]) if found else ""
+def last_heard(conn: sqlite3.Connection) -> tuple[datetime, str] | None:
+    """When the owner's newest message came, and from which client."""
+    found = conn.execute(_LAST_HEARD).fetchone()
+    return (moment(found["received_at"]), str(found["client"])) if found else None
 
 
 def _insert(conn: sqlite3.Connection, session_id: int, request: TurnRequest, at: datetime) -> int:

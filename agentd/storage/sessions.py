@@ -234,6 +234,6 @@ class SqliteSessions:
 
         return await self._db.write(add)
 
-    async def last_client(self) -> str:
+    async def last_heard(self) -> tuple[datetime, str] | None:
         """See SessionStore."""
-        return await self._db.read(inbox.last_client)
+        return await self._db.read(inbox.last_heard)

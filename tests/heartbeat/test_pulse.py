@@ -138,6 +138,7 @@ class World:
         self.file: str | Exception = FileMissing() if checklist is None else checklist
         self.over_budget = False
         self.wakes = 0
+        self.heard: tuple[datetime, str] | None = None
         self.settings = HeartbeatSettings.model_validate(table)
         self.pulse = self.restart()
 
@@ -150,6 +151,7 @@ class World:
             self.breaker,
             self.read,
             self.budget,
+            self.last_heard,
             self.wake,
         )
         examination = Examination(
@@ -162,6 +164,9 @@ class World:
         if isinstance(self.file, Exception):
             raise self.file
         return FileView("HEARTBEAT.md", self.file, hashlib.sha256(self.file.encode()).hexdigest())
+
+    async def last_heard(self) -> tuple[datetime, str] | None:
+        return self.heard
 
     async def budget(self) -> bool:
         return self.over_budget
@@ -638,3 +643,18 @@ def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
     text = compose(prompt, "- [ ] x", MONDAY, ZoneInfo("UTC"))
     assert "HEARTBEAT_OK" in text
     assert len(text.encode()) < 1200
+
+
+async def test_beats_pause_while_the_owner_is_away_and_go_on_when_he_writes() -> None:
+    world = World(pause_after_idle="2d")
+    world.heard = (world.clock.now() - timedelta(days=2, minutes=1), "chat")
+    assert (await world.pulse.run()).reason is Reason.PAUSED
+    assert (await world.pulse.explain())["idle"]
+    world.heard = (world.clock.now(), "chat")
+    assert (await world.pulse.run()).reason is not Reason.PAUSED
+
+
+async def test_without_a_limit_beats_go_on_however_long_the_owner_is_away() -> None:
+    world = World()
+    world.heard = (world.clock.now() - timedelta(days=400), "chat")
+    assert (await world.pulse.run()).reason is not Reason.PAUSED

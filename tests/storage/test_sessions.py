@@ -349,12 +349,12 @@ async def test_the_newest_flush_turn_is_found_by_its_start(stores):
     assert await stores.sessions.last_asked(MAIN, "flush:main:2-") == ""
 
 
-async def test_the_last_client_is_the_owners(stores):
-    assert await stores.sessions.last_client() == ""
+async def test_the_last_client_heard_of_is_the_owners(stores, clock):
+    assert await stores.sessions.last_heard() is None
     await stores.sessions.receive(request("a", "1", client="phone"))
     await stores.sessions.receive(request("b", "2", SessionKey("group:x"), client="stranger"))
     await stores.sessions.receive(request("c", "3", client="pulse", origin=Origin.HEARTBEAT))
-    assert await stores.sessions.last_client() == "phone"
+    assert await stores.sessions.last_heard() == (clock.now(), "phone")
 
 
 async def test_loading_costs_the_same_at_any_length_of_history(state_db, clock):
