@@ -12,7 +12,7 @@ _TURNS_BACK = 20
 
 
 class MainSessionSink:
-    """Adds alerts to `main` as notice rows tagged `alert:ID`, each once, and shows them to `events`."""
+    """Adds alerts to `main` as notices tagged `alert:ID`, each once, and shows them to `events`."""
 
     def __init__(self, sessions: SessionStore, events: EventSink) -> None:
         self._sessions = sessions
@@ -29,4 +29,4 @@ class MainSessionSink:
         if any(row.tag == tag for row in await self._sessions.recent(MAIN, _TURNS_BACK)):
             return
         await self._sessions.notice(MAIN, alert.text, tag)
-        self._events.emit(Noticed(MAIN, alert.text, "alert"))
+        self._events.emit(Noticed(MAIN, alert.text, tag))

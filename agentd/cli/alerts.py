@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentd.cli.ask import QUICK_SECONDS, ask, sockets
+from agentd.cli.ask import QUICK_SECONDS, answer, owners_times, sockets
 from agentd.cli.group import Group
-from agentd.cli.plain import fields, table, words
-from agentd.cli.report import AsJson, as_line, note, reporting, show
+from agentd.cli.plain import fields, table
+from agentd.cli.report import AsJson, as_line, note, reporting
+
+if TYPE_CHECKING:
+    from agentd.cli.times import Times
 
 app = Group("See, follow and acknowledge alerts.")
 
@@ -23,12 +26,13 @@ def list_(
 ) -> None:
     """List alerts."""
     columns = ("id", "at", "acked", "origin", "delivered", "text")
-    with reporting(as_json=as_json):
-        show(
-            ask("alerts/list", limit=limit, unacked=unacked),
-            lambda result: table(result["alerts"], columns, "no alerts"),
-            as_json=as_json,
-        )
+    answer(
+        "alerts/list",
+        lambda result: table(result["alerts"], columns, "no alerts"),
+        as_json=as_json,
+        limit=limit,
+        unacked=unacked,
+    )
 
 
 @app.command()
@@ -37,7 +41,7 @@ def follow(as_json: AsJson = False) -> None:
     import asyncio
 
     with reporting(as_json=as_json):
-        asyncio.run(_follow(Printer(as_json=as_json)))
+        asyncio.run(_follow(as_json=as_json))
 
 
 @app.command()
@@ -46,32 +50,27 @@ def ack(
     as_json: AsJson = False,
 ) -> None:
     """Mark an alert as seen."""
-    with reporting(as_json=as_json):
-        show(ask("alerts/ack", id=number), fields, as_json=as_json)
+    answer("alerts/ack", fields, as_json=as_json, id=number)
 
 
 @app.command("test")
 def try_(as_json: AsJson = False) -> None:
     """Send a test alert to every sink that is on, and see where it arrived."""
-    with reporting(as_json=as_json):
-        show(ask("alerts/test", within=2 * QUICK_SECONDS), fields, as_json=as_json)
-
-
-def alert_line(alert: Mapping[str, Any]) -> str:
-    """An alert in one paragraph."""
-    return f"[{words(alert.get('at'))}] {alert.get('text', '')}"
+    answer("alerts/test", fields, as_json=as_json, within=2 * QUICK_SECONDS)
 
 
 class Printer:
     """Prints the alerts among the daemon's notifications."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, times: Times, *, as_json: bool) -> None:
+        self._times = times
         self._as_json = as_json
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         """Print an alert."""
         if method == "_agentd/alert":
-            print(as_line(dict(params)) if self._as_json else alert_line(params), flush=True)
+            at, text = self._times.told(str(params.get("at"))), params.get("text", "")
+            print(as_line(dict(params)) if self._as_json else f"[{at}] {text}", flush=True)
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> None:
         """Know no question: nobody sits here."""
@@ -85,10 +84,13 @@ class Printer:
         note("the daemon is back")
 
 
-async def _follow(printer: Printer) -> None:
+async def _follow(*, as_json: bool) -> None:
     import asyncio
 
+    from agentd.client.connection import connected
     from agentd.client.conversation import joined
 
-    async with joined(sockets(), "main", printer):
+    async with connected(sockets()) as connection:
+        times = await owners_times(connection)
+    async with joined(sockets(), "main", Printer(times, as_json=as_json)):
         await asyncio.Event().wait()

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agentd.cli.report import reporting, show
 from agentd.paths import client_sockets
+
+if TYPE_CHECKING:
+    from agentd.cli.times import Times
+    from agentd.client.connection import Connection
 
 QUICK_SECONDS = 30.0
 MODEL_SECONDS = 900.0  # commands that wait for a language model
@@ -17,19 +23,49 @@ def sockets() -> tuple[Path, ...]:
     return client_sockets(os.environ)
 
 
-def ask(command: str, *, within: float = QUICK_SECONDS, **options: Any) -> Any:
-    """What the daemon answers to `_agentd/<command>`; options that are None are left out.
+def answer(
+    command: str,
+    render: Callable[[Any], str],
+    *,
+    as_json: bool,
+    within: float = QUICK_SECONDS,
+    **options: Any,
+) -> None:
+    """Ask the daemon and print what it says: as JSON, or as `render` words it, where times are
+    those of the owner's clock. Ends with the exit code that stands for a failure.
+    """
+    with reporting(as_json=as_json):
+        result = ask(command, within=within, in_words=not as_json, **options)
+        show(result, render, as_json=as_json)
+
+
+def ask(
+    command: str, *, within: float = QUICK_SECONDS, in_words: bool = False, **options: Any
+) -> Any:
+    """What the daemon answers to `_agentd/<command>`, times in words if wanted; options that are
+    None are left out.
 
     Raises DaemonUnreachable, RemoteError, Busy.
     """
     import asyncio
 
     params = {key: value for key, value in options.items() if value is not None}
-    return asyncio.run(_call(f"_agentd/{command}", params, within))
+    return asyncio.run(_call(f"_agentd/{command}", params, within, in_words=in_words))
 
 
-async def _call(method: str, params: dict[str, Any], within: float) -> Any:
+async def owners_times(connection: Connection) -> Times:
+    """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
+    from agentd.cli.times import Times
+    from agentd.client.conversation import introduction
+    from agentd.clock import SystemClock
+
+    hello = await connection.call("initialize", introduction(deny=True), within=QUICK_SECONDS)
+    return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))
+
+
+async def _call(method: str, params: dict[str, Any], within: float, *, in_words: bool) -> Any:
     from agentd.client.connection import connected
 
     async with connected(sockets()) as connection:
-        return await connection.call(method, params, within=within)
+        result = await connection.call(method, params, within=within)
+        return (await owners_times(connection)).read(result) if in_words else result

@@ -6,10 +6,12 @@ import asyncio
 import signal
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 from agentd.cli.screen import Screen
+from agentd.cli.times import Times
 from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import ConnectionLost
@@ -18,6 +20,7 @@ from agentd.errors import AgentdError
 
 _PROMPT = "> "
 _ALLOW = "allow? [y]es, [n]o, [a]lways: "
+_LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _REDONE = "the answer above was cut by a fault and is being redone"
 _KINDS = {
     "y": ("allow_once", "allow_always"),
@@ -45,8 +48,10 @@ class Keyboard(Protocol):
 class Chat:
     """A conversation on a terminal; also what hears the daemon meanwhile."""
 
-    def __init__(self, keyboard: Keyboard) -> None:
+    def __init__(self, keyboard: Keyboard, times: Times) -> None:
         self._keyboard = keyboard
+        self._times = times
+        self._alerts: set[str] = set()  # the ids of those that were shown
         self._screen = Screen()
         self._session = ""
         self._saying: str | None = None  # the user's message that is being answered
@@ -73,7 +78,8 @@ class Chat:
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         """Show what the daemon tells."""
         if method == "_agentd/alert":
-            self._screen.line(f"! {params.get('text', '')}")
+            at = str(params.get("at", ""))
+            self._alert(str(params.get("id")), str(params.get("text", "")), at)
         elif params.get("sessionId") != self._session:
             return
         elif method == "_agentd/accepted":
@@ -181,13 +187,24 @@ class Chat:
             self._asked.clear()
         return True
 
+    def _alert(self, alert_id: str, text: str, at: str = "") -> None:
+        """Show an alert once, whether it comes as itself or as a notice of the session first."""
+        if alert_id in self._alerts:
+            return
+        self._alerts.add(alert_id)
+        is_late = bool(at) and self._times.age(at) > _LATE
+        self._screen.line(f"! {self._times.told(at)}: {text}" if is_late else f"! {text}")
+
     def _update(self, update: Mapping[str, Any], marked: Mapping[str, Any]) -> None:
         text = words(update)
         match update.get("sessionUpdate"):
             case "agent_message_chunk" if "agentd/retracted" in marked:
                 self._screen.aside(_REDONE)
             case "agent_message_chunk" if "agentd/notice" in marked:
-                if marked["agentd/notice"] != "alert":  # that comes as a notification too
+                tag, _, alert_id = str(marked["agentd/notice"]).partition(":")
+                if tag == "alert":
+                    self._alert(alert_id, text)
+                else:
                     self._screen.aside(text)
             case "agent_message_chunk":
                 self._shown = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import typer
 
-from agentd.cli.ask import ask, sockets
+from agentd.cli.ask import answer, sockets
 from agentd.cli.plain import words
 from agentd.cli.report import AsJson, ConfigPath, reporting, show
 from agentd.paths import daemon_places
@@ -51,35 +52,61 @@ def restart(config: ConfigPath = None, as_json: AsJson = False) -> None:
 
 def status(as_json: AsJson = False) -> None:
     """Show how the daemon fares."""
-    with reporting(as_json=as_json):
-        show(ask("status"), lambda result: "\n".join(_lines(result)), as_json=as_json)
+    answer("status", lambda result: "\n".join(_lines(result)), as_json=as_json)
 
 
 def _lines(status: dict[str, Any]) -> Iterator[str]:
-    provider = status.get("provider") or {}
-    beat = status.get("heartbeat") or {}
-    cost = status.get("cost") or {}
-    last = (status.get("compaction") or {}).get("last")
+    from agentd.cli.times import span
+
     running = f"{status.get('version')}, process {status.get('pid')}"
-    model = f"{provider.get('kind')} {provider.get('model')} ({provider.get('why')})"
-    next_due = f"next {words(beat.get('next_due'))}" if beat.get("enabled") else "off"
-    yield f"agentd      {running}, up {_span(status.get('uptime_s') or 0)}"
-    yield f"provider    {model}"
-    yield f"sessions    {len(status.get('sessions') or [])}"
-    yield f"heartbeat   {next_due}, last {words(beat.get('last'))}"
-    yield f"compaction  last {words(last)}"
-    yield f"index       {words(status.get('index'))}"
-    yield f"cost        today ${cost.get('today_usd', 0):.2f}, month ${cost.get('month_usd', 0):.2f}"
+    yield f"agentd      {running}, up {span(timedelta(seconds=status.get('uptime_s') or 0))}"
+    yield f"provider    {_provider(status.get('provider') or {})}"
+    yield f"sessions    {_sessions(status.get('sessions') or [])}"
+    yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
+    yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
+    yield f"index       {_index(status.get('index') or {})}"
+    yield f"cost        {_cost(status.get('cost') or {})}"
     for problem in status.get("problems") or []:
         yield f"problem     {problem['text']} ({problem['code']})"
         if problem.get("cure"):
             yield f"            → {problem['cure']}"
 
 
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = ((days, "d"), (hours, "h"), (minutes, "min"), (rest, "s"))
-    shown = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(shown[:2]) or "0 s"
+def _provider(provider: dict[str, Any]) -> str:
+    names = dict.fromkeys((str(provider.get("kind")), str(provider.get("model"))))
+    return f"{' '.join(names)} ({provider.get('why')})"
+
+
+def _sessions(sessions: list[dict[str, Any]]) -> str:
+    if not sessions:
+        return "none"
+    busy = sum(bool(session.get("busy")) for session in sessions)
+    return f"{len(sessions)}, {busy} at work; last used {words(sessions[0].get('updated_at'))}"
+
+
+def _heartbeat(beat: dict[str, Any]) -> str:
+    last = beat.get("last") or {}
+    told = f"{last['at']}: {last['outcome']} ({last['reason']})" if last else "none yet"
+    if not beat.get("enabled"):
+        return f"off; last {told}"
+    paused = f"paused until {beat['paused_until']}; " if beat.get("paused_until") else ""
+    return f"{paused}next {words(beat.get('next_due'))}; last {told}"
+
+
+def _compaction(last: dict[str, Any] | None) -> str:
+    if not last:
+        return "none yet"
+    tokens = f"{last.get('tokens_before')} → {last.get('tokens_after')} tokens"
+    return f"last {words(last.get('at'))} in {last.get('session')} ({last.get('reason')}), {tokens}"
+
+
+def _index(index: dict[str, Any]) -> str:
+    counts = ", ".join(f"{index.get(name)} {name}" for name in ("files", "chunks", "pending"))
+    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}"
+
+
+def _cost(cost: dict[str, Any]) -> str:
+    return "; ".join(
+        f"{name} ${cost.get(f'{key}_usd', 0):.2f} ({cost.get(f'{key}_tokens', 0):,} tokens)"
+        for name, key in (("today", "today"), ("this month", "month"))
+    )

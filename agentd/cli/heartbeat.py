@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.ask import MODEL_SECONDS, answer
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table, words
-from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.report import AsJson
 
 app = Group("Run the heartbeat, and see why it spoke or kept silent.")
 
@@ -20,9 +20,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run one beat now."""
-    with reporting(as_json=as_json):
-        beat = ask("heartbeat/run", force=force, within=MODEL_SECONDS)
-        show(beat, _beat, as_json=as_json)
+    answer("heartbeat/run", _beat, as_json=as_json, force=force, within=MODEL_SECONDS)
 
 
 @app.command()
@@ -32,19 +30,18 @@ def history(
 ) -> None:
     """List what past beats came to."""
     columns = ("at", "outcome", "reason", "tokens", "cost_usd", "text")
-    with reporting(as_json=as_json):
-        show(
-            ask("heartbeat/history", limit=limit),
-            lambda result: table(result["runs"], columns, "no beat has run yet"),
-            as_json=as_json,
-        )
+    answer(
+        "heartbeat/history",
+        lambda result: table(result["runs"], columns, "no beat has run yet"),
+        as_json=as_json,
+        limit=limit,
+    )
 
 
 @app.command()
 def explain(as_json: AsJson = False) -> None:
     """Say what the next beat would do, gate by gate."""
-    with reporting(as_json=as_json):
-        show(ask("heartbeat/explain"), fields, as_json=as_json)
+    answer("heartbeat/explain", fields, as_json=as_json)
 
 
 @app.command()
@@ -55,8 +52,7 @@ def pause(
     as_json: AsJson = False,
 ) -> None:
     """Pause the heartbeat, or let it go on."""
-    with reporting(as_json=as_json):
-        show(ask("heartbeat/pause", duration=duration), fields, as_json=as_json)
+    answer("heartbeat/pause", fields, as_json=as_json, duration=duration)
 
 
 def _beat(beat: dict[str, Any]) -> str:

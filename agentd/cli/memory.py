@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.ask import MODEL_SECONDS, answer, ask
 from agentd.cli.group import Group
 from agentd.cli.plain import fields
 from agentd.cli.report import AsJson, reporting, show
@@ -45,17 +45,17 @@ def write(
     as_json: AsJson = False,
 ) -> None:
     """Write into a file of the workspace."""
-    with reporting(as_json=as_json):
-        result = ask(
-            "memory/write",
-            content=sys.stdin.read() if content == "-" else content,
-            target=target,
-            append=append,
-            old_string=old_string,
-            new_string=new_string,
-            replace_all=replace_all,
-        )
-        show(result, _text, as_json=as_json)
+    answer(
+        "memory/write",
+        _text,
+        as_json=as_json,
+        content=sys.stdin.read() if content == "-" else content,
+        target=target,
+        append=append,
+        old_string=old_string,
+        new_string=new_string,
+        replace_all=replace_all,
+    )
 
 
 @app.command()
@@ -65,8 +65,7 @@ def tree(
     as_json: AsJson = False,
 ) -> None:
     """List a folder of the workspace."""
-    with reporting(as_json=as_json):
-        show(ask("memory/tree", path=path, depth=depth), _tree, as_json=as_json)
+    answer("memory/tree", _tree, as_json=as_json, path=path, depth=depth)
 
 
 @app.command()
@@ -76,22 +75,19 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find pieces of memory."""
-    with reporting(as_json=as_json):
-        show(ask("memory/search", query=query, limit=limit), _hits, as_json=as_json)
+    answer("memory/search", _hits, as_json=as_json, query=query, limit=limit)
 
 
 @app.command()
 def index(as_json: AsJson = False) -> None:
     """Bring the search index up to date, and return when nothing is pending."""
-    with reporting(as_json=as_json):
-        show(ask("memory/index", within=MODEL_SECONDS), fields, as_json=as_json)
+    answer("memory/index", fields, as_json=as_json, within=MODEL_SECONDS)
 
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show the state of the search index."""
-    with reporting(as_json=as_json):
-        show(ask("memory/status"), fields, as_json=as_json)
+    answer("memory/status", fields, as_json=as_json)
 
 
 def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:

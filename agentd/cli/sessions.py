@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, ask, sockets
+from agentd.cli.ask import MODEL_SECONDS, answer, ask, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, reporting, show
@@ -22,19 +22,17 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="The session's key.")]
 def list_(as_json: AsJson = False) -> None:
     """List the sessions, the last used first."""
     columns = ("key", "title", "updated_at", "rows", "turns", "context_tokens")
-    with reporting(as_json=as_json):
-        show(
-            ask("sessions/list"),
-            lambda result: table(result["sessions"], columns, "no sessions"),
-            as_json=as_json,
-        )
+    answer(
+        "sessions/list",
+        lambda result: table(result["sessions"], columns, "no sessions"),
+        as_json=as_json,
+    )
 
 
 @app.command("show")
 def show_(key: Key = "main", as_json: AsJson = False) -> None:
     """Show one session."""
-    with reporting(as_json=as_json):
-        show(ask("sessions/show", key=key), fields, as_json=as_json)
+    answer("sessions/show", fields, as_json=as_json, key=key)
 
 
 @app.command()
@@ -74,8 +72,7 @@ def import_(
 @app.command()
 def compact(key: Key = "main", as_json: AsJson = False) -> None:
     """Summarise the older part of a session, memories saved first."""
-    with reporting(as_json=as_json):
-        show(ask("sessions/compact", key=key, within=MODEL_SECONDS), fields, as_json=as_json)
+    answer("sessions/compact", fields, as_json=as_json, key=key, within=MODEL_SECONDS)
 
 
 @app.command()
@@ -87,16 +84,15 @@ def flush(
     as_json: AsJson = False,
 ) -> None:
     """Let the agent save what it should remember of a session."""
-    with reporting(as_json=as_json):
-        result = ask("sessions/flush", key=key, explain=explain, within=MODEL_SECONDS)
-        show(result, fields, as_json=as_json)
+    answer(
+        "sessions/flush", fields, as_json=as_json, key=key, explain=explain, within=MODEL_SECONDS
+    )
 
 
 @app.command()
 def reset(key: Key, as_json: AsJson = False) -> None:
     """Save what should be remembered, then begin the session anew under its key."""
-    with reporting(as_json=as_json):
-        show(ask("sessions/reset", key=key, within=MODEL_SECONDS), fields, as_json=as_json)
+    answer("sessions/reset", fields, as_json=as_json, key=key, within=MODEL_SECONDS)
 
 
 def _messages(key: str) -> Iterator[dict[str, Any]]:

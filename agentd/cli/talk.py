@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentd.cli.ask import sockets
+from agentd.cli.ask import owners_times, sockets
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
 
@@ -57,12 +57,19 @@ def converse(session: str) -> int:
         from agentd.cli.piped import answer_lines
 
         return asyncio.run(answer_lines(sockets(), session, sys.stdin.fileno()))
+    asyncio.run(_chat(session))
+    return 0
+
+
+async def _chat(session: str) -> None:
     from agentd.cli.chat import Chat
     from agentd.cli.terminal import Terminal
+    from agentd.client.connection import connected
 
+    async with connected(sockets()) as connection:
+        times = await owners_times(connection)
     print(f"Session {session}. Ctrl-C cancels a running turn, /quit or Ctrl-D leaves.")
-    asyncio.run(Chat(Terminal()).run(sockets(), session))
-    return 0
+    await Chat(Terminal(), times).run(sockets(), session)
 
 
 def _readable(text: str) -> str:

@@ -134,7 +134,7 @@ class Conversation:
             self._ready.clear()
 
     async def _attach(self, connection: Connection) -> None:
-        await connection.call("initialize", _introduction(deny=self._deny), within=_CALL_SECONDS)
+        await connection.call("initialize", introduction(deny=self._deny), within=_CALL_SECONDS)
         if self._gap:
             self._gap = False
             self._companion.regained()
@@ -174,7 +174,8 @@ async def joined(
             keeping.cancel()
 
 
-def _introduction(*, deny: bool) -> dict[str, Any]:
+def introduction(*, deny: bool) -> dict[str, Any]:
+    """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything."""
     introduction: dict[str, Any] = {
         "protocolVersion": _PROTOCOL_VERSION,
         "clientCapabilities": {},

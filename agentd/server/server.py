@@ -24,7 +24,7 @@ from agentd.server.patience import time_limit
 from agentd.server.peer import Handler
 from agentd.server.prompts import Prompts
 from agentd.server.schema import LateParser
-from agentd.server.sessions import AcpSessions
+from agentd.server.sessions import AcpSessions, View
 from agentd.server.settings import ServerSettings
 from agentd.server.turns import Turns
 
@@ -127,8 +127,7 @@ class Server:
             clients=self._clients,
             commands=commands,
             prompts=Prompts(self._turns, self._hub, commands, group),
-            replay_turns=self._settings.replay_turns,
-            kinds=self._kinds,
+            view=View(self._settings.replay_turns, self._kinds, self._clock.zone.key),
         ).routes()
         return Routes({**acp.calls, **self._methods}, acp.notifications)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agentd import __version__
@@ -30,6 +31,15 @@ _NO_MCP = "agentd does not connect to MCP servers yet; those this client offers 
 Params = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What clients are shown beside a session's events. `kinds` are those of the tools by name."""
+
+    replay_turns: int
+    kinds: Mapping[str, str]
+    zone: str  # the owner's
+
+
 class AcpSessions:
     """`initialize`, `authenticate` and `session/*`."""
 
@@ -43,8 +53,7 @@ class AcpSessions:
         clients: Clients,
         commands: Commands,
         prompts: Prompts,
-        replay_turns: int,
-        kinds: Mapping[str, str],
+        view: View,
     ) -> None:
         self._parser = parser
         self._turns = turns
@@ -53,8 +62,7 @@ class AcpSessions:
         self._clients = clients
         self._commands = commands
         self._prompts = prompts
-        self._replay_turns = replay_turns
-        self._kinds = kinds
+        self._view = view
 
     def routes(self) -> Routes:
         """The methods by name."""
@@ -84,6 +92,7 @@ class AcpSessions:
             },
             "authMethods": [],
             "agentInfo": {"name": "agentd", "title": "agentd", "version": __version__},
+            "_meta": {"agentd/zone": self._view.zone},
         }
 
     async def _authenticate(self, params: Params, peer: Peer) -> Params:
@@ -112,7 +121,7 @@ class AcpSessions:
         held = self._hub.hold(key, peer)
         try:
             for row in rows:
-                for update in row_updates(row, self._kinds):
+                for update in row_updates(row, self._view.kinds):
                     await peer.wait_room()
                     meta = {"agentd/row": row.seq}
                     peer.notify("session/update", update_params(key, update, meta))
@@ -125,9 +134,10 @@ class AcpSessions:
 
     async def _shown_rows(self, key: SessionKey) -> tuple[Row, ...]:
         """What to replay: nothing that the hub still holds of the running turn, and no gap before it."""
+        turns = self._view.replay_turns
         while True:
             running = self._hub.running(key)
-            rows = await self._store.recent(key, self._replay_turns) if self._replay_turns else ()
+            rows = await self._store.recent(key, turns) if turns else ()
             if self._hub.running(key) == running:
                 break
         text = self._hub.running_text(key)

@@ -50,7 +50,7 @@ async def test_the_main_conversation_gets_one_notice_however_often_it_is_tried()
         await MainSessionSink(sessions, events).send(ALERT)
     rows = [row for row in await sessions.rows(MAIN) if row.tag.startswith("alert")]
     assert [(row.text, row.tag) for row in rows] == [(ALERT.text, "alert:7")]
-    assert events.events == [Noticed(MAIN, ALERT.text, "alert")]
+    assert events.events == [Noticed(MAIN, ALERT.text, f"alert:{ALERT.id}")]
 
 
 def python(code: str, **environ: str) -> CommandSink:

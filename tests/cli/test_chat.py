@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentd.cli.chat import Chat
+from agentd.cli.times import Times
+from agentd.testing import FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
 _OPTIONS = [
@@ -23,6 +25,10 @@ _CALL = {
     "title": "memory_write SOUL.md",
     "content": [{"type": "diff", "path": "SOUL.md", "oldText": "calm\n", "newText": "brave\n"}],
 }
+
+
+_NOW = "2026-11-21T12:00:00+00:00"
+_TIMES = Times(FakeClock(zone="Europe/Berlin"))
 
 
 class Typist:
@@ -58,7 +64,7 @@ def answering(*texts: str, stop: str = "end_turn"):
 
 async def talk(daemon: ScriptedDaemon, *lines: str | None) -> Typist:
     typist = Typist(*lines)
-    await Chat(typist).run((daemon.path,), "main")
+    await Chat(typist, _TIMES).run((daemon.path,), "main")
     return typist
 
 
@@ -82,8 +88,11 @@ async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answ
         update = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "memory_write today"}
         wire.words("main", "Wait")
         wire.notify("session/update", {"sessionId": "main", "update": update})
-        wire.notify("_agentd/alert", {"id": 1, "text": "milk is out"})
-        wire.words("main", "milk is out", **{"agentd/notice": "alert"})
+        wire.notify("_agentd/alert", {"id": 1, "text": "milk is out", "at": _NOW})
+        wire.words("main", "milk is out", **{"agentd/notice": "alert:1"})
+        wire.words("main", "tea is out", **{"agentd/notice": "alert:2"})
+        wire.notify("_agentd/alert", {"id": 2, "text": "tea is out", "at": _NOW})
+        wire.notify("_agentd/alert", {"id": 3, "text": "rain", "at": "2026-11-20T07:30:00+00:00"})
         wire.words("main", "history was shortened", **{"agentd/notice": "compaction"})
         wire.words("main", "No, ")
         wire.notify("_agentd/retracted", {"sessionId": "main", "reason": "stream_cut"})
@@ -97,6 +106,8 @@ async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answ
         "Wait",
         "· memory_write today",
         "! milk is out",
+        "! tea is out",
+        "! yesterday 08:30: rain",
         "· history was shortened",
         "No, ",
         "· the answer above was cut by a fault and is being redone",

@@ -188,16 +188,23 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     full = {
         **STATUS,
         "provider": {"kind": "offline", "model": "offline", "why": "no key"},
-        "sessions": [{}],
-        "heartbeat": {"enabled": True, "next_due": "12:30", "last": None},
+        "sessions": [{"key": "main", "updated_at": "2020-01-01T23:30:00+00:00", "busy": True}],
+        "heartbeat": {
+            "enabled": True,
+            "next_due": "2020-06-01T10:00:00+00:00",
+            "last": {"at": "2019-12-31T11:00:00+00:00", "outcome": "quiet", "reason": "ack"},
+        },
         "compaction": {"last": None},
         "index": {"files": 3, "state": "ready"},
         "cost": {"today_usd": 0.5, "month_usd": 2},
         "problems": [{"code": "no_key", "text": "no key is set", "cure": "set it"}],
     }
     daemon.on("_agentd/status", lambda params, wire: full)
+    daemon.on("initialize", lambda params, wire: {"_meta": {"agentd/zone": "Asia/Tokyo"}})
     said = runner.invoke(app, ["status"]).output
-    assert "offline offline (no key)" in said
+    assert "offline (no key)" in said
+    assert "1, 1 at work; last used 2020-01-02 08:30" in said
+    assert "next 2020-06-01 19:00; last 2019-12-31 20:00: quiet (ack)" in said
     assert "no key is set (no_key)" in said
     assert "→ set it" in said
 

@@ -1,7 +1,7 @@
 """agentd's own methods: no session, no `initialize`, one JSON shape each."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -66,11 +66,12 @@ class Pulse:
 
 
 class Dispatcher:
-    def __init__(self, outbox):
+    def __init__(self, outbox, *sinks):
         self.outbox = outbox
+        self.sinks = sinks
 
     async def test(self):
-        return await self.outbox.put(NewAlert("a test", "test", "d", ("socket",)))
+        return await self.outbox.put(NewAlert("a test", "test", "d", self.sinks))
 
 
 class Peer:
@@ -298,7 +299,7 @@ async def test_heartbeats(clock):
 
 async def test_alerts(clock):
     outbox, clients = MemoryOutbox(clock), Clients()
-    routes = AlertMethods(outbox, Dispatcher(outbox), clients).routes()
+    routes = AlertMethods(outbox, Dispatcher(outbox), clients, clock).routes()
     alert = await ask(routes, "alerts/test")
     assert (await ask(routes, "alerts/list"))["alerts"][0]["text"] == "a test"
     assert (await ask(routes, "alerts/ack", {"id": alert["id"]}))["acked"]
@@ -306,6 +307,19 @@ async def test_alerts(clock):
     peer = Peer()
     assert await ask(routes, "alerts/follow", peer=peer) == {"following": True}
     assert clients.listening == (peer,)
+
+
+async def test_a_test_alert_is_answered_when_every_sink_was_tried(clock):
+    outbox = MemoryOutbox(clock)
+    routes = AlertMethods(outbox, Dispatcher(outbox, "main", "socket"), Clients(), clock).routes()
+    answer = asyncio.create_task(ask(routes, "alerts/test"))
+    await clock.advance(1)
+    await outbox.sent(1, "main")
+    await clock.advance(1)
+    assert not answer.done()
+    await outbox.retry(1, "socket", timedelta(seconds=5))
+    await clock.advance(1)
+    assert (await answer)["delivered"] == {"main": "sent", "socket": "pending"}
 
 
 async def test_an_alert_waits_for_a_client_and_is_then_shown_once(clock):

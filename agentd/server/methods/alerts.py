@@ -7,10 +7,14 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from agentd.domain.alert import Alert
-from agentd.ports import Outbox
+from agentd.ports import Clock, Outbox
 from agentd.server.clients import Clients
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
 from agentd.server.peer import Handler, Peer
+
+_FIRST_TRIES_SECONDS = 15.0  # longer than a command or a webhook may take by default
+_LOOK_AGAIN_SECONDS = 0.05
+_RECENT = 20
 
 
 class Dispatcher(Protocol):
@@ -36,10 +40,13 @@ class AckParams(Params):
 class AlertMethods:
     """Alerts as the commands see them."""
 
-    def __init__(self, outbox: Outbox, dispatcher: Dispatcher, clients: Clients) -> None:
+    def __init__(
+        self, outbox: Outbox, dispatcher: Dispatcher, clients: Clients, clock: Clock
+    ) -> None:
         self._outbox = outbox
         self._dispatcher = dispatcher
         self._clients = clients
+        self._clock = clock
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -58,7 +65,16 @@ class AlertMethods:
         return (await self._outbox.ack(params.id)).as_json()
 
     async def _test(self, params: NoParams) -> dict[str, Any]:
-        return (await self._dispatcher.test()).as_json()
+        """Where the alert arrived at the first try."""
+        alert = await self._dispatcher.test()
+        end = self._clock.monotonic() + _FIRST_TRIES_SECONDS
+        while self._clock.monotonic() < end and await self._is_due(alert.id):
+            await self._clock.sleep(_LOOK_AGAIN_SECONDS)
+        known = await self._outbox.alerts(_RECENT)
+        return next((one for one in known if one.id == alert.id), alert).as_json()
+
+    async def _is_due(self, alert_id: int) -> bool:
+        return any(delivery.alert.id == alert_id for delivery in await self._outbox.due())
 
     async def _follow(self, params: NoParams, peer: Peer) -> dict[str, Any]:
         """From now on `_agentd/alert` notifications come on this connection."""
