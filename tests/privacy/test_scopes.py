@@ -1,0 +1,352 @@
+"""What the owner's files, notes and conversations hold never reaches a session that others see."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import tempfile
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey
+from agentd.domain.workspace import Reader
+from tests.privacy.conftest import (
+    ANSWERED,
+    GROUP,
+    ISOLATED,
+    PRIVATE,
+    PRIVATE_PATHS,
+    SAID,
+    SCOPES,
+    SHARED,
+    TODAY,
+    House,
+    as_json,
+    canary,
+    lived_in,
+    lure,
+)
+
+OTHERS = (GROUP, ISOLATED)
+IDENTITY = ("AGENTS", "SOUL", "USER", "IDENTITY", "TOOLS", "BOOTSTRAP", "HEARTBEAT")
+_CANARY = re.compile(r"canary\d{3}zq", re.IGNORECASE)
+
+
+def spellings(path: str) -> list[str]:
+    """Other ways to write a path."""
+    folder, _, name = path.rpartition("/")
+    below = f"{folder}/" if folder else ""
+    wide = name.replace("M", "\uff2d").replace("U", "\uff35")  # full-width letters
+    alias = path.replace("memory/", "daily/", 1) if path.startswith("memory/") else path
+    found = [
+        *(path, path.lower(), path.upper(), path.swapcase(), f"{below}{wide}"),
+        *(f"./{path}", f".//./{path}", path.replace("/", "//"), f" {path} ", f"{path}/"),
+        *(alias, alias.upper(), f"{path}.", f"{path}\u200b", f"{path} ", f"//{path}"),
+        *(f"projects/../{path}", f"/{path}", f"~/{path}", f"@/{path}", path.replace("/", "\\")),
+        *(unicodedata.normalize(form, path) for form in ("NFD", "NFKC")),
+    ]
+    return list(dict.fromkeys(found))
+
+
+WHERE = [
+    *itertools.chain.from_iterable(map(spellings, PRIVATE_PATHS)),
+    *("memory", "memory/", "daily", "Memory", "memory/trips", "memory_backup", "2026-11-19"),
+    *("sessions/main.jsonl", "sessions/chat:diary.jsonl", "sessions", "./sessions/main.jsonl"),
+    *("Sessions/main.jsonl", "sessions//main.jsonl", "sessions/heartbeat:main.jsonl"),
+    *(f"@{scope}/{path}" for scope in SCOPES for path in SCOPES[scope]),
+    *("@work", "@work/", "@WORK/MEMORY.md", "@family/memory/", "@nobody/MEMORY.md", "@work/daily"),
+]
+
+
+async def lookups(house: House, session: str) -> dict[str, str]:
+    """What a session's tools say of every place and every lure, a few hundred calls."""
+    wishes = []
+    for path in WHERE:
+        wishes += [("memory_read", {"path": path}), ("memory_tree", {"path": path, "depth": 5})]
+        wishes += [("memory_get", {"path": path, "from": 1, "lines": 3})]
+    wishes += [("memory_tree", {"path": p, "depth": 10}) for p in ("", ".", "/")]
+    numbers = (*range(len(PRIVATE)), *range(100, 110), *range(200, 210), SAID, ANSWERED)
+    wishes += [("memory_search", {"query": lure(n), "limit": 20}) for n in numbers]
+    wishes += [("memory_search", {"query": q}) for q in ("lure* OR boat", "MEMORY USER", "", "!")]
+    return await answers(house, session, wishes)
+
+
+def writes() -> list[tuple[str, dict[str, object]]]:
+    """Attempts to write where nothing may be known."""
+    shapes: list[dict[str, object]] = [
+        {"content": "x"},
+        {"content": "x", "append": False},
+        {"old_string": "lure", "new_string": "x"},
+        {"content": ""},
+    ]
+    places = [*WHERE, "memory", "daily_log", "heartbeat", "bootstrap"]
+    wishes = [
+        ("memory_write", {"target": p, **shapes[n % len(shapes)]}) for n, p in enumerate(places)
+    ]
+    wishes += [("memory_write", {"target": p, **s}) for p in PRIVATE_PATHS for s in shapes]
+    return wishes
+
+
+async def answers(house: House, session: str, wishes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for start in range(0, len(wishes), 20):  # a turn makes 25 model calls at most
+        part = wishes[start : start + 20]
+        for wish, text in zip(part, await house.obey(session, part), strict=True):
+            found[f"{wish[0]} {sorted(wish[1].items())}"] = text
+        await house.sessions.start_over(SessionKey(session))  # else the prompts get very long
+    return found
+
+
+@pytest.mark.parametrize("session", OTHERS)
+async def test_for_others_a_forbidden_thing_and_an_absent_one_are_the_same(house, bare, session):
+    (bare.root / "memory_backup").mkdir()
+    full, without = await lookups(house, session), await lookups(bare, session)
+    assert full == without
+    assert len(full) > 700
+    # Nothing but the answers differs in a prompt, so this compares all the rest, too.
+    assert house.sent(session) == bare.sent(session)
+    assert not _CANARY.search(house.sent(session))
+
+
+@pytest.mark.parametrize("session", OTHERS)
+async def test_for_others_writing_to_a_forbidden_place_tells_nothing(house, bare, session):
+    before = tree_bytes(house)
+    full, without = await answers(house, session, writes()), await answers(bare, session, writes())
+    assert full == without
+    assert not _CANARY.search(house.sent(session))
+    changed = {p for p, data in tree_bytes(house).items() if before.get(p) != data}
+    assert not {p for p in changed if house.files.is_owner_only(p)}
+    assert not [a for a in house.answers.questions if house.files.is_owner_only(a.path)]
+
+
+async def test_with_the_filter_bypassed_the_canaries_are_seen(tmp_path: Path):
+    """The negative control: these checks do find a leak where there is one."""
+    house = House(tmp_path / "home", {**SHARED, **PRIVATE}, SCOPES)
+    house.bypass = True
+    await lived_in(house)
+    await house.use(GROUP, "memory_read", path="MEMORY.md")
+    leaked = set(_CANARY.findall(house.sent(GROUP)))
+    assert {canary(PRIVATE_PATHS.index("MEMORY.md"))} <= leaked
+    await house.use(GROUP, "memory_search", query=lure(SAID))
+    await house.use(GROUP, "memory_read", path="sessions/main.jsonl")
+    assert canary(SAID) in house.sent(GROUP)
+    listed = await house.use(ISOLATED, "memory_tree", depth=9)
+    assert "USER.md" in listed
+    await house.stop()
+
+
+async def test_the_owner_finds_every_canary(house: House):
+    """The other control: what is hidden from others is there to be found."""
+    for number, path in enumerate(PRIVATE_PATHS):
+        assert canary(number) in await house.use("main", "memory_read", path=path)
+        await house.sessions.start_over(SessionKey("main"))
+    for number in (SAID, ANSWERED):
+        assert canary(number) in await house.use("main", "memory_search", query=lure(number))
+        await house.sessions.start_over(SessionKey("main"))
+
+
+@pytest.mark.parametrize("session", OTHERS)
+async def test_a_compaction_among_others_shows_them_nothing_of_the_owner(house: House, session):
+    before = len(house.provider.prompts)
+    house.provider.default = "long enough to be taken for a summary of all that was said here " * 3
+    for n in range(4):
+        await house.say(session, f"message {n} " * 50)
+    report = await house.sessions.compact(SessionKey(session))
+    assert report.compacted
+    await house.say(session, "and now?")
+    text = "\n".join(as_json(p) for p in house.provider.prompts[before:])
+    assert not _CANARY.search(text)
+    assert "summary of the conversation" in text
+    assert house.note == PRIVATE[f"memory/{TODAY}.md"]  # no flush wrote for them
+
+
+async def test_the_owners_prompt_holds_what_it_should_and_the_light_one_nothing(house: House):
+    await house.say("main", "hello")
+    owners = as_json(house.provider.prompts[-1])
+    wanted = ("USER.md", "MEMORY.md", "HEARTBEAT.md", "BOOTSTRAP.md", f"memory/{TODAY}.md")
+    assert all(canary(PRIVATE_PATHS.index(p)) in owners for p in wanted)
+    await house.beat()
+    light = as_json(house.provider.prompts[-1])
+    assert not _CANARY.search(light)
+    more = {"origin": Origin.HEARTBEAT, "context": Context.SESSION}
+    await house.say("main", "beat", **more)
+    beat = as_json(house.provider.prompts[-1])
+    assert canary(PRIVATE_PATHS.index("MEMORY.md")) in beat
+    assert canary(PRIVATE_PATHS.index("HEARTBEAT.md")) not in beat
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("number", range(10))
+async def test_identity_files_come_from_the_primary_only_and_memory_from_everywhere(
+    house: House, scope: str, number: int
+):
+    path = list(SCOPES[scope])[number]
+    base = {"work": 100, "family": 200}[scope]
+    is_identity = path.partition(".")[0] in IDENTITY
+    spelled = f"@{scope}/{path}"
+    read = [
+        await house.use("main", "memory_read", path=p)
+        for p in (
+            spelled,
+            spelled.lower(),
+            f"@{scope}//./{path}",
+            spelled.replace("memory/", "daily/"),
+        )
+    ]
+    listed = await house.use("main", "memory_tree", path=f"@{scope}", depth=5)
+    found = await house.use("main", "memory_search", query=lure(base + number))
+    await house.sessions.start_over(SessionKey("main"))
+    await house.say("main", "hello")
+    prompt = as_json(house.provider.prompts[-1])
+    token = canary(base + number)
+    if is_identity:
+        assert all(answer.startswith("No such file") for answer in read)
+        assert f"@{scope}/{path}" not in listed
+        assert token not in found
+        assert token not in prompt
+    else:
+        assert token in read[0]
+        assert token in read[2]
+        assert token in read[3]
+        assert f"@{scope}/{path}" in listed
+        assert token in found
+        assert (token in prompt) == (path != "notes/plan.md")
+    reader = Reader(MAIN, Kind.MAIN)
+    assert await house.files.exists(spelled, reader) is not is_identity
+
+
+async def test_the_primarys_own_identity_wins_and_scopes_are_never_written(house: House):
+    await house.say("main", "hello")
+    prompt = as_json(house.provider.prompts[-1])
+    assert "Be kind." in prompt
+    assert "I am Ada." in prompt
+    for path in ("@work/MEMORY.md", f"@work/memory/{TODAY}.md", "@family/new.md"):
+        before = sorted(p.read_bytes() for p in (house.home / "work").rglob("*.md"))
+        assert "only be read" in await house.use("main", "memory_write", content="x", target=path)
+        assert sorted(p.read_bytes() for p in (house.home / "work").rglob("*.md")) == before
+
+
+def tree_bytes(house: House) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(house.root)): p.read_bytes() for p in house.root.rglob("*") if p.is_file()
+    }
+
+
+_PLACES = st.sampled_from([*PRIVATE_PATHS, "projects/boat.md", "SOUL.md", "sessions/main.jsonl"])
+_WORDS = st.sampled_from([lure(1), lure(SAID), "boat", "varnish plan", "secret", "x"])
+_SESSIONS = st.sampled_from(OTHERS)
+
+
+# Nothing here is about durability, and waiting for the disk is most of what it would cost.
+_FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+class Neighbours(RuleBasedStateMachine):
+    """Two homes: in one the owner lives a private life, in the other nobody does. What others do is
+    done in both, and every request made for them must be the same, byte for byte.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.folder = tempfile.TemporaryDirectory(dir=_FAST)
+        self.secrets = itertools.count(400)
+
+    @initialize()
+    def open(self) -> None:
+        home = Path(self.folder.name)
+        self.full = House(home / "a", {**SHARED, "MEMORY.md": f"{lure(1)} {canary(1)}\n"})
+        self.bare = House(home / "b", SHARED)
+        for house in (self.full, self.bare):
+            house.provider.default = (
+                "a summary that is long enough to be one, about this and that " * 3
+            )
+            self.runner.run(house.start())
+
+    @rule(path=st.sampled_from(PRIVATE_PATHS), word=_WORDS)
+    def the_owner_edits(self, path: str, word: str) -> None:
+        self.full.put(path, f"# {word}\n{canary(next(self.secrets) % 1000)} {word} boat\n")
+
+    @rule(path=st.sampled_from(PRIVATE_PATHS))
+    def the_owner_deletes(self, path: str) -> None:
+        (self.full.root / path).unlink(missing_ok=True)
+
+    @rule(word=_WORDS, session=st.sampled_from(["main", "chat:1"]))
+    def the_owner_talks(self, word: str, session: str) -> None:
+        self.runner.run(self.full.say(session, f"{word} {canary(next(self.secrets) % 1000)}"))
+
+    @rule(word=_WORDS)
+    def the_owner_has_it_noted(self, word: str) -> None:
+        text = f"{word} {canary(next(self.secrets) % 1000)}"
+        self.runner.run(self.full.use("main", "memory_write", content=text))
+
+    @rule(word=_WORDS)
+    def the_owner_searches(self, word: str) -> None:
+        self.runner.run(self.full.use("main", "memory_search", query=word))
+
+    @rule()
+    def a_heart_beats(self) -> None:
+        text = canary(next(self.secrets) % 1000)
+        self.runner.run(self.full.beat(("memory_write", {"content": text})))
+
+    @rule()
+    def the_owner_compacts(self) -> None:
+        self.runner.run(self.full.sessions.compact(SessionKey("main")))
+
+    @rule(session=_SESSIONS, text=_WORDS)
+    def others_talk(self, session: str, text: str) -> None:
+        self._both(lambda house: house.say(session, text))
+
+    @rule(session=_SESSIONS, path=_PLACES, tool=st.sampled_from(["memory_read", "memory_get"]))
+    def others_read(self, session: str, path: str, tool: str) -> None:
+        self._both(lambda house: house.use(session, tool, path=path))
+
+    @rule(session=_SESSIONS, word=_WORDS)
+    def others_search(self, session: str, word: str) -> None:
+        self._both(lambda house: house.use(session, "memory_search", query=word))
+
+    @rule(session=_SESSIONS, path=st.sampled_from(["", "memory", "projects", "daily"]))
+    def others_list(self, session: str, path: str) -> None:
+        self._both(lambda house: house.use(session, "memory_tree", path=path, depth=4))
+
+    @rule(session=_SESSIONS, path=_PLACES, append=st.booleans())
+    def others_write(self, session: str, path: str, append: bool) -> None:
+        wish = {"target": path, "content": "ours", "append": append}
+        self._both(lambda house: house.use(session, "memory_write", **wish))
+
+    @rule(session=_SESSIONS)
+    def others_compact(self, session: str) -> None:
+        self._both(lambda house: house.say(session, "let us go on"))
+        self._both(lambda house: house.sessions.compact(SessionKey(session)))
+
+    def _both(self, act) -> None:
+        seen = []
+        for house in (self.full, self.bare):
+            before = len(house.provider.prompts)
+            self.runner.run(act(house))
+            seen.append([as_json(p) for p in house.provider.prompts[before:]])
+        assert seen[0] == seen[1]
+        assert not _CANARY.search("".join(seen[0]))
+
+    def teardown(self) -> None:
+        if hasattr(self, "bare"):
+            for house in (self.full, self.bare):
+                self.runner.run(house.stop())
+        self.runner.close()
+        self.folder.cleanup()
+
+
+Neighbours.TestCase.settings = settings(
+    max_examples=300,
+    stateful_step_count=6,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestNeighbours = pytest.mark.timeout(300)(Neighbours.TestCase)
