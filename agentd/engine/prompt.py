@@ -2,6 +2,8 @@
 
 What is stored is never changed here. Text that belongs to one turn only (the time, retrieved
 memories) goes before the user's words of that turn, and the cache breakpoint before that message.
+Opaque blocks go along whoever wrote them: a turn may be answered by one provider and then by another,
+and each leaves out what is not its own.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from agentd.domain.message import Block, Message, Opaque, Role, Text, ToolResult
+from agentd.domain.message import Block, Message, Role, Text, ToolResult
 from agentd.domain.prompt import Prompt, ToolSpec
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import TurnRequest
 
 ALERT_TAG = "alert"
 _TAG = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
+_BLANK = "(a message without words)"
+_BEGINNING = "(The conversation begins here.)"
 CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
 
 
@@ -39,10 +43,12 @@ def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None)
 
     With `clip_results` every tool result of this turn is cut to that many characters.
     """
-    past = _messages(scene.past, scene.provider)
+    past = _messages(scene.past)
     if scene.summary:
         past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
-    now = _messages(_clipped(turn, clip_results), scene.provider)
+    elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
+        past = [Message(Role.USER, (Text(_BEGINNING),)), *past]
+    now = _messages(_clipped(turn, clip_results))
     loose = _open_notices(scene.past)
     prefix = tuple(Text(t) for t in (loose, scene.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
@@ -69,7 +75,7 @@ def fence(label: str, text: str) -> str:
     return f'<data source="{label}">\n{body}\n</data>'
 
 
-def _messages(rows: Iterable[Row], provider: str) -> list[Message]:
+def _messages(rows: Iterable[Row]) -> list[Message]:
     messages: list[Message] = []
     notices: list[str] = []
     for row in rows:
@@ -79,7 +85,9 @@ def _messages(rows: Iterable[Row], provider: str) -> list[Message]:
             continue
         if row.role is RowRole.SUMMARY:
             continue
-        blocks = tuple(b for b in row.blocks if _may_send(b, provider))
+        blocks = tuple(b for b in row.blocks if not _is_blank(b))
+        if row.role is RowRole.USER and not blocks:
+            blocks = (Text(_BLANK),)
         if notices and row.role is RowRole.USER and not _holds_results(row):
             blocks = (*(Text(n) for n in notices), *blocks)
             notices = []
@@ -88,10 +96,8 @@ def _messages(rows: Iterable[Row], provider: str) -> list[Message]:
     return _merged(messages)
 
 
-def _may_send(block: Block, provider: str) -> bool:
-    if isinstance(block, Opaque):
-        return block.provider == provider
-    return not (isinstance(block, Text) and not block.text.strip())
+def _is_blank(block: Block) -> bool:
+    return isinstance(block, Text) and not block.text.strip()
 
 
 def _open_notices(rows: Sequence[Row]) -> str:
