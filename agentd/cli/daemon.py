@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
-
-import typer
 
 from agentd.cli.ask import answer, sockets
 from agentd.cli.plain import words
@@ -20,7 +19,12 @@ def run(config: ConfigPath = None) -> None:
     from agentd.daemon import main
 
     with reporting():
-        raise typer.Exit(main(config))
+        code = main(config)
+    # Everything is stored and closed. Taking the interpreter apart module by module, with a large
+    # SDK in it, would cost most of the time that a service manager gives us to end.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def stop(as_json: AsJson = False) -> None:
