@@ -110,6 +110,7 @@ def build_engine(
     summariser = Summariser(
         provider,
         outside.ledger,
+        clock,
         price,
         compaction.summary_prompt or wording.summary,
         compaction.summary_model,
@@ -119,6 +120,6 @@ def build_engine(
     silent = SilentTurns(store, loop, scenes, toolbox)
     lanes = Lanes(agent.max_queued, agent.max_concurrent_turns)
     events = outside.events
-    rooms = Rooms(store, shrink, silent, lanes, events, background=compaction.background)
+    rooms = Rooms(store, shrink, silent, lanes, events, clock, background=compaction.background)
     recovery = Recovery(store, outside.journal, toolbox, loop)
     return Engine(Sessions(store, loop, scenes, rooms, recovery, lanes, events), shrink, scenes)

@@ -1,9 +1,10 @@
-"""Waiting for room on a full disk."""
+"""Making things durable: together in one commit, and waiting for room on a full disk."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 import structlog
 
@@ -35,3 +36,16 @@ async def when_space(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
             if told:
                 log.info("disk_has_space")
             return result
+
+
+async def together(first: Awaitable[T], second: Coroutine[Any, Any, object]) -> T:
+    """The result of `first`, with `second` done beside it so that both can share a commit.
+
+    Raises what a step raises as it is, not in a group.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(second)
+            return await first
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None

@@ -94,12 +94,11 @@ class Loop:
         """
         if not progress.rows:
             receipt = progress.receipt
-            progress.rows.extend(
-                await when_space(self._clock, lambda: self._store.begin(receipt.turn_id))
-            )
+            progress.rows.extend(await self.begin(receipt))
             hit("turn.begun")
             self._recount(progress)
-            await self._toolbox.settle_open(receipt.turn_id)
+            if progress.rows[-1].role is RowRole.ASSISTANT:
+                await self._toolbox.settle_open(receipt.turn_id)
             request = progress.scene.request
             progress.sink.emit(TurnStarted(request.session, request.message_id, request.text))
         while True:
@@ -115,6 +114,11 @@ class Loop:
                 turn = await self._ask(progress)
                 if turn is not None:
                     return turn
+
+    async def begin(self, receipt: Receipt) -> list[Row]:
+        """Count an attempt; the turn's rows so far."""
+        rows = await when_space(self._clock, lambda: self._store.begin(receipt.turn_id))
+        return list(rows)
 
     async def cancelled(self, progress: Progress) -> Turn:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
@@ -147,7 +151,7 @@ class Loop:
         answer = await self._stream(progress)
         hit("turn.answered")
         progress.usage += answer.usage
-        blocks = _storable(answer, _known_ids((*progress.scene.past, *progress.rows)))
+        blocks = _storable(answer, (*progress.scene.past, *progress.rows))
         row = NewRow(RowRole.ASSISTANT, blocks, answer.provider, answer.usage)
         request = progress.scene.request
         cost = self._price(answer.model, answer.usage)
@@ -321,26 +325,25 @@ def failure_of(error: ProviderError) -> Failure:
     return Failure(error.reason, error.message, error.cure)
 
 
-def _storable(answer: Answered, known: set[str]) -> tuple[Block, ...]:
+def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
     """Tool calls are stored only when the model meant to stop for them: never a cut one.
 
     Some services number the calls of each answer from the same start. The journal and the API know
     a call by its id alone, so one that is used already is made new.
     """
+    if answer.stop is not ModelStop.TOOL_USE:
+        return tuple(b for b in answer.message.blocks if not isinstance(b, ToolUse))
+    known = {b.id for r in earlier for b in r.blocks if isinstance(b, ToolUse)}
     blocks: list[Block] = []
     for block in answer.message.blocks:
         if not isinstance(block, ToolUse):
             blocks.append(block)
-        elif answer.stop is ModelStop.TOOL_USE:
-            fresh = (f"{block.id}-{n}" if n else block.id for n in count())
-            unused = next(name for name in fresh if name not in known)
-            known.add(unused)
-            blocks.append(replace(block, id=unused))
+            continue
+        fresh = (f"{block.id}-{n}" if n else block.id for n in count())
+        unused = next(name for name in fresh if name not in known)
+        known.add(unused)
+        blocks.append(replace(block, id=unused))
     return tuple(blocks)
-
-
-def _known_ids(rows: Sequence[Row]) -> set[str]:
-    return {b.id for r in rows for b in r.blocks if isinstance(b, ToolUse)}
 
 
 def _results_row(uses: Sequence[ToolUse], done: dict[str, ToolOutput]) -> NewRow:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,16 +13,18 @@ from agentd.domain.event import Noticed
 from agentd.domain.transcript import History
 from agentd.domain.turn import SessionKey
 from agentd.engine import tokens
-from agentd.engine.compaction.manager import Compaction, finished, without_turn
+from agentd.engine.compaction.manager import Compaction, without_turns
+from agentd.engine.durable import when_space
 from agentd.engine.lanes import Lanes
 from agentd.engine.prompt import Scene
 from agentd.engine.silent import SilentTurns
-from agentd.errors import AgentdError, NotFound, ShuttingDown
-from agentd.ports import EventSink, SessionStore
+from agentd.errors import AgentdError, NotFound, ShuttingDown, StorageError
+from agentd.ports import Clock, EventSink, SessionStore
 
 log = structlog.get_logger()
 
 COMPACTED = "The conversation was compacted: older messages are summarised now and stay searchable."
+_BASES = 4  # of the last turns, the running one among them
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
 
@@ -37,6 +38,7 @@ class Rooms:
         silent: SilentTurns,
         lanes: Lanes,
         events: EventSink,
+        clock: Clock,
         *,
         background: bool,
     ) -> None:
@@ -45,23 +47,32 @@ class Rooms:
         self._silent = silent
         self._lanes = lanes
         self._events = events
+        self._clock = clock
         self._background = background
-        self._turns: dict[SessionKey, int] = {}
+        self._unfinished: dict[SessionKey, set[int]] = {}
+        self._basis: dict[SessionKey, dict[int, int]] = {}  # turn to generation of its context
         self._fixed: dict[SessionKey, int] = {}
         self._due: set[SessionKey] = set()
 
-    @contextmanager
-    def turn(self, session: SessionKey, turn_id: int) -> Iterator[None]:
-        """A block in which the rows of this turn are not finished: nothing may cut or flush them."""
-        self._turns[session] = turn_id
-        try:
-            yield
-        finally:
-            del self._turns[session]
+    def expect(self, session: SessionKey, turn_id: int) -> None:
+        """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
+        self._unfinished.setdefault(session, set()).add(turn_id)
+
+    def ended(self, session: SessionKey, turn_id: int) -> None:
+        """The turn's end is stored."""
+        unfinished = self._unfinished[session]
+        unfinished.discard(turn_id)
+        if not unfinished:
+            del self._unfinished[session]
 
     async def past(self, session: SessionKey, turn_id: int) -> History:
-        """The session's context before the turn."""
-        return without_turn(await self._store.load(session), turn_id)
+        """The session's context for the turn: what has ended before it."""
+        history = await self._store.load(session)
+        basis = self._basis.setdefault(session, {})
+        basis[turn_id] = history.generation
+        while len(basis) > _BASES:
+            del basis[next(iter(basis))]
+        return without_turns(history, self._open(session) | {turn_id})
 
     async def before_turn(self, past: History, scene: Scene) -> bool:
         """Make room if the turn would not fit; True if the context may have changed.
@@ -73,6 +84,7 @@ class Rooms:
         self._fixed[request.session] = tokens.of_fixed(scene.system, scene.tools)
         used = self._measure(past, request.text)
         from_here = limits.compact_at if self._background else limits.flush_at
+        log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
             return False
         fits = used < (limits.compact_at + limits.window) // 2
@@ -88,25 +100,36 @@ class Rooms:
 
     async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
         """Make room between turns if the next one would need it. Never raises for a failure."""
-        history = await self._store.load(session)
+        try:
+            await self._ahead(session, trigger)
+        except ShuttingDown:
+            return  # it stays due
+        except AgentdError as error:
+            log.warning("background_room_failed", session=session, reason=error.reason)
+        except Exception:
+            # Nobody waits for this, and the next turn will ask for room itself.
+            log.exception("background_room_crashed", session=session)
+        self._due.discard(session)
+
+    async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
+        history = without_turns(await self._store.load(session), self._open(session))
         used = self._measure(history, "")
         need = self._compaction.need(history, used, trigger)
         if not self._background or not (need.flush or need.cut):
             return
         self._due.add(session)
-        try:
-            await self._make_room(session, trigger, "")
-        except ShuttingDown:
-            return
-        except AgentdError as error:
-            log.warning("background_room_failed", session=session, reason=error.reason)
-        self._due.discard(session)
+        await self._make_room(session, trigger, "")
 
     async def close(self) -> None:
-        """Remember for the next start what is due and can no longer be done."""
+        """Begin no more model calls; remember for the next start what is due."""
+        self._compaction.close()
         due, self._due = tuple(self._due), set()
-        if due:
+        if not due:
+            return
+        try:
             await self._store.set_flush_due(due)
+        except StorageError as error:
+            log.warning("flush_due_not_stored", sessions=due, reason=error.reason)
 
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact now."""
@@ -123,11 +146,11 @@ class Rooms:
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn, and from which figures. Changes nothing."""
         await self._must_exist(session)
-        history = await self._store.load(session)
+        history = without_turns(await self._store.load(session), self._open(session))
         limits = self._compaction.limits
         used = self._measure(history, "")
         need = self._compaction.need(history, used, Trigger.THRESHOLD)
-        uncovered = [r for r in finished(history, None) if r.seq > history.covered_to]
+        uncovered = [r for r in history.rows if r.seq > history.covered_to]
         return {
             "session": session,
             "tokens": used,
@@ -161,16 +184,27 @@ class Rooms:
             trigger,
             partial(self._silent.ask, session),
             measure=lambda history: self._measure(history, text),
-            turn_id=self._turns.get(session),
+            unfinished=partial(self._open, session),
         )
         if report.compacted:
             words = STARTED_OVER if trigger is Trigger.NEW else COMPACTED
-            await self._store.notice(session, words, "compaction")
+            await when_space(self._clock, lambda: self._store.notice(session, words, "compaction"))
             self._events.emit(Noticed(session, words, "compaction"))
         return report
 
     def _measure(self, history: History, text: str) -> int:
+        """Tokens of the next request. What a turn used says nothing if the context was swapped under
+        it: it still ran on the old one.
+        """
         fixed = self._fixed.get(history.session, 0)
-        turn_id = self._turns.get(history.session)
-        past = without_turn(history, turn_id) if turn_id is not None else history
-        return tokens.of_next_request(past, text, fixed)
+        basis = self._basis.get(history.session, {})
+        rows = tuple(
+            replace(r, usage=None)
+            if basis.get(r.turn_id or 0, history.generation) != history.generation
+            else r
+            for r in history.rows
+        )
+        return tokens.of_next_request(replace(history, rows=rows), text, fixed)
+
+    def _open(self, session: SessionKey) -> frozenset[int]:
+        return frozenset(self._unfinished.get(session, ()))

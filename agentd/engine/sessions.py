@@ -35,7 +35,14 @@ from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
 from agentd.engine.scenes import Scenes
 from agentd.engine.silent import Silence
-from agentd.errors import AgentdError, ContextOverflow, ProviderError, ShuttingDown
+from agentd.errors import (
+    AgentdError,
+    ContextOverflow,
+    InvalidRequest,
+    ProviderError,
+    ShuttingDown,
+    StorageError,
+)
 from agentd.failpoints import hit
 from agentd.ports import EventSink, SessionStore
 
@@ -43,7 +50,9 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
+RESERVED = ("flush:", "beat:")  # message ids of silent turns
 _TAKES_NO_MORE = "agentd is stopping and takes no new messages."
+_NOT_STORED = "The turn could not be stored; it will be tried again after a restart."
 
 
 @dataclass(slots=True)
@@ -80,29 +89,29 @@ class Sessions:
         self._jobs: dict[tuple[SessionKey, str], Job] = {}
         self._running: dict[SessionKey, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._cut: tuple[PendingTurn, ...] = ()
+        self._started = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Repair the journal, then take turns until the block ends. Call `start` once ready."""
-        self._cut = await self._recovery.repair()
+        """Repair the journal, then take turns until the block ends. None runs before `start`; those
+        that the last stop or crash cut come first.
+        """
+        cut = await self._recovery.repair()
         async with asyncio.TaskGroup() as group:
             self._group = group
+            for pending in cut:
+                self._resume(pending)
             try:
                 yield
             finally:
                 await self.drain(0)
 
     async def start(self) -> None:
-        """Go on with what the last stop or crash cut."""
-        for cut in self._cut:
-            request = cut.request
-            receipt = Receipt(cut.turn_id, request.session, request.message_id, cut.seq, False)
-            self._enqueue(request, receipt, self._events)
-        self._cut = ()
+        """Let turns run, and flush what a stop left due."""
+        self._started.set()
         for info in await self._store.sessions():
-            if info.flush_due:
+            if info.flush_due and self._group is not None:
                 self._spawn(self._rooms.ahead(info.key, Trigger.RESTART))
 
     async def submit(self, request: TurnRequest, sink: EventSink | None = None) -> Ticket:
@@ -114,6 +123,10 @@ class Sessions:
         """
         if self._group is None:
             raise ShuttingDown(_TAKES_NO_MORE, cure="Send it again when agentd is back.")
+        if request.origin is Origin.USER and request.message_id.startswith(RESERVED):
+            raise InvalidRequest(
+                f"message ids must not begin with {' or '.join(RESERVED)}", cure="Use another id."
+            )
         key = (request.session, request.message_id)
         if key in self._jobs:
             return Ticket(self._jobs[key].receipt, self._jobs[key].ended)
@@ -121,16 +134,18 @@ class Sessions:
         try:
             receipt = await self._store.receive(request)
             hit("turn.received")
-            if key not in self._jobs and receipt.ended is None:
+            job = self._jobs.get(key)
+            if job is None and receipt.ended is None:
                 default = self._events if request.origin is Origin.USER else Silence()
-                self._enqueue(request, receipt, sink or default)
+                job = self._enqueue(request, receipt, sink or default)
         finally:
             self._lanes.release(request.session)
+        if job is not None:
+            return Ticket(receipt, job.ended)
+        ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         if receipt.ended is not None:
-            ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
             ended.set_result(receipt.ended)
-            return Ticket(receipt, ended)
-        return Ticket(receipt, self._jobs[key].ended)
+        return Ticket(receipt, ended)
 
     def cancel(self, session: SessionKey, origin: Origin = Origin.USER) -> bool:
         """Stop the session's running turn of that origin as soon as nothing is half done.
@@ -166,7 +181,7 @@ class Sessions:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1)
         for job in self._jobs.values():  # those that had not even begun to wait
-            _reject(job, ShuttingDown(_TAKES_NO_MORE))
+            _reject(job.ended, ShuttingDown(_TAKES_NO_MORE))
 
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact the session now. Raises NotFound, ShuttingDown."""
@@ -193,50 +208,71 @@ class Sessions:
                 done.set_result(await work)
             except AgentdError as error:
                 done.set_exception(error)
-            except asyncio.CancelledError:
-                done.set_exception(ShuttingDown(_TAKES_NO_MORE))
-                raise
+            except Exception:
+                # The boundary of an errand: its owner is told, everything else goes on.
+                log.exception("errand_crashed")
+                done.set_exception(AgentdError(INTERNAL.message, cure=INTERNAL.cure))
+
+        def leave(_: object) -> None:
+            work.close()  # a stop may come before it has begun
+            _reject(done, ShuttingDown(_TAKES_NO_MORE))
 
         if self._group is None:
             work.close()
             raise ShuttingDown(_TAKES_NO_MORE)
-        self._spawn(run())
+        self._spawn(run()).add_done_callback(leave)
         return await asyncio.shield(done)
 
-    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: EventSink) -> None:
+    def _resume(self, cut: PendingTurn) -> None:
+        request = cut.request
+        receipt = Receipt(cut.turn_id, request.session, request.message_id, cut.seq, is_new=False)
+        self._enqueue(request, receipt, self._events)
+
+    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: EventSink) -> Job:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         job = Job(request, receipt, sink, ended)
+        if self._group is None:  # the stop came while it was stored: it runs after the next start
+            _reject(ended, ShuttingDown(_TAKES_NO_MORE))
+            return job
         self._jobs[request.session, request.message_id] = job
+        self._rooms.expect(request.session, receipt.turn_id)
         self._lanes.enter(request.session)
         self._spawn(self._work(job))
+        return job
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._group is None:
-            work.close()
-            return
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        assert self._group is not None
         task = self._group.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _work(self, job: Job) -> None:
         session = job.request.session
         try:
+            await self._started.wait()
             async with self._lanes.hold(session):
                 self._running[session] = job
                 try:
-                    with self._rooms.turn(session, job.receipt.turn_id):
-                        turn = await self._run(job)
+                    turn = await self._run(job)
+                    self._rooms.ended(session, job.receipt.turn_id)
                 finally:
                     del self._running[session]
         except ShuttingDown as error:
-            _reject(job, error)
+            _reject(job.ended, error)
         except asyncio.CancelledError:
-            _reject(job, ShuttingDown(_TAKES_NO_MORE))
+            _reject(job.ended, ShuttingDown(_TAKES_NO_MORE))
             raise
+        except Exception:
+            # Not even the failure could be stored. The journal still has the turn: it goes on at the
+            # next start, or when it is sent again, and other turns go on now.
+            log.exception("turn_not_stored", session=session)
+            _reject(job.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
         else:
-            job.ended.set_result(turn)
+            if not job.ended.done():
+                job.ended.set_result(turn)
             job.sink.emit(TurnEnded(session, turn))
-            if job.request.origin is Origin.USER:
+            if job.request.origin is Origin.USER and self._group is not None:
                 self._spawn(self._rooms.ahead(session, Trigger.THRESHOLD))
         finally:
             self._jobs.pop((session, job.request.message_id), None)
@@ -251,8 +287,8 @@ class Sessions:
             progress = progress or await self._bare(job)
             return await self._loop.cancelled(progress)
         except (ShuttingDown, asyncio.CancelledError):
-            if progress is not None and progress.rows:
-                await asyncio.shield(self._store.park(job.receipt.turn_id))
+            if progress is not None:
+                await self._park(job.receipt.turn_id)
             raise
         except ProviderError as error:
             log.info("turn_failed", session=job.request.session, reason=error.reason)
@@ -261,6 +297,12 @@ class Sessions:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
             log.exception("turn_crashed", session=job.request.session)
             return await self._loop.failed(progress or await self._bare(job), INTERNAL)
+
+    async def _park(self, turn_id: int) -> None:
+        try:
+            await asyncio.shield(self._store.park(turn_id))
+        except StorageError as error:
+            log.warning("turn_not_parked", reason=error.reason)  # it counts as crashed once
 
     async def _attempt(self, job: Job, progress: Progress) -> Turn:
         """Run, and once or twice again with more room if the prompt turns out too long."""
@@ -302,11 +344,11 @@ class Sessions:
     async def _bare(self, job: Job) -> Progress:
         """Enough to end a turn that failed before it had a scene."""
         scene = Scene(job.request, (), (), (), "", "", "")
-        rows = list(await self._store.begin(job.receipt.turn_id))
+        rows = await self._loop.begin(job.receipt)
         return Progress(job.receipt, scene, job.sink, rows)
 
 
-def _reject(job: Job, error: ShuttingDown) -> None:
-    if not job.ended.done():
-        job.ended.set_exception(error)
-        job.ended.exception()  # seen: nobody has to wait for it
+def _reject(ended: asyncio.Future[T], error: AgentdError) -> None:
+    if not ended.done():
+        ended.set_exception(error)
+        ended.exception()  # seen: nobody has to wait for it

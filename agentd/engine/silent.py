@@ -6,15 +6,19 @@ tools it names, and into a sink that keeps nothing. It takes no lane, so it cann
 
 from __future__ import annotations
 
+import asyncio
+
 from agentd.domain.compaction import Answer, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.prompt import Effect
-from agentd.domain.turn import Origin, SessionKey, Turn, TurnRequest
+from agentd.domain.turn import Failure, Origin, SessionKey, Turn, TurnRequest
 from agentd.engine.loop import Loop, Progress, failure_of
 from agentd.engine.scenes import Scenes
 from agentd.engine.toolbox import Toolbox
 from agentd.errors import ProviderError
 from agentd.ports import SessionStore
+
+_GIVEN_UP = Failure("given_up", "The question was not answered in time.")
 
 
 class Silence:
@@ -57,6 +61,11 @@ class SilentTurns:
             turn = await self._loop.run(progress)
         except ProviderError as error:
             await self._loop.failed(progress, failure_of(error))
+            raise
+        except asyncio.CancelledError:
+            # Given up by who asked: it must not go on after a restart. A stop puts it aside instead.
+            if not self._loop.draining:
+                await asyncio.shield(self._loop.failed(progress, _GIVEN_UP))
             raise
         return self._answer(turn)
 

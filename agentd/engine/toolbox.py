@@ -86,10 +86,23 @@ class Toolbox:
         if tool is not None and tool.spec.effect is Effect.FILE and intent.file is not None:
             try:
                 output = await tool.settle(intent)
+            except StorageError:
+                raise
             except AgentdError as error:
                 output = _refusal(error)
+            except Exception:
+                # A defect in one tool must not keep the daemon from starting.
+                log.exception("tool_crashed", tool=intent.call.name, turn=found.turn_id)
         log.info("tool_settled", tool=intent.call.name, turn=found.turn_id, error=output.is_error)
-        await self._journal.settle(found.turn_id, found.call_id, output)
+        await when_space(
+            self._clock, lambda: self._journal.settle(found.turn_id, found.call_id, output)
+        )
+
+    async def settle_open(self, turn_id: int) -> None:
+        """Settle every call of the turn that was cut behind its intent, as `recover` does."""
+        for found in await self._journal.open_calls():
+            if found.turn_id == turn_id:
+                await self.recover(found)
 
     async def _attempt(
         self, turn_id: int, call: ToolCall, request: TurnRequest, interrupt: Interrupt
@@ -165,8 +178,14 @@ class _Gate:
                 self.limit.reschedule(deadline + loop.time() - asked)
 
     async def intend(self, intent: FileIntent | None = None) -> None:
-        """Journal it."""
+        """Journal it. Waiting for disk space is not the tool's time, and a file change that is
+        intended is ours to finish: stopped half-way it would be told as not done, and done.
+        """
+        deadline, asked = self.limit.when(), asyncio.get_running_loop().time()
+        self.limit.reschedule(None)
         await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
+        if intent is None and deadline is not None:
+            self.limit.reschedule(deadline + asyncio.get_running_loop().time() - asked)
 
 
 def _may_repeat(effect: Effect) -> bool:

@@ -12,6 +12,7 @@ from agentd import failpoints
 from agentd.domain.compaction import Answer, CompactionPlan, Question
 from agentd.domain.transcript import Coverage, RowRole
 from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.engine.durable import when_space
 from agentd.errors import AgentdError, ShuttingDown
 from agentd.memory.flush_prompt import flush_prompt, is_no_reply
 from agentd.memory.settings import MemoryFlushSettings
@@ -56,7 +57,7 @@ class MemoryFlush:
         first, last = plan.uncovered[0].seq, plan.uncovered[-1].seq
         if useless := self._useless(plan.session):
             if plan.last_try:
-                await self._store.cover(plan.session, Coverage(first, last, False, useless))
+                await self._cover(plan.session, Coverage(first, last, False, useless))
             return
         failures = plan.failures
         reason = "failed_before"
@@ -65,12 +66,12 @@ class MemoryFlush:
                 saved, reason = await self._try(plan, part, failures, ask)
                 if saved:
                     break
-                failures = await self._store.flush_failed(plan.session, reason)
+                failures = await self._failed(plan.session, reason)
                 log.warning("flush_failed", session=plan.session, reason=reason, failures=failures)
                 if failures < TRIES and not plan.last_try:
                     return
             else:
-                await self._store.cover(plan.session, Coverage(first, last, False, reason))
+                await self._cover(plan.session, Coverage(first, last, False, reason))
                 return
             if part.covered >= first:
                 await self._cover(plan.session, Coverage(first, part.covered, True, reason))
@@ -124,10 +125,13 @@ class MemoryFlush:
             return True, "stored"
         return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
 
+    async def _failed(self, session: SessionKey, reason: str) -> int:
+        return await when_space(self._clock, lambda: self._store.flush_failed(session, reason))
+
     async def _cover(self, session: SessionKey, coverage: Coverage) -> None:
-        await self._store.cover(session, coverage)
+        await when_space(self._clock, lambda: self._store.cover(session, coverage))
         log.info(
-            "flush_done",
+            "flush_done" if coverage.ok else "flush_given_up",
             session=session,
             first=coverage.first,
             last=coverage.last,

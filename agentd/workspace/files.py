@@ -24,6 +24,7 @@ from agentd.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceErr
 from agentd.ports import Clock
 from agentd.workspace.changes import Changes
 from agentd.workspace.complaints import Complaints
+from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_protected, parse, parse_file
@@ -177,7 +178,8 @@ class Files:
             intent.path
         ).parts  # exactly the planned file, not what an alias means now
         had_seen = await self.has_seen(intent.path, intent.before, reader)
-        as_planned = await asyncio.to_thread(self._changes.apply, parts, intent, self._clock.now())
+        now = self._clock.now()
+        as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now))
         if as_planned and (had_seen or intent.action is not FileAction.APPEND):
             self.mark_seen(FileView(intent.path, "", intent.after), reader)
 

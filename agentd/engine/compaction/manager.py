@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from agentd.engine import tokens
 from agentd.engine.compaction.plan import Thresholds, cut_point
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser
+from agentd.engine.durable import when_space
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
 from agentd.ports import Clock, CompactionHook, SessionStore
@@ -68,18 +69,30 @@ class Compaction:
         """The thresholds in force."""
         return self._limits
 
+    def close(self) -> None:
+        """Begin no more model calls: the daemon is stopping."""
+        self._summariser.draining = True
+
     def is_working(self, session: SessionKey) -> bool:
         """Whether room is being made for the session right now."""
         return session in self._rooms and self._rooms[session].locked()
 
     def need(self, history: History, used: int, trigger: Trigger) -> Need:
-        """What `trigger` calls for when the next request has `used` tokens."""
-        uncovered = bool(finished(history, None)) and history.covered_to < _last_spoken(history)
-        due = used >= self._limits.flush_at or history.flush_due or trigger is not Trigger.THRESHOLD
+        """What `trigger` calls for when the next request over these finished rows has `used` tokens.
+
+        Between the thresholds one flush is enough, until as much again has been said: a cut flushes
+        what is left in any case.
+        """
+        uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
         over = used >= self._limits.compact_at
+        margin = self._limits.compact_at - self._limits.flush_at
+        due = trigger is not Trigger.THRESHOLD or history.flush_due or over
+        if not due and used >= self._limits.flush_at:
+            is_first = history.covered_to <= history.swapped_at
+            due = is_first or tokens.of_rows(uncovered) >= margin
         cut = trigger in _CUTS and (over or trigger is not Trigger.THRESHOLD)
-        reason = str(trigger) if cut or (due and uncovered) else "below_threshold"
-        return Need(used, uncovered and due, cut, reason)
+        flush = due and bool(uncovered)
+        return Need(used, flush, cut, str(trigger) if cut or flush else "below_threshold")
 
     async def make_room(
         self,
@@ -88,20 +101,23 @@ class Compaction:
         ask: Ask,
         *,
         measure: Callable[[History], int],
-        turn_id: int | None = None,
+        unfinished: Callable[[], frozenset[int]] = frozenset,
     ) -> RoomReport:
         """Flush what is due and cut what must go; `measure` gives the size of the next request.
 
-        Rows of the running turn `turn_id` are left alone. Never raises for a model's failure: what
-        could not be done is in the report's reason, and the context is as it was.
+        Rows of `unfinished` turns are left alone. Never raises for a model's failure: what could
+        not be done is in the report's reason, and the context is as it was. Raises ShuttingDown,
+        StorageError.
         """
         async with self._rooms[session]:
-            history = await self._store.load(session)
+            waiting = unfinished()
+            whole = await self._store.load(session)
+            history = without_turns(whole, waiting | unfinished())  # one may have come meanwhile
             used = measure(history)
             need = self.need(history, used, trigger)
             if not need.flush and not need.cut:
                 return RoomReport(False, False, need.reason, used, used)
-            plan = self._plan(history, trigger, need, turn_id)
+            plan = self._plan(history, trigger, need, _first_apart(whole, history))
             flushed = await self._run_hooks(plan, ask) if plan.uncovered else False
             hit("compaction.flushed")
             compacted, reason = await self._cut(plan) if need.cut else (False, need.reason)
@@ -113,17 +129,13 @@ class Compaction:
             return report
 
     def _plan(
-        self, history: History, trigger: Trigger, need: Need, turn_id: int | None
+        self, history: History, trigger: Trigger, need: Need, running: int | None
     ) -> CompactionPlan:
-        rows = finished(history, turn_id)
-        uncovered = tuple(
-            r
-            for r in rows
-            if r.seq > history.covered_to and r.role in (RowRole.USER, RowRole.ASSISTANT)
-        )
+        rows = history.rows
+        uncovered = tuple(r for r in _spoken(rows) if r.seq > history.covered_to)
         keep_from = history.context_from
         if need.cut:
-            keep_from = self._keep_from(history, rows, trigger, turn_id)
+            keep_from = self._keep_from(history, trigger, running)
         return CompactionPlan(
             session=history.session,
             trigger=trigger,
@@ -136,20 +148,22 @@ class Compaction:
             last_try=need.cut,
         )
 
-    def _keep_from(
-        self, history: History, rows: Sequence[Row], trigger: Trigger, turn_id: int | None
-    ) -> int:
+    def _keep_from(self, history: History, trigger: Trigger, running: int | None) -> int:
+        """Where the context is to begin; never behind `running`, the first row that is left alone."""
+        rows = history.rows
+        if not rows:
+            return history.context_from
+        end = rows[-1].seq + 1 if running is None else min(running, rows[-1].seq + 1)
         if trigger is Trigger.NEW:
-            return (history.rows[-1].seq if history.rows else history.context_from - 1) + 1
+            return end
         tail = int(self._limits.window * self._settings.tail_ratio)
         if trigger is not Trigger.THRESHOLD:  # asked for room: half of what there is must go
             tail = min(tail, tokens.of_rows(rows) // 2)
-        if not rows:
-            return history.context_from
-        running = [r.seq for r in history.rows if turn_id is not None and r.turn_id == turn_id]
-        if running and trigger is Trigger.OVERFLOW:
-            return min(running[0], max(cut_point(rows, tail // 2), history.context_from))
-        return cut_point(rows, tail)
+        if running is None or trigger is not Trigger.OVERFLOW:
+            return min(end, cut_point(rows, tail))
+        at = min(end, cut_point(rows, tail // 2))
+        # The running turn brings the last user message, so all of the rest may go if it must.
+        return at if _spoken(r for r in rows if r.seq < at) else end
 
     async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> bool:
         """Let every hook act, then make sure that what is about to be cut is accounted for."""
@@ -171,7 +185,8 @@ class Compaction:
         left = (await self._store.load(plan.session)).covered_to + 1
         if left <= last and plan.last_try:
             first = max(left, plan.uncovered[0].seq)
-            await self._store.cover(plan.session, Coverage(first, last, ok=False, reason=reason))
+            lost = Coverage(first, last, ok=False, reason=reason)
+            await when_space(self._clock, lambda: self._store.cover(plan.session, lost))
         if left <= last:
             return False
         return (await self._store.coverages(plan.session))[-1].ok
@@ -189,7 +204,10 @@ class Compaction:
                 log.warning("compaction_gave_up", session=plan.session, reason=why)
                 return False, why
         hit("compaction.summarised")
-        swapped = await self._store.swap(plan.session, plan.generation, plan.keep_from, summary)
+        swapped = await when_space(
+            self._clock,
+            lambda: self._store.swap(plan.session, plan.generation, plan.keep_from, summary),
+        )
         hit("compaction.swapped")
         return swapped, str(plan.trigger) if swapped else "stale"
 
@@ -198,6 +216,8 @@ class Compaction:
             "session": plan.session,
             "trigger": str(plan.trigger),
             "at": self._clock.now().isoformat(),
+            "flush_at": self._limits.flush_at,
+            "compact_at": self._limits.compact_at,
             "generation": plan.generation,
             "uncovered": len(plan.uncovered),
             "old": len(plan.old),
@@ -206,20 +226,16 @@ class Compaction:
         log.info("room_made", **self.last)
 
 
-def finished(history: History, turn_id: int | None) -> tuple[Row, ...]:
-    """The rows of the context that do not belong to the running turn."""
-    return tuple(r for r in history.rows if turn_id is None or r.turn_id != turn_id)
+def without_turns(history: History, turns: frozenset[int]) -> History:
+    """The history as if these turns had not begun."""
+    return replace(history, rows=tuple(r for r in history.rows if r.turn_id not in turns))
 
 
-def without_turn(history: History, turn_id: int) -> History:
-    """The history as it was before the turn began."""
-    return replace(history, rows=finished(history, turn_id))
+def _first_apart(whole: History, history: History) -> int | None:
+    """The first row of `whole` that `history` leaves out."""
+    held = {r.seq for r in history.rows}
+    return next((r.seq for r in whole.rows if r.seq not in held), None)
 
 
-def _last_spoken(history: History) -> int:
-    spoken = _spoken(history.rows)
-    return spoken[-1].seq if spoken else 0
-
-
-def _spoken(rows: Sequence[Row]) -> list[Row]:
+def _spoken(rows: Iterable[Row]) -> list[Row]:
     return [r for r in rows if r.role in (RowRole.USER, RowRole.ASSISTANT)]

@@ -14,21 +14,27 @@ from agentd.domain.prompt import Answered, Prompt
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import Origin, SessionKey, Usage
 from agentd.engine import tokens
+from agentd.engine.durable import when_space
 from agentd.engine.prompt import clip, fence
-from agentd.errors import ProviderError
-from agentd.ports import Ledger, Provider
+from agentd.errors import ProviderError, ShuttingDown
+from agentd.ports import Clock, Ledger, Provider
 
 log = structlog.get_logger()
 
 RESULT_CHARS = 2000
 MIN_CHARS, MIN_SLICE_TOKENS = 100, 2000
+MOST_NAMES = 60  # identifiers in one message; with more it is pasted data
+_FIGURES = re.compile(r"[\d/]+")
+_GROUPED = re.compile(r"(?P<whole>\d{1,3}(?:[.,_']\d{3})+)(?:[.,]\d{1,2})?")
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_SEPARATOR = re.compile(r"(?<=\d)[.,' \u00a0\u202f](?=\d{3}(?!\d))")
 _IDENTIFIER = re.compile(
     r"""(?P<url>https?://[^\s<>"'`)\]]{1,2000})
       | (?P<uuid>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)
       | (?P<hash>\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{7,64}\b)
       | (?P<root>(?<![\w/])~?(?:\.{0,2}/)[\w.@-]{1,200}(?:/[\w.@-]{1,200}){0,40}/?)
       | (?P<path>(?<![\w/.@-])[\w.@-]{1,200}(?:/[\w.@-]{1,200}){1,40})
-      | (?P<number>(?<![\w.])\d[\d_,.]{0,60}\d(?!\w))
+      | (?P<number>(?<![\w.])\d[\d_,.']{0,60}\d(?!\w))
     """,
     re.VERBOSE,
 )
@@ -38,21 +44,24 @@ class SummaryRefused(ProviderError):
     """The model's summary would lose too much."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Summariser:
     """Turns rows into a summary that stands for them."""
 
     provider: Provider
     ledger: Ledger
+    clock: Clock
     price: Callable[[str, Usage], float]
     instructions: str
     model: str
     part_tokens: int  # how much of the conversation one call may carry
+    draining: bool = False  # no new model call once this is set
 
     async def summarise(self, session: SessionKey, rows: Sequence[Row], earlier: str) -> str:
         """A summary of `earlier` and `rows`, in as many calls as the window needs.
 
-        Raises SummaryRefused when the second try is no better than the first, ProviderError.
+        Raises SummaryRefused when the second try is no better than the first, ProviderError,
+        ShuttingDown.
         """
         hint = why = ""
         for _ in range(2):
@@ -77,10 +86,15 @@ class Summariser:
         )
         answer = await self._answer(prompt)
         cost = self.price(answer.model, answer.usage)
-        await self.ledger.charge(session, Origin.SUMMARY, answer.model, answer.usage, cost)
+        await when_space(
+            self.clock,
+            lambda: self.ledger.charge(session, Origin.SUMMARY, answer.model, answer.usage, cost),
+        )
         return answer.message.text.strip()
 
     async def _answer(self, prompt: Prompt) -> Answered:
+        if self.draining:
+            raise ShuttingDown
         events = self.provider.stream(prompt)
         try:
             async for event in events:
@@ -97,12 +111,15 @@ def fault(summary: str, rows: Sequence[Row]) -> str:
 
     Too short is under 100 characters for more than 2,000 tokens. And whatever identifier (path, URL,
     UUID, hash, number of four digits or more) stands in the last three user messages must be kept.
+    Of a message that is full of them, a pasted log, only the first and the last ones count.
     """
+    if not summary.strip():
+        return "it is empty"
     if len(summary) < MIN_CHARS and tokens.of_rows(rows) > MIN_SLICE_TOKENS:
         return f"it has only {len(summary)} characters"
     asked = (r for r in reversed(rows) if r.role is RowRole.USER and r.text.strip())
     kept = _bare(summary)
-    wanted = [name for row in islice(asked, 3) for name in identifiers(row.text)]
+    wanted = [name for row in islice(asked, 3) for name in _ends(identifiers(row.text))]
     lost = [name for name in wanted if _bare(name) not in kept]
     return f"it drops {', '.join(lost[:40])}" if lost else ""
 
@@ -112,20 +129,36 @@ def identifiers(text: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for match in _IDENTIFIER.finditer(text[:100_000]):
         name = match.group().rstrip(".,;:!?")
-        if match.lastgroup == "number":
-            wanted = sum(c.isdigit() for c in name) >= 4
+        if match.lastgroup == "number" or _FIGURES.fullmatch(name):
+            found.update(dict.fromkeys(_numbers(name)))
         elif match.lastgroup == "path":
-            wanted = name.count("/") > 1 or "." in name.rsplit("/", 1)[-1]
-        else:
-            wanted = len(name) > 3
-        if wanted:
+            if name.count("/") > 1 or "." in name.rsplit("/", 1)[-1]:
+                found[name] = None
+        elif len(name) > 3:
             found[name] = None
     return tuple(found)
 
 
+def _numbers(text: str) -> list[str]:
+    """The numbers of four digits or more in figures that may be a price, a date, a time or a version.
+
+    Whoever retells these writes them in another way: 1.299,00 as 1,299, 21.11.2026 as November 21,
+    2026. So the thousands count as one number, and otherwise each run of digits for itself.
+    """
+    if match := _GROUPED.fullmatch(text):
+        return [match["whole"]]
+    if _ADDRESS.fullmatch(text):
+        return [text]
+    return [run for run in re.findall(r"\d+", text) if len(run) >= 4]
+
+
+def _ends(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if len(names) <= MOST_NAMES else (*names[:20], *names[-20:])
+
+
 def _bare(text: str) -> str:
     """Without the separators that people and models put into numbers."""
-    return text.replace(",", "").replace("_", "")
+    return _SEPARATOR.sub("", text.replace("_", ""))
 
 
 def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:
