@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from agentd.alerts.main_session import MainSessionSink
 from agentd.domain.alert import Alert
-from agentd.domain.message import ToolResult
+from agentd.domain.message import ToolResult, ToolUse, assistant
 from agentd.domain.prompt import Prompt
 from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
 from agentd.domain.workspace import Reader
@@ -38,7 +37,7 @@ from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
-from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider, call
+from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider
 from agentd.tools.memory_read import MemoryRead
 from agentd.tools.memory_search import MemorySearch
 from agentd.tools.memory_tree import MemoryTree
@@ -117,6 +116,7 @@ class House:
         self.window = 200_000
         self.bypass = False  # the negative control: everybody looks with the owner's eyes
         self.asked: list[tuple[str, Prompt]] = []  # every request, with its session
+        self.notifying: Callable[[], object] = lambda: None  # called before an alert is put
         self._said = 0
         self._calls: Counter[str] = Counter()
         self._stack = AsyncExitStack()
@@ -203,7 +203,7 @@ class House:
         """What tools answer when the model of one turn calls them one after another."""
         ids = [self._call_id(session) for _ in wishes]
         for id_, (tool, arguments) in zip(ids, wishes, strict=True):
-            self.provider.say(call(tool, id_, **arguments))
+            self.provider.say(assistant("", ToolUse(id_, tool, arguments)))
         self.provider.say("done")
         before = len(self.provider.prompts)
         turn = await self.say(session, "do it", **more)
@@ -243,8 +243,12 @@ class House:
             MemoryRead(recall, "memory_get"),
             MemoryWrite(self.files, self.clock),
             MemoryTree(self.files),
-            Notify(self.outbox, lambda origin: (("main",), "")),
+            Notify(self.outbox, self._targets),
         )
+
+    def _targets(self, origin: Origin) -> tuple[tuple[str, ...], str]:
+        self.notifying()
+        return ("main",), ""
 
 
 class _OwnersEyes(Files):
@@ -323,6 +327,3 @@ async def empty(tmp_path: Path) -> AsyncIterator[House]:
     made = await House(tmp_path / "home", {"MEMORY.md": "# Memory\n"}).start()
     yield made
     await made.stop()
-
-
-DAY = timedelta(days=1)
