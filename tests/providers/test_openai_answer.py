@@ -1,0 +1,246 @@
+"""Recorded streams of chat-completions servers in, events out."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agentd.domain.message import Text, ToolUse
+from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.domain.turn import Usage
+from agentd.errors import ContextOverflow, ProviderError
+from agentd.providers.openai import OpenAIProvider
+from agentd.providers.secrets import Secret
+from agentd.providers.settings import ServiceSettings
+
+STREAMS = Path(__file__).parent / "streams" / "openai"
+NOTE = {"content": "Tee trinkt Ada ☕", "target": "memory"}
+CUTTABLE = ("text", "tool_call", "parallel_calls", "reasoning_content", "reasoning")
+
+
+class Pieces(httpx.AsyncByteStream):
+    """A response body that arrives in given pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+def recorded(name):
+    return (STREAMS / f"{name}.txt").read_bytes()
+
+
+def play(*pieces, **settings):
+    """A provider whose service answers every request with these pieces of an event stream."""
+
+    def answer(_):
+        headers = {"content-type": "text/event-stream; charset=utf-8"}
+        return httpx.Response(200, headers=headers, stream=Pieces(*pieces))
+
+    return OpenAIProvider(
+        ServiceSettings(kind="openai", model="gpt-x", **settings),
+        Secret("sk-test", "test"),
+        transport=httpx.MockTransport(answer),
+    )
+
+
+async def hear(provider, prompt):
+    """The deltas, and the answer or the error that ended them."""
+    events = []
+    async with provider:
+        try:
+            async for event in provider.stream(prompt):
+                events.append(event)  # noqa: PERF401 - those before an error count
+        except ProviderError as error:
+            return events, error
+    return events[:-1], events[-1]
+
+
+async def test_text_comes_as_deltas_and_then_whole(hello):
+    deltas, answer = await hear(play(recorded("text")), hello)
+    assert deltas == [TextDelta("Grüße"), TextDelta("! 日本 "), TextDelta("🍵.")]
+    assert answer.message.blocks == (Text("Grüße! 日本 🍵."),)
+    assert answer.stop is ModelStop.END_TURN
+    assert answer.provider == "openai"
+    assert answer.model == "gpt-5-mini-2026-08-07"
+    assert answer.usage == Usage(25, 15)
+
+
+async def test_the_arguments_of_a_call_are_put_together(hello):
+    deltas, answer = await hear(play(recorded("tool_call")), hello)
+    assert deltas == []
+    assert answer.stop is ModelStop.TOOL_USE
+    assert answer.message.blocks == (ToolUse("call_abc", "memory_write", NOTE),)
+
+
+async def test_calls_at_once_keep_their_order_and_no_arguments_are_none(hello):
+    _, answer = await hear(play(recorded("parallel_calls")), hello)
+    assert answer.message.blocks == (
+        Text("I note that."),
+        ToolUse("call_a", "memory_write", NOTE),
+        ToolUse("call_b", "memory_tree", {}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("stream", "uses"),
+    [
+        ("interleaved_calls", [("call_a", {"path": "a.md"}), ("call_b", {"depth": 2})]),
+        ("same_index", [("call_a", {}), ("call_b", {"depth": 2})]),
+        ("no_index", [("call_0", {"depth": 2})]),
+        ("stop_with_call", [("call_a", {})]),
+    ],
+)
+async def test_calls_are_told_apart_however_a_server_numbers_them(hello, stream, uses):
+    _, answer = await hear(play(recorded(stream)), hello)
+    assert [(use.id, use.input) for use in answer.message.tool_uses] == uses
+    assert answer.stop is ModelStop.TOOL_USE
+
+
+@pytest.mark.parametrize("stream", ["reasoning_content", "reasoning", "think_tags"])
+async def test_reasoning_is_shown_apart_once_and_is_no_part_of_the_answer(hello, stream):
+    flags = {"capabilities": {"think_tags": stream == "think_tags"}}
+    deltas, answer = await hear(play(recorded(stream), **flags), hello)
+    thoughts = "".join(d.text for d in deltas if isinstance(d, ThoughtDelta))
+    words = "".join(d.text for d in deltas if isinstance(d, TextDelta))
+    assert thoughts.strip() == "The tea is in the tin."
+    assert words == answer.message.text
+    assert answer.message.text.startswith("It is in the tin")
+    assert len(answer.message.blocks) == 1
+
+
+async def test_without_the_flag_think_tags_are_text(hello):
+    deltas, answer = await hear(play(recorded("think_tags")), hello)
+    assert answer.message.text.startswith("<think>\nThe tea")
+    assert not [d for d in deltas if isinstance(d, ThoughtDelta)]
+
+
+async def test_usage_tells_what_came_from_the_cache_apart(hello):
+    _, answer = await hear(play(recorded("cached")), hello)
+    assert answer.usage == Usage(7, 3, 4001)
+
+
+@pytest.mark.parametrize("stream", ["usage_with_stop", "reasoning"])
+async def test_usage_counts_wherever_it_stands(hello, stream):
+    _, answer = await hear(play(recorded(stream)), hello)
+    assert answer.usage == Usage(25, 15)
+
+
+async def test_a_server_that_does_not_count_gets_an_estimate(hello):
+    _, answer = await hear(play(recorded("no_usage")), hello)
+    assert 10 < answer.usage.input_tokens < 100
+    assert 1 < answer.usage.output_tokens < 10
+
+
+async def test_the_stop_reason_is_enough_without_an_end_mark(hello):
+    _, answer = await hear(play(recorded("no_done")), hello)
+    assert (answer.message.text, answer.usage) == ("Yes.", Usage(25, 15))
+
+
+@pytest.mark.parametrize(
+    ("stream", "stop", "text"),
+    [
+        ("refusal", ModelStop.REFUSAL, "I cannot"),
+        ("content_filter", ModelStop.REFUSAL, "I cannot"),
+        ("length_text", ModelStop.MAX_TOKENS, "Once upon a"),
+        ("length_in_call", ModelStop.MAX_TOKENS, "I note that."),
+        ("length_before_arguments", ModelStop.MAX_TOKENS, "I note that."),
+        ("length_in_reasoning", ModelStop.MAX_TOKENS, ""),
+    ],
+)
+async def test_each_stop_reason_keeps_the_words_and_no_unfinished_tool(hello, stream, stop, text):
+    _, answer = await hear(play(recorded(stream)), hello)
+    assert (answer.stop, answer.message.text, answer.message.tool_uses) == (stop, text, ())
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind", "retryable"),
+    [
+        ("error_inside", "server_error", True),
+        ("error_with_stop", "server_error", True),
+        ("rate_limit_inside", "rate_limited", True),
+        ("overflow_inside", "overflow", False),
+        ("error_stop_alone", "unknown_stop", False),
+        ("done_alone", "stream_cut", True),
+        ("nothing_but_done", "stream_cut", True),
+        ("not_a_stream", "stream_cut", True),
+        ("bad_json", "bad_stream", True),
+        ("an_array", "bad_stream", True),
+        ("content_list", "bad_stream", True),
+        ("words_behind_stop", "bad_stream", True),
+        ("call_behind_stop", "bad_stream", True),
+        ("call_without_call", "bad_stream", True),
+        ("call_without_name", "bad_stream", True),
+        ("arguments_object", "bad_stream", True),
+        ("arguments_cut", "bad_tool_json", True),
+        ("arguments_array", "bad_tool_json", True),
+        ("arguments_nan", "bad_tool_json", True),
+        ("empty", "empty_answer", True),
+        ("reasoning_only", "empty_answer", True),
+        ("unknown_stop", "unknown_stop", False),
+    ],
+)
+async def test_a_broken_answer_is_a_named_error_and_nothing_else(hello, stream, kind, retryable):
+    deltas, error = await hear(play(recorded(stream)), hello)
+    assert isinstance(error, ProviderError)
+    assert (error.kind, error.retryable) == (kind, retryable)
+    assert not [d for d in deltas if isinstance(d, Answered)]
+    assert isinstance(error, ContextOverflow) == (kind == "overflow")
+    assert error.cure
+    assert "SENTINEL" not in f"{error.message} {error.cure} {error.__cause__!r}"
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("stream", CUTTABLE)
+async def test_a_stream_cut_at_any_byte_is_the_whole_answer_or_none(hello, stream, ending):
+    whole = recorded(stream).replace(b"\n", ending)
+    _, expected = await hear(play(whole), hello)
+    stopped = whole.index(ending * 2, whole.rindex(b'"finish_reason":"')) + 2 * len(ending)
+    step = 1 if ending == b"\n" else 7  # every byte once; the variant by sample
+    for length in range(0, stopped, step):
+        if whole[:length].endswith(b"\r\n\r") and length == stopped - 1:
+            continue  # the CR ends the line already
+        _, error = await hear(play(whole[:length]), hello)
+        assert isinstance(error, ProviderError), length
+        assert (error.kind, error.retryable) == ("stream_cut", True), length
+    for length in range(stopped, len(whole), step):
+        _, answer = await hear(play(whole[:length]), hello)
+        assert (answer.message, answer.stop) == (expected.message, expected.stop), length
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"], ids=["lf", "crlf", "cr"])
+@pytest.mark.parametrize("stream", CUTTABLE)
+async def test_an_answer_is_the_same_in_single_bytes(hello, stream, ending):
+    whole = recorded(stream).replace(b"\n", ending)
+    at_once = await hear(play(recorded(stream)), hello)
+    assert await hear(play(*(bytes([b]) for b in whole)), hello) == at_once
+
+
+async def test_line_separators_inside_text_do_not_split_an_event(hello):
+    odd = "one\u2028two\u0085three"
+    whole = recorded("text").replace("Grüße".encode(), odd.encode())
+    _, answer = await hear(play(whole), hello)
+    assert answer.message.text.startswith(odd)
+
+
+async def test_bytes_that_are_no_text_are_an_error(hello):
+    whole = recorded("text").replace("ü".encode(), b"\xff\xfe")
+    _, error = await hear(play(whole), hello)
+    assert error.kind == "bad_stream"
+
+
+async def test_a_deeply_nested_argument_is_refused(hello):
+    deep = json.dumps("[" * 100_000)[1:-1].encode()
+    whole = recorded("arguments_array").replace(b"[1, 2]", deep)
+    _, error = await hear(play(whole), hello)
+    assert error.kind == "bad_tool_json"
+
+
+async def test_an_event_without_an_end_is_refused(hello):
+    _, error = await hear(play(*[b"data: " + b"x" * 1_000_000] * 6), hello)
+    assert error.kind == "bad_stream"
