@@ -59,11 +59,16 @@ class AnthropicApi:
     async def events(self, body: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """The stream's events as parsed JSON. Raises ProviderError for every failure."""
         try:
-            async with self._client.messages.with_streaming_response.create(
-                **body, stream=True
-            ) as response:
-                raw = anthropic.AsyncStream.raw_events(response.http_response)
-                async for event in raw:
+            stream = await self._client.post(
+                "/v1/messages",
+                # Bytes go out as they are; `messages.create` would copy every block before.
+                content=json.dumps({**body, "stream": True}, ensure_ascii=False).encode(),
+                cast_to=object,
+                stream=True,
+                stream_cls=anthropic.AsyncStream[object],
+            )
+            async with stream:
+                async for event in stream.raw_events(stream.response):
                     if event.data:
                         yield json.loads(event.data)
         except anthropic.APIStatusError as error:
