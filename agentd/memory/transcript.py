@@ -94,7 +94,7 @@ def _is_long(held: Sequence[tuple[Row, str]], row: Row) -> bool:
 def _said(row: Row) -> Iterator[str]:
     if row.role not in {RowRole.USER, RowRole.ASSISTANT}:
         return
-    text = row.text.strip()
+    text = row.text.strip().replace("\n[", "\n [")  # no line of it looks like another speaker's
     room = _CHARS - len(row.role) - 3
     while text:
         cut = len(text) if len(text) <= room else text.rfind(" ", room // 2, room) + 1 or room
