@@ -46,8 +46,7 @@ async def ensure_running(places: Places, config: Path | None) -> str:
     if status.get("version") == agentd.__version__:
         return ""
     await refuse_system_service(sockets)
-    await stop(sockets)
-    await start(places, config)
+    await restart(places, config)
     return f"the daemon was version {status.get('version')} and runs {agentd.__version__} now"
 
 
@@ -98,7 +97,12 @@ async def stop(sockets: Sequence[Path]) -> None:
 
 
 async def restart(places: Places, config: Path | None) -> None:
-    """Stop the daemon if one runs, and start one. Raises AgentdError."""
+    """Stop the daemon if one runs, and start one. Raises AgentdError; ConfigError before anything is
+    stopped, so that a mistake in the configuration does not cost a running daemon.
+    """
+    from agentd.config import load  # what `up` and `stop` need not wait for
+
+    load(places.config_file, os.environ)
     sockets = client_sockets(os.environ)
     try:
         await stop(sockets)

@@ -1,0 +1,225 @@
+"""Every command on a real daemon: what it prints for people and for programs, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentd
+from tests.e2e.shell import Shell, a_shell
+
+_INDEX = {"files", "chunks", "pending", "embedder", "state"}
+_STATUS = {
+    *("version", "pid", "uptime_s", "provider", "sessions", "heartbeat", "compaction", "index"),
+    *("cost", "problems"),
+}
+_SEND = {"session", "message_id", "text", "stop_reason", "usage", "tool_calls"}
+_BEAT = {"outcome", "reason", "text", "tokens", "cost_usd", "at"}
+_ALERT = {"id", "at", "text", "origin", "delivered", "acked"}
+_ROOM = {"flushed", "compacted", "reason", "tokens_before", "tokens_after"}
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    """A home with a running daemon, a message in it, and an old transcript beside it."""
+    with a_shell() as shell:
+        shell.ok("up", given="remember that the cellar key hangs behind the clock\n")
+        shell.json("alerts", "test")
+        yield shell
+
+
+TABLE = [
+    (["init"], {"created", "config", "workspace"}, "nothing to do"),
+    (["status"], _STATUS, "provider    offline"),
+    (["send", "what hangs behind the clock?"], _SEND, "cellar key"),
+    (["config", "check"], {"ok", "file"}, "config.toml: ok"),
+    (["config", "show"], {"file", "settings"}, "heartbeat.interval"),
+    (["sessions", "list"], {"sessions"}, "main"),
+    (["sessions", "show", "main"], {"key", "rows", "context_tokens", "covered_to"}, "covered to"),
+    (["sessions", "flush"], _ROOM, "tokens after"),
+    (["sessions", "flush", "--explain"], {"tokens", "flush_at", "compact_at"}, "would flush"),
+    (["sessions", "compact"], _ROOM, "tokens before"),
+    (["memory", "read", "MEMORY.md"], {"path", "text"}, "# Long-term memory"),
+    (["memory", "write", "tea at five"], {"path"}, "added to memory/"),
+    (["memory", "tree"], {"entries"}, "MEMORY.md"),
+    (["memory", "search", "cellar key"], {"results", "reason"}, "behind the clock"),
+    (["memory", "index"], _INDEX, "pending   0"),
+    (["memory", "status"], _INDEX, "embedder"),
+    (["heartbeat", "run"], _BEAT, ": "),
+    (["heartbeat", "run", "--force"], _BEAT, "quiet: ack"),
+    (["heartbeat", "history"], {"runs"}, "quiet"),
+    (["heartbeat", "explain"], {"would_run", "reason", "next_due"}, "next due"),
+    (["alerts", "list"], {"alerts"}, "test alert"),
+    (["alerts", "ack", "1"], _ALERT, "test alert"),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "keys", "words"), TABLE, ids=lambda v: "-".join(v) if isinstance(v, list) else ""
+)
+def test_a_command_speaks_to_people_and_to_programs(
+    shell: Shell, argv: list[str], keys: set[str], words: str
+) -> None:
+    for_people = shell.ok(*argv)
+    assert words in for_people.out
+    assert for_people.err == ""
+    assert "+00:00" not in for_people.out, "times for people are short"
+    assert keys <= set(shell.json(*argv))
+
+
+def test_shapes_go_down_to_what_scripts_read(shell: Shell) -> None:
+    status = shell.json("status")
+    assert (status["version"], status["problems"]) == (agentd.__version__, [])
+    assert set(status["provider"]) >= {"kind", "model", "why", "effective_window"}
+    assert set(status["heartbeat"]) >= {"enabled", "next_due", "last"}
+    assert set(status["cost"]) >= {"today_usd", "month_usd"}
+    assert set(status["index"]) >= _INDEX
+    shell.ok("heartbeat", "run", "--force")
+    [run, *_] = shell.json("heartbeat", "history", "--limit", "1")["runs"]
+    assert set(run) >= _BEAT
+    [alert] = shell.json("alerts", "list")["alerts"]
+    assert set(alert) >= _ALERT
+    [hit, *_] = shell.json("memory", "search", "cellar", "--limit", "100")["results"]
+    assert set(hit) >= {*("path", "start_line", "end_line", "text", "score"), "source", "date"}
+    assert "scores" in hit
+
+
+@pytest.mark.parametrize(
+    ("argv", "exit_code", "code"),
+    [
+        (["status", "--no-such-option"], 2, ""),
+        (["memory", "search", "tea", "--limit", "101"], 2, ""),
+        (["sessions", "show", "chat:never"], 1, "not_found"),
+        (["sessions", "export", "chat:never"], 1, "not_found"),
+        (["sessions", "show", "no such kind:x"], 1, "not_found"),
+        (["send", "hi", "--session", "what:is this"], 2, "invalid"),
+        (["memory", "read", "NOTHING.md"], 1, "file_missing"),
+        (["memory", "read", "../state/state.db"], 1, "path_refused"),
+        (["memory", "write", "x", "--old-string", "nowhere"], 2, "invalid"),
+        (["alerts", "ack", "99"], 1, "not_found"),
+        (["config", "check", "--config", "wrong.toml"], 78, "config"),
+        (["restart", "--config", "wrong.toml"], 78, "config"),
+    ],
+    ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else "",
+)
+def test_a_failure_has_a_code_a_reason_and_a_cure(
+    shell: Shell, argv: list[str], exit_code: int, code: str
+) -> None:
+    (shell.root / "wrong.toml").write_text("[heartbeat]\ninterval = 'soon'\ncolour = 'red'\n")
+    for_people = shell(*argv)
+    assert (for_people.code, for_people.out) == (exit_code, "")
+    assert for_people.err
+    if code:
+        done = shell(*argv, "--json")
+        error = done.json["error"]
+        assert (done.code, error["code"], done.err) == (exit_code, code, "")
+        assert set(error) == {"code", "message", "cure"}
+        assert error["message"]
+
+
+def test_a_second_daemon_is_told_to_try_again(shell: Shell) -> None:
+    done = shell("run")
+    assert (done.code, done.out) == (75, "")
+    assert "agentd:" in done.err
+
+
+def test_nobody_answers_after_stop_and_restart_begins_anew() -> None:
+    with a_shell() as shell:
+        assert shell("status").code == 69
+        assert shell("stop", "--json").json["error"]["code"] == "unreachable"
+        assert shell.json("restart") == {"restarted": True}
+        first = shell.json("status")["pid"]
+        assert shell.ok("restart").out == "the daemon has restarted\n"
+        assert shell.json("status")["pid"] != first
+        assert shell.json("stop") == {"stopped": True}
+        assert shell("send", "hi").code == 69
+        (shell.root / "config.toml").write_text("[heartbeat]\ninterval = 'soon'\n")
+        assert shell("run").code == 78
+        assert shell("up").code == 78
+
+
+def test_a_message_sent_again_runs_once(shell: Shell) -> None:
+    words = ("send", "remember that the attic is empty", "--message-id", "m-1")
+    first, second = shell.json(*words), shell.json(*words)
+    assert first == second
+    assert len(first["tool_calls"]) == 1
+    note = shell.json("memory", "read", first["text"].split()[2].rstrip(":"))["text"]
+    assert note.count("the attic is empty") == 1
+    exported = shell.ok("sessions", "export").out
+    assert exported.count('"text": "remember that the attic is empty"') == 1
+
+
+def test_a_group_of_its_own_sees_nothing_of_the_owner(shell: Shell) -> None:
+    asked = ("send", "where is the cellar key?", "--session", "group:neighbours")
+    turn = shell.json(*asked)
+    assert turn["session"] == "group:neighbours"
+    assert "clock" not in turn["text"]
+    assert "group:neighbours" in [s["key"] for s in shell.json("sessions", "list")["sessions"]]
+
+
+FOREIGN: list[dict[str, Any]] = [
+    {"role": "user", "content": "where did I park?", "timestamp": "2025-03-01T10:00:00Z"},
+    {"role": "assistant", "content": [{"type": "text", "text": "Level P7, zebra row."}]},
+    {"role": "user", "name": "Ada", "content": "thanks", "at": 1740823200},
+]
+
+
+def test_what_comes_in_goes_out_and_in_again_unchanged(shell: Shell) -> None:
+    old = shell.root / "old"
+    old.mkdir()
+    (old / "parking.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in FOREIGN))
+    made = shell.json("sessions", "import", "old")
+    assert made == {"sessions": [{"key": "chat:parking", "rows": 3}]}
+    lines = shell.ok("sessions", "export", "chat:parking").lines
+    assert [line["seq"] for line in lines] == [1, 2, 3]
+    assert [line["role"] for line in lines] == ["user", "assistant", "user"]
+    assert lines[0]["at"] == "2025-03-01T10:00:00+00:00"
+    assert lines[2]["at"] == "2025-03-01T10:00:00+00:00"
+    assert [line["content"][0]["text"] for line in lines] == [
+        "where did I park?",
+        "Level P7, zebra row.",
+        "Ada: thanks",
+    ]
+    again = shell("sessions", "import", "old", "--json")
+    assert (again.code, again.json["error"]["code"]) == (75, "busy")
+    check_survives(shell, "chat:parking")
+
+
+def test_a_transcript_of_ours_survives_the_round(shell: Shell) -> None:
+    shell.ok("send", "remember that the boat is called Ida")
+    check_survives(shell, "main")
+
+
+def check_survives(shell: Shell, key: str) -> None:
+    """Exported, imported and exported again, a transcript is the same."""
+    lines = shell.ok("sessions", "export", key).out
+    assert lines
+    copy: Path = shell.root / f"copy-of-{key.replace(':', '-')}.jsonl"
+    copy.write_text(lines)
+    shell.ok("sessions", "import", str(copy))
+    assert shell.ok("sessions", "export", f"chat:{copy.stem}").out == lines
+
+
+def test_a_hit_in_a_transcript_can_be_opened(shell: Shell) -> None:
+    (shell.root / "trip.jsonl").write_text(
+        '{"role": "user", "content": "the ferry leaves at quay 17"}\n'
+        '{"role": "assistant", "content": "I noted quay 17 for the ferry."}\n'
+    )
+    shell.ok("sessions", "import", "trip.jsonl")
+    shell.ok("memory", "index")
+    hits = shell.json("memory", "search", "ferry quay")["results"]
+    hit = next(hit for hit in hits if hit["path"] == "sessions/chat:trip.jsonl")
+    part = ("--from", str(hit["start_line"]), "--lines", "1")
+    opened = shell.json("memory", "read", hit["path"], *part)
+    assert json.loads(opened["text"])["content"][0]["text"] == "the ferry leaves at quay 17"
+
+
+def test_alerts_are_followed(shell: Shell) -> None:
+    sent = shell.json("alerts", "test")
+    assert sent["delivered"]["main"] == "sent", "the answer comes after the first tries"
+    notices = [line for line in shell.ok("sessions", "export").lines if line["role"] == "notice"]
+    assert notices[-1]["content"][0]["text"] == sent["text"]
