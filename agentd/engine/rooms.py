@@ -11,7 +11,7 @@ import structlog
 from agentd.domain.compaction import RoomReport, Trigger
 from agentd.domain.event import Noticed
 from agentd.domain.transcript import History
-from agentd.domain.turn import SessionKey
+from agentd.domain.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
 from agentd.engine.compaction.manager import Compaction, without_turns
 from agentd.engine.durable import when_space
@@ -53,6 +53,7 @@ class Rooms:
         self._basis: dict[SessionKey, dict[int, int]] = {}  # turn to generation of its context
         self._fixed: dict[SessionKey, int] = {}
         self._due: set[SessionKey] = set()
+        self._owed: set[SessionKey] = set()  # a flush is left over from an earlier run
 
     def expect(self, session: SessionKey, turn_id: int) -> None:
         """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
@@ -68,6 +69,10 @@ class Rooms:
     async def past(self, session: SessionKey, turn_id: int) -> History:
         """The session's context for the turn: what has ended before it."""
         history = await self._store.load(session)
+        if history.flush_due:
+            self._owed.add(session)
+        else:
+            self._owed.discard(session)
         basis = self._basis.setdefault(session, {})
         basis[turn_id] = history.generation
         while len(basis) > _BASES:
@@ -97,6 +102,15 @@ class Rooms:
         """Make room because the service found the prompt too long; False if nothing could go."""
         report = await self._make_room(scene.request.session, Trigger.OVERFLOW, scene.request.text)
         return report.compacted
+
+    def is_ample(self, turn: Turn) -> bool:
+        """Whether the session surely needs no room after this turn, which ended with an answer: what
+        its calls used in all is no less than its context. Nothing is read to know it.
+        """
+        answered = turn.stop_reason is StopReason.END_TURN
+        used = turn.usage.total_tokens
+        is_small = 0 < used < self._compaction.limits.flush_at
+        return answered and is_small and turn.session not in self._owed
 
     async def ahead(self, session: SessionKey, trigger: Trigger) -> None:
         """Make room between turns if the next one would need it. Never raises for a failure."""

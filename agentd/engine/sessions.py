@@ -272,10 +272,14 @@ class Sessions:
             if not job.ended.done():
                 job.ended.set_result(turn)
             job.sink.emit(TurnEnded(session, turn))
-            if job.request.origin is Origin.USER and self._group is not None:
-                self._spawn(self._rooms.ahead(session, Trigger.THRESHOLD))
+            if job.request.origin is Origin.USER and not self._rooms.is_ample(turn):
+                self._look_ahead(session)
         finally:
             self._jobs.pop((session, job.request.message_id), None)
+
+    def _look_ahead(self, session: SessionKey) -> None:
+        if self._group is not None:
+            self._spawn(self._rooms.ahead(session, Trigger.THRESHOLD))
 
     async def _run(self, job: Job) -> Turn:
         """The turn, ended and stored one way or the other. Raises ShuttingDown when put aside."""
