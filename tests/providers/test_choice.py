@@ -41,6 +41,77 @@ def test_the_kind_follows_the_configuration_and_the_key(kind, environ, chosen, p
     assert "SENTINEL" not in repr(choice)
 
 
+LOCAL = "http://localhost:11434/v1"
+OPENAI = {"OPENAI_API_KEY": "sk-SENTINEL"}
+
+
+@pytest.mark.parametrize(
+    ("base_url", "environ", "problem", "has_key"),
+    [
+        ("", OPENAI, None, True),
+        ("", {}, "no_api_key", False),
+        ("", ENV, "no_api_key", False),
+        ("https://api.openai.com/v1/", {}, "no_api_key", False),
+        (LOCAL, {}, None, False),
+        (LOCAL, OPENAI, None, True),
+        (LOCAL, {"OPENAI_API_KEY": "two words"}, "bad_api_key", False),
+    ],
+)
+def test_only_a_server_of_ones_own_may_have_no_key(base_url, environ, problem, has_key):
+    settings = ProviderSettings(kind="openai", model="m", base_url=base_url)
+    choice = choose(settings, environ)
+    assert (choice.kind, choice.model) == ("openai", "m")
+    assert (choice.problem.code if choice.problem else None) == problem
+    assert (choice.secret is not None) == has_key
+    assert "SENTINEL" not in repr(choice)
+
+
+def test_each_kind_has_its_own_variable_and_credential_unless_told_otherwise(tmp_path):
+    (tmp_path / "openai_api_key").write_text("sk-openai")
+    (tmp_path / "anthropic_api_key").write_text("sk-anthropic")
+    environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    openai = {"kind": "openai", "model": "m"}
+    assert find_key(ProviderSettings(**openai), environ).reveal() == "sk-openai"
+    assert find_key(ProviderSettings(), environ).reveal() == "sk-anthropic"
+    told = ProviderSettings(**openai, api_key_env="MINE", api_key_credential="anthropic_api_key")
+    assert find_key(told, environ).reveal() == "sk-anthropic"
+    assert find_key(told, {**OPENAI, **environ, "MINE": "sk-mine"}).reveal() == "sk-mine"
+
+
+def test_the_services_are_asked_in_order_each_with_settings_of_its_own():
+    settings = ProviderSettings(
+        kind="anthropic",
+        tries=2,
+        fallback=[{"kind": "openai", "model": "m", "base_url": LOCAL}, {"kind": "offline"}],
+    )
+    assert [s.kind for s in settings.services] == ["anthropic", "openai", "offline"]
+    assert [s.tries for s in settings.services] == [2, 4, 4]
+    assert [choose(s, ENV).model for s in settings.services] == [
+        "claude-sonnet-5-5",
+        "m",
+        "offline",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"kind": "openai"}, "must be set"),
+        ({"kind": "openai", "model": " "}, "must be set"),
+        ({"kind": "anthropic", "fallback": [{"kind": "openai"}]}, "must be set"),
+        ({"kind": "anthropic", "fallback": [{"kind": "llama"}]}, "'openai'"),
+        ({"kind": "anthropic", "fallback": [{"model": "m"}]}, "Field required"),
+        ({"kind": "anthropic", "fallback": [{"kind": "offline", "context_window": 9}]}, "Extra"),
+        ({"fallback": [{"kind": "offline"}]}, "makes sense only behind"),
+        ({"kind": "offline", "fallback": [{"kind": "offline"}]}, "makes sense only behind"),
+        ({"capabilities": {"max_tokens_field": "tokens"}}, "max_completion_tokens"),
+    ],
+)
+def test_a_chain_without_meaning_is_a_clear_error(table, words):
+    with pytest.raises(ValidationError, match=words):
+        ProviderSettings(**table)
+
+
 def test_the_cure_for_a_missing_key_names_the_variable():
     choice = choose(ProviderSettings(kind="anthropic", api_key_env="MY_KEY"), ENV)
     assert "MY_KEY" in choice.problem.cure
