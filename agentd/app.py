@@ -46,6 +46,7 @@ from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
 from agentd.providers.fallback import Fallback
+from agentd.providers.metered import Metered
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.retry import Retrying
@@ -123,7 +124,7 @@ async def open_app(
         build = Assembly(config, places, clock, environ, stack)
         stores = await build.stores()
         memory = await build.memory(stores)
-        model = await build.model()
+        model = await build.model(stores)
         hub, clients = Hub(), Clients()
         events = Watchers(hub, WhenEnded(memory.indexer.touch))
         alerts = await build.alerts(stores, clients, events)
@@ -289,13 +290,13 @@ class Assembly:
         recall = MemoryRecall(stores.index, indexer, stores.sessions, files)
         return Memory(files, injection, indexer, recall)
 
-    async def model(self) -> Model:
+    async def model(self, stores: Stores) -> Model:
         """The provider that the configuration and the keys at hand call for, and its fallbacks."""
         choices, breakers, warms = [], [], []
         for service in self.config.provider.services:
             choice = choose(service, self.environ)
             log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
-            base, warm = await self._service(service, choice)
+            base, warm = await self._service(service, choice, stores)
             # A failure that opens the breaker is a whole call with all its tries, not one of them.
             breakers.append(CircuitBreaker(Retrying(base, service, self.clock), self.clock))
             choices.append(choice)
@@ -304,7 +305,7 @@ class Assembly:
         return Model(tuple(choices), chain, chain, warms[0])
 
     async def _service(
-        self, service: ServiceSettings, choice: Choice
+        self, service: ServiceSettings, choice: Choice, stores: Stores
     ) -> tuple[Provider, Work | None]:
         """One model's provider, and what loads its library ahead of the first call."""
         if choice.kind == "offline":
@@ -315,7 +316,19 @@ class Assembly:
             else AnthropicProvider(service, choice.secret)
         )
         await self.stack.enter_async_context(base)
-        return base, None if choice.problem else base.warm
+        self._check_prices(choice.model)
+        budget = self.config.budget
+        metered = Metered(base, stores.ledger, budget, self.clock, service.max_tokens)
+        return metered, None if choice.problem else base.warm
+
+    def _check_prices(self, model: str) -> None:
+        """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
+        others = (self.config.heartbeat.model, self.config.compaction.summary_model)
+        if missing := self.config.budget.unpriced(filter(None, (model, *others))):
+            raise ConfigError(
+                f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
+                cure=f'add [budget.prices."{missing[0]}"] with input and output, or use a token limit',
+            )
 
     async def alerts(self, stores: Stores, clients: Clients, events: EventSink) -> Alerting:
         """The sinks that are on, and their dispatcher."""

@@ -258,6 +258,9 @@ class Ledger(Protocol):
     async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
         """Total tokens and US dollars since then, of one origin or of all; reservations count."""
 
+    async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
+        """Tokens and US dollars since then by session and origin, the dearest first."""
+
     async def cache_use(self, since: datetime) -> tuple[int, int]:
         """Tokens read from a cache since then, and all tokens read."""
 

@@ -705,6 +705,15 @@ class MemoryLedger:
         counted = [c for c in self.charges if c[0] >= since and origin in (None, c[2])]
         return sum(c[4].total_tokens for c in counted), sum(c[5] for c in counted)
 
+    async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
+        sums: dict[tuple[SessionKey, Origin], tuple[int, float]] = {}
+        for at, session, origin, _, usage, usd in self.charges:
+            if at >= since:
+                tokens, cost = sums.get((session, origin), (0, 0.0))
+                sums[session, origin] = (tokens + usage.total_tokens, cost + usd)
+        rows = ((*key, *value) for key, value in sums.items())
+        return tuple(sorted(rows, key=lambda r: (-r[3], -r[2], r[0], r[1])))
+
     async def cache_use(self, since: datetime) -> tuple[int, int]:
         used = [c[4] for c in self.charges if c[0] >= since]
         return sum(u.cache_read_tokens for u in used), sum(u.context_tokens for u in used)

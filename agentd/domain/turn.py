@@ -143,6 +143,7 @@ class Turn:
     usage: Usage = Usage()
     tool_calls: tuple[dict[str, Any], ...] = ()  # {name, is_error} in order
     failure: Failure | None = None
+    cost_usd: float = 0.0  # 0 for models without a price
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd send --json`."""
@@ -153,6 +154,7 @@ class Turn:
             "stop_reason": self.stop_reason,
             "usage": self.usage.as_json(),
             "tool_calls": list(self.tool_calls),
+            "cost_usd": self.cost_usd,
         }
 
 

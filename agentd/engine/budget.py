@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from pydantic import Field
@@ -55,8 +56,18 @@ class BudgetSettings(Settings):
 
     def price(self, model: str, usage: Usage) -> float:
         """What a call cost; 0 for a model without a price."""
-        price = self.prices.get(model)
+        price = self._price_of(model)
         return price.of(usage) if price else 0.0
+
+    def unpriced(self, models: Iterable[str]) -> tuple[str, ...]:
+        """Those of the models without a price, if a limit in dollars is set: it could not be kept."""
+        limited = self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd
+        return tuple(m for m in models if self._price_of(m) is None) if limited else ()
+
+    def _price_of(self, model: str) -> Price | None:
+        """The price under the longest name that the model's begins with: services add dates to it."""
+        names = [name for name in self.prices if model.startswith(name)]
+        return self.prices[max(names, key=len)] if names else None
 
     def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
         """The limits on a call of `origin` at `now`, the owner's local time; days and months are
@@ -75,11 +86,6 @@ class BudgetSettings(Settings):
                 ),
             ]
         return tuple(c for c in caps if c.usd is not None or c.tokens is not None)
-
-    @property
-    def limits_money(self) -> bool:
-        """Whether a limit in dollars is set: then every model in use needs a price."""
-        return bool(self.daily_usd or self.monthly_usd or self.heartbeat_daily_usd)
 
 
 class HeartbeatBudget:

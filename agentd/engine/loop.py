@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -54,6 +55,7 @@ class Progress:
     rows: list[Row] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
     usage: Usage = _NOTHING
+    cost_usd: float = 0.0
     calls: list[dict[str, Any]] = field(default_factory=list)
     model_calls: int = 0
     clip: int | None = None
@@ -155,12 +157,17 @@ class Loop:
         row = NewRow(RowRole.ASSISTANT, blocks, answer.provider, answer.usage)
         request = progress.scene.request
         cost = self._price(answer.model, answer.usage)
-        charged = when_space(
-            self._clock,
-            lambda: self._ledger.charge(
-                request.session, request.origin, answer.model, answer.usage, cost
-            ),
+        progress.cost_usd += cost
+        charge = partial(
+            self._ledger.charge,
+            request.session,
+            request.origin,
+            answer.model,
+            answer.usage,
+            cost,
+            reservation=answer.reservation,
         )
+        charged = partial(when_space, self._clock, charge)
         has_calls = any(isinstance(b, ToolUse) for b in blocks)
         if not has_calls and answer.stop is not ModelStop.PAUSE:
             stop = _STOPS.get(answer.stop, StopReason.END_TURN)
@@ -211,7 +218,7 @@ class Loop:
 
     async def _run_tools(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
         turn_id = progress.receipt.turn_id
-        done = dict(await self._journal.outputs(turn_id))
+        done = await self._outputs(turn_id)
         for use in uses:
             if use.id not in done and progress.interrupt.requested:
                 raise Interrupted
@@ -255,9 +262,12 @@ class Loop:
             )
         )
 
+    async def _outputs(self, turn_id: int) -> dict[str, ToolOutput]:
+        return dict(await when_space(self._clock, lambda: self._journal.outputs(turn_id)))
+
     async def _close_calls(self, turn_id: int, uses: Sequence[ToolUse], why: str) -> NewRow:
         await self._toolbox.settle_open(turn_id)  # what has begun is told as it really ended
-        done = dict(await self._journal.outputs(turn_id))
+        done = await self._outputs(turn_id)
         for use in uses:
             done.setdefault(use.id, ToolOutput(why, is_error=True))
         return _results_row(uses, done)
@@ -278,6 +288,7 @@ class Loop:
             text=_last_words(ended) if failure is None else "",
             stop_reason=stop,
             usage=progress.usage,
+            cost_usd=progress.cost_usd,
             tool_calls=tuple(progress.calls),
             failure=failure,
         )
@@ -296,7 +307,9 @@ class Loop:
         for row in progress.rows:
             if row.role is RowRole.ASSISTANT:
                 progress.model_calls += 1
-                progress.usage += row.usage or Usage()
+                used = row.usage or Usage()
+                progress.usage += used
+                progress.cost_usd += self._price(self._provider.model, used)
                 for use in row.as_message().tool_uses:
                     if use.id in results:
                         result = results[use.id]

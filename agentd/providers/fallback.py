@@ -18,6 +18,10 @@ from agentd.providers.faults import FAULTS
 log = structlog.get_logger()
 
 
+# No failures of the service, but reasons to ask the next one.
+_GIVE_WAY = frozenset({"breaker_open", "budget"})
+
+
 class Fallback:
     """A provider that asks the first of several, and the next one when a service fails.
 
@@ -112,7 +116,7 @@ def _for(prompt: Prompt, *, is_first: bool) -> Prompt:
 
 def _is_of_the_service(error: ProviderError) -> bool:
     fault = FAULTS.get(error.kind)
-    return fault is None or fault.counts or error.kind == "breaker_open"
+    return fault is None or fault.counts or error.kind in _GIVE_WAY
 
 
 def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> ProviderError:

@@ -128,6 +128,12 @@ FAULTS: Mapping[str, Fault] = {
         retryable=False,
         counts=False,
     ),
+    "budget": Fault(
+        "The call was not made.",
+        "Wait for the next day or month, or raise the limit in [budget].",
+        retryable=False,
+        counts=False,
+    ),
     "breaker_open": Fault(
         "The model's service has failed repeatedly, so calls are paused.",
         "Wait for the next try, or see `agentd status` for the cause.",

@@ -16,6 +16,7 @@ from agentd.engine.budget import BudgetSettings
 from agentd.errors import BudgetReached, ProviderError
 from agentd.ports import Clock, Ledger, Provider
 from agentd.providers.events import closing
+from agentd.providers.faults import failure
 
 # The estimate may be under what the service counts; the reservation must not be.
 _MARGIN = 1.3
@@ -66,7 +67,8 @@ class Metered:
         try:
             held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)
         except BudgetReached as error:
-            raise ProviderError(error.message, cure=error.cure, kind="budget") from error
+            refusal = failure("budget", error.message)
+            raise ProviderError(refusal.message, cure=error.cure, kind="budget") from error
         used, answered = Usage(), False  # what to charge if no answer comes
         try:
             async with closing(self._provider.stream(prompt)) as events:
@@ -90,8 +92,3 @@ class Metered:
 def _input_tokens(prompt: Prompt) -> int:
     words = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
     return words + tokens.of_fixed(prompt.system, prompt.tools)
-
-
-def fits_prices(settings: BudgetSettings, models: tuple[str, ...]) -> tuple[str, ...]:
-    """The models that a limit in dollars cannot be kept for, since they have no price."""
-    return tuple(m for m in models if m not in settings.prices) if settings.limits_money else ()

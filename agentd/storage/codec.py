@@ -84,6 +84,7 @@ def dump_turn(turn: Turn) -> str:
             "stop_reason": turn.stop_reason,
             "usage": _usage_fields(turn.usage),
             "tool_calls": list(turn.tool_calls),
+            "cost_usd": turn.cost_usd,
             "failure": failure and [failure.code, failure.message, failure.cure],
         }
     )
@@ -101,6 +102,7 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
         stop_reason=StopReason(stop) if stop else None,
         usage=Usage(*data["usage"]),
         tool_calls=tuple(data["tool_calls"]),
+        cost_usd=data["cost_usd"],
         failure=Failure(*data["failure"]) if data["failure"] else None,
     )
 

@@ -26,6 +26,10 @@ WHERE at >= :since AND (:origin IS NULL OR origin = :origin)
 _SETTLE = """
 UPDATE charges SET session = ?, model = ?, usage = ?, total_tokens = ?, cost_usd = ? WHERE id = ?
 """
+_BREAKDOWN = """
+SELECT session, origin, sum(total_tokens), sum(cost_usd) FROM charges WHERE at >= ?
+GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, session, origin
+"""
 # A usage column is a list: input, output, read from a cache, written to it.
 _CACHED = """
 SELECT coalesce(sum(usage ->> 2), 0),
@@ -87,6 +91,17 @@ class SqliteLedger:
         def add_up(conn: sqlite3.Connection) -> tuple[int, float]:
             tokens, cost = conn.execute(_SPENT, values).fetchone()
             return tokens, cost
+
+        return await self._db.read(add_up)
+
+    async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
+        """See Ledger."""
+
+        def add_up(conn: sqlite3.Connection) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
+            return tuple(
+                (SessionKey(session), Origin(origin), tokens, usd)
+                for session, origin, tokens, usd in conn.execute(_BREAKDOWN, (stamp(since),))
+            )
 
         return await self._db.read(add_up)
 

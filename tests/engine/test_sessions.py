@@ -323,6 +323,13 @@ async def test_alert_notices_are_shown_to_the_model_as_fenced_text_and_not_store
     assert "97 %" in older.text
 
 
+async def test_a_turn_knows_what_it_cost(world) -> None:
+    await world.start()
+    world.provider.say(call("memory_write", content="x"), "done")
+    assert (await world.say("go", "m1")).cost_usd == pytest.approx(0.03)
+    assert (await world.say("go", "m1")).cost_usd == pytest.approx(0.03)
+
+
 async def test_every_model_call_is_charged_to_its_origin(world) -> None:
     from datetime import timedelta
 

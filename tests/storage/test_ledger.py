@@ -53,3 +53,14 @@ async def test_a_cap_of_one_origin_leaves_the_others_alone(stores, clock):
 async def test_cache_use_is_a_share_of_what_was_read(stores, clock):
     await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(10, 5, 80, 10), 0.0)
     assert await stores.ledger.cache_use(clock.now()) == (80, 100)
+
+
+async def test_a_breakdown_names_sessions_and_origins_the_dearest_first(stores, clock):
+    start = clock.now()
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(10), 0.1)
+    await stores.ledger.charge(MAIN, Origin.FLUSH, "m", Usage(5), 0.5)
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(10), 0.1)
+    assert await stores.ledger.breakdown(start) == (
+        (MAIN, Origin.FLUSH, 5, pytest.approx(0.5)),
+        (MAIN, Origin.USER, 20, pytest.approx(0.2)),
+    )

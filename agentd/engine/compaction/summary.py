@@ -88,7 +88,14 @@ class Summariser:
         cost = self.price(answer.model, answer.usage)
         await when_space(
             self.clock,
-            lambda: self.ledger.charge(session, Origin.SUMMARY, answer.model, answer.usage, cost),
+            lambda: self.ledger.charge(
+                session,
+                Origin.SUMMARY,
+                answer.model,
+                answer.usage,
+                cost,
+                reservation=answer.reservation,
+            ),
         )
         return answer.message.text.strip()
 

@@ -78,11 +78,18 @@ class StatusMethods:
         today = today.replace(hour=0, minute=0, second=0, microsecond=0)
         today_tokens, today_usd = await self._parts.ledger.spent(today)
         month_tokens, month_usd = await self._parts.ledger.spent(today.replace(day=1))
+        cached, read = await self._parts.ledger.cache_use(today.replace(day=1))
+        parts = await self._parts.ledger.breakdown(today.replace(day=1))
         return {
             "today_usd": today_usd,
             "month_usd": month_usd,
             "today_tokens": today_tokens,
             "month_tokens": month_tokens,
+            "cache_hit_ratio": round(cached / read, 3) if read else 0.0,
+            "month": [
+                {"session": session, "origin": str(origin), "tokens": tokens, "usd": usd}
+                for session, origin, tokens, usd in parts[:_SESSIONS]
+            ],
         }
 
     async def _ask_to_stop(self, params: NoParams) -> dict[str, Any]:

@@ -1,0 +1,147 @@
+"""Limits that hold whatever happens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from agentd.domain.message import user
+from agentd.domain.prompt import Answered, Prompt
+from agentd.domain.turn import MAIN, Origin, Usage
+from agentd.engine.budget import BudgetSettings
+from agentd.errors import ProviderError
+from agentd.providers.events import closing
+from agentd.providers.metered import Metered
+from agentd.storage.ledger import SqliteLedger
+from agentd.storage.migrations import STATE
+from agentd.storage.sqlite import Database
+from agentd.testing import FakeClock, MemoryLedger, ScriptedProvider
+
+PRICES = {"m": {"input": 10.0, "output": 50.0}}
+HELLO = Prompt((), (user("hello " * 100),), model="m-20261122")
+
+
+def budget(**limits: object) -> BudgetSettings:
+    return BudgetSettings.model_validate({"prices": PRICES, **limits})
+
+
+async def ask(
+    metered: Metered, ledger, settings: BudgetSettings, prompt: Prompt = HELLO
+) -> Answered:
+    """One call, charged as the engine does it."""
+    async with closing(metered.stream(prompt)) as events:
+        async for event in events:
+            if isinstance(event, Answered):
+                cost = settings.price(event.model, event.usage)
+                await ledger.charge(
+                    MAIN,
+                    prompt.origin,
+                    event.model,
+                    event.usage,
+                    cost,
+                    reservation=event.reservation,
+                )
+                return event
+    raise AssertionError
+
+
+def test_a_price_holds_for_dated_names_of_the_model() -> None:
+    settings = budget()
+    assert settings.price("m-20261122", Usage(1_000_000, 0)) == pytest.approx(10.0)
+    assert settings.price("m", Usage(0, 1000, 1000, 1000)) == pytest.approx(0.05 + 0.001 + 0.0125)
+    assert settings.price("other", Usage(1_000_000)) == 0.0
+    assert budget(daily_usd=1).unpriced(["m-1", "x"]) == ("x",)
+    assert budget().unpriced(["x"]) == ()
+
+
+async def test_without_a_limit_nothing_is_reserved() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(heartbeat_daily_tokens=0)
+    answer = await ask(Metered(ScriptedProvider(), ledger, settings, clock, 100), ledger, settings)
+    assert answer.reservation is None
+    assert len(ledger.charges) == 1
+
+
+async def test_a_call_that_could_pass_the_limit_is_not_made() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(daily_usd=0.02)
+    inner = ScriptedProvider()
+    metered = Metered(inner, ledger, settings, clock, 1000)
+    with pytest.raises(ProviderError) as refused:
+        await ask(metered, ledger, settings)
+    assert refused.value.kind == "budget"
+    assert "daily_usd" in refused.value.message
+    assert inner.prompts == []
+
+
+async def test_what_a_failed_call_had_not_begun_is_given_back() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(daily_usd=0.2)
+    down = ProviderError("down", kind="server_error")
+    metered = Metered(ScriptedProvider(down), ledger, settings, clock, 1000)
+    with pytest.raises(ProviderError):
+        await ask(metered, ledger, settings)
+    assert await ledger.spent(clock.now() - timedelta(days=1)) == (0, 0.0)
+
+
+async def test_a_call_that_is_left_in_the_middle_is_charged_for_what_it_had_begun() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(daily_usd=10.0)
+    metered = Metered(ScriptedProvider("one two three"), ledger, settings, clock, 1000)
+    async with closing(metered.stream(HELLO)) as events:
+        async for _ in events:
+            break
+    tokens, usd = await ledger.spent(clock.now() - timedelta(days=1))
+    assert 170 < tokens < 300
+    assert usd > 0
+
+
+async def test_a_month_of_restarts_never_spends_more_than_its_limits(tmp_path: Path) -> None:
+    """Priced calls of random size, twenty restarts, some of them in the middle of a call."""
+    clock = FakeClock(datetime(2026, 11, 1, tzinfo=UTC), "Europe/Berlin")
+    settings = budget(daily_usd=1.0, monthly_usd=12.0)
+    spent_by_day: dict[str, float] = {}
+    refused = made = 0
+    for start in range(20):
+        async with Database.open(tmp_path / "state.db", STATE) as db:
+            ledger = SqliteLedger(db, clock)
+            size = 200 * (1 + start % 7)
+            inner = ScriptedProvider(usage=Usage(2000 * (1 + start % 3), size), model="m")
+            metered = Metered(inner, ledger, settings, clock, 1500)
+            for _ in range(60):
+                await clock.advance(2160)
+                day = clock.now().astimezone(clock.zone).date().isoformat()
+                prompt = Prompt((), (user("x" * 16_000),))
+                try:
+                    answer = await ask(metered, ledger, settings, prompt)
+                except ProviderError as error:
+                    refused += error.kind == "budget"
+                    continue
+                made += 1
+                cost = settings.price("m", answer.usage)
+                spent_by_day[day] = spent_by_day.get(day, 0.0) + cost
+            stream = metered.stream(Prompt((), (user("cut"),)))  # a crash: nobody settles this one
+            await anext(stream, None) if start % 2 else None
+            await stream.aclose()
+    assert made > 100
+    assert refused > 100
+    assert max(spent_by_day.values()) <= 1.0
+    assert sum(v for d, v in spent_by_day.items() if d.startswith("2026-11")) <= 12.0
+
+
+async def test_a_storm_of_beats_stops_at_its_own_limit() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(heartbeat_daily_tokens=50_000)
+    inner = ScriptedProvider(usage=Usage(900, 100))
+    metered = Metered(inner, ledger, settings, clock, 1000)
+    beat = Prompt((), (user("beat"),), origin=Origin.HEARTBEAT)
+    for _ in range(200):
+        try:
+            await ask(metered, ledger, settings, beat)
+        except ProviderError:
+            break
+    used, _ = await ledger.spent(clock.now() - timedelta(days=1), Origin.HEARTBEAT)
+    assert 45_000 < used <= 50_000
+    await ask(metered, ledger, settings)  # the owner's own messages go on
