@@ -16,6 +16,9 @@ from agentd.memory.sessions import SessionIndexer
 from agentd.ports import Clock, MemoryIndex, SessionStore, Workspace
 
 _EVERY = 30.0  # seconds between looks at everything
+_GATHER = (
+    0.25  # seconds in which ended turns gather: the index takes many at about the price of one
+)
 
 log = structlog.get_logger()
 
@@ -43,7 +46,9 @@ class Indexer:
         return self._all_due or bool(self._touched) or self._lock.locked()
 
     async def run(self) -> None:
-        """Index what is due now, after each `touch`, and everything every 30 seconds, until cancelled."""
+        """Index what is due now, what was touched soon after, and everything every 30 seconds, until
+        cancelled.
+        """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             tasks.create_task(self._work())
@@ -127,3 +132,5 @@ class Indexer:
                 log.warning("indexing_failed", reason=error.reason)
                 self._failure = Problem("indexing_failed", error.message, error.cure)
             await self._wake.wait()
+            if not self._all_due:
+                await self._clock.sleep(_GATHER)

@@ -131,19 +131,34 @@ async def test_what_the_index_leaves_out_is_named(index, indexer, workspace):
     assert texts(index)["memory/big.md"] == ["small"]
 
 
-async def test_a_turn_is_indexed_when_it_is_touched_and_finished(index, indexer, store, row, clock):
+async def test_a_turn_is_indexed_within_a_second_of_its_end(index, indexer, store, row, clock):
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(indexer.run())
         await clock.settle()
         store.add("main", row(1, "user", "hello there", 1))
         indexer.touch(SessionKey("main"))
-        await clock.settle()
+        await clock.advance(1)
         assert "sessions/main.jsonl" not in index.entries
         calling = (ToolUse("c", "memory_read", {}),)
         store.add("main", row(2, "assistant", calling, 1), row(3, "assistant", "general", 1))
         indexer.touch(SessionKey("main"))
-        await clock.settle()
+        await clock.advance(1)
         assert texts(index)["sessions/main.jsonl"] == ["[user] hello there\n[assistant] general"]
+        running.cancel()
+
+
+async def test_turns_that_end_together_are_indexed_together(index, indexer, store, row, clock):
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(indexer.run())
+        await clock.settle()
+        for turn in range(1, 4):
+            store.add("main", row(2 * turn, "user", "hello", turn))
+            store.add("main", row(2 * turn + 1, "assistant", "hi", turn))
+            indexer.touch(SessionKey("main"))
+            await clock.advance(0.05)
+            assert "sessions/main.jsonl" not in index.entries
+        await clock.advance(0.2)
+        assert len(texts(index)["sessions/main.jsonl"]) == 3
         running.cancel()
 
 
