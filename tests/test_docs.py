@@ -174,6 +174,10 @@ def test_links_lead_somewhere(page: str) -> None:
             assert anchor in {re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles}
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    assert all(f"]({name})" in PAGES["README.md"] for name in PAGES.keys() - {"README.md"})
+
+
 def test_the_socket_page_lists_every_method_and_error_code() -> None:
     method = re.compile(r"(?:_agentd|session)/[a-z_]+(?:/[a-z_]+)?|initialize|authenticate")
     listed = {word for word in code(PAGES["docs/socket.md"]) if method.fullmatch(word)}
