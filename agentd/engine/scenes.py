@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentd.domain.compaction import Question
 from agentd.domain.transcript import History
-from agentd.domain.turn import Context, TurnRequest
+from agentd.domain.turn import Context, Origin, TurnRequest
 from agentd.domain.workspace import ContextBlock
 from agentd.engine.prompt import Scene, clock_line
 from agentd.engine.toolbox import Toolbox
@@ -54,13 +54,15 @@ class Scenes:
         blocks = [b for source in self._sources for b in await source.blocks(request)]
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
+        if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
+            loose.append(clock_line(now))
         return Scene(
             request=request,
             system=(base.strip(), *_stable(blocks)),
             tools=self._toolbox.specs(request),
             past=past.rows,
             summary=past.summary,
-            volatile="\n\n".join((*loose, clock_line(now))),
+            volatile="\n\n".join(loose),
             provider=self._provider.name,
         )
 

@@ -16,8 +16,8 @@ _SCHEMA = {
     "type": "object",
     "properties": {
         "path": {"type": "string"},
-        "from": {"type": "integer", "minimum": 1},
-        "lines": {"type": "integer", "minimum": 1},
+        "from": {"type": "integer"},
+        "lines": {"type": "integer"},
     },
     "required": ["path"],
     "additionalProperties": False,
@@ -41,8 +41,8 @@ class MemoryRead:
             view = await self._recall.read(path, Reader(call.session, call.kind))
         except (FileMissing, NotFound):
             return ToolOutput(f"No such file: {path}", is_error=True)
-        first = int(call.input.get("from", 1))
-        return _page(view, first, int(call.input.get("lines", _LINES)))
+        first = max(1, int(call.input.get("from", 1)))
+        return _page(view, first, max(1, int(call.input.get("lines", _LINES))))
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: reading has no effect."""

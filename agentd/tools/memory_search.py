@@ -11,14 +11,15 @@ from agentd.tools.fence import fenced
 from agentd.tools.origin import is_foreign
 
 _CHARS = 1_500  # shown of one hit
+_MOST = 20  # hits at once
 _SPEC = ToolSpec(
     "memory_search",
-    "Search notes and past chats. Use before answering about people, decisions, dates, preferences or to-dos.",
+    "Search notes and past chats. Use before answering about people, decisions, dates or to-dos.",
     {
         "type": "object",
         "properties": {
             "query": {"type": "string"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 20},
+            "limit": {"type": "integer"},
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -44,7 +45,7 @@ class MemorySearch:
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """The hits, fenced, notes first; without any, the reason."""
-        limit = int(call.input.get("limit", 5))
+        limit = min(max(1, int(call.input.get("limit", 5))), _MOST)
         found = await self._recall.search(str(call.input["query"]), call.kind, limit)
         if not found.hits:
             return ToolOutput(_REASONS.get(found.reason, _REASONS["no_match"]))

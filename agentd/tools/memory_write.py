@@ -25,14 +25,14 @@ _NAMED = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": _BOOT
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
 _SPEC = ToolSpec(
     "memory_write",
-    "Write memory. target: daily_log, memory, heartbeat, bootstrap or a path. Appends; append=false "
-    "replaces the file, old_string/new_string patch it (read it first). Empty content ends bootstrap.",
+    "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or a path. Appends; "
+    "append=false replaces, old_string/new_string patch (read first). Empty content ends bootstrap.",
     {
         "type": "object",
         "properties": {
             "content": {"type": "string"},
-            "target": {"type": "string", "default": "daily_log"},
-            "append": {"type": "boolean", "default": True},
+            "target": {"type": "string"},
+            "append": {"type": "boolean"},
             "old_string": {"type": "string"},
             "new_string": {"type": "string"},
             "replace_all": {"type": "boolean"},
