@@ -113,6 +113,19 @@ async def test_a_turn_that_ran_out_of_room_ends_when_there_is_some_with_its_effe
     await daemon.stop()
 
 
+async def test_the_model_is_told_of_a_file_that_found_no_room(home: Home) -> None:
+    daemon = await home.start("file.appending:1:enospc")
+    client = await daemon.connect()
+    text = "do write one & write two; say finished"
+    assert await client.say(text, "m1") == "finished"
+    (refused, done) = home.requests()[-1]["messages"][-1]["content"]
+    assert refused["is_error"]
+    assert "disk is full" in str(refused["content"])
+    assert not done.get("is_error")
+    assert (home.notes().count("] one\n"), home.notes().count("] two\n")) == (0, 1)
+    await daemon.stop()
+
+
 async def test_nothing_acknowledged_is_lost_by_a_kill_on_a_full_disk(small: Home) -> None:
     daemon = await small.start()
     client = await daemon.connect()

@@ -1,0 +1,126 @@
+"""Daemons that are killed at random times, over and over, while they are talked to."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.e2e.harness import Client, Daemon, Home, ModelServer, Refused, a_home, texts
+
+HOMES, LIVES = 4, 75
+SESSIONS = ("main", "chat:side")
+
+
+@dataclass
+class Talk:
+    """All that was said to one home, and what its daemons have accepted."""
+
+    home: Home
+    chance: random.Random
+    said: dict[str, tuple[str, str]] = field(default_factory=dict)  # id to session and text
+    accepted: set[str] = field(default_factory=set)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def speak(self, client: Client) -> asyncio.Future[object]:
+        """Send a new message somewhere."""
+        number = next(self._numbers)
+        session = self.chance.choice(SESSIONS)
+        text = f"three {' '.join(f'w{number}{letter}' for letter in 'abc')}"
+        self.said[f"m{number}"] = (session, text)
+        return client.prompt(text, f"m{number}", session)
+
+    async def live(self) -> None:
+        """One life: some messages, perhaps a compaction, and a kill after a few answers."""
+        daemon = await self.home.start()
+        client = await connected(daemon)
+        answers = [self.speak(client) for _ in range(3)]
+        if self.chance.random() < 0.2:
+            client.start("_agentd/sessions/compact", {"key": "main"})
+        wanted = self.chance.randrange(4)
+        try:
+            async with asyncio.timeout(8 * self.chance.random()):
+                while sum(answer.done() for answer in answers) < wanted:
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            pass  # then it is killed before it has answered
+        await asyncio.sleep(0.05 * self.chance.random())
+        self.accepted |= client.accepted
+        await daemon.kill()
+        self.accepted |= client.accepted
+
+    async def verify(self) -> int:
+        """In a last life everything that was accepted is done, once. Returns how much was given up."""
+        daemon = await self.home.start()
+        client = await connected(daemon)
+        async with asyncio.timeout(60):
+            while any(s["busy"] for s in (await client.call("_agentd/status"))["sessions"]):
+                await asyncio.sleep(0.05)
+        users = {key: texts(await whole(client, key), "user") for key in SESSIONS}
+        notes = self.home.notes()
+        given_up = 0
+        for message_id, (session, text) in self.said.items():
+            times = [notes.count(f"] {word}\n") for word in text.split()[1:]]
+            assert max(times) <= 1, f"{message_id} was done twice"
+            assert users[session].count(text) <= 1, f"{message_id} stands twice in the transcript"
+            if message_id in self.accepted:
+                assert users[session].count(text) == 1, f"{message_id} is lost"
+                outcome = await outcome_of(client, session, text, message_id)
+                assert outcome in ("done", "crashed_repeatedly"), outcome
+                assert outcome != "done" or min(times) == 1, f"{message_id} was half done"
+                given_up += outcome != "done"
+        await daemon.stop()
+        return given_up
+
+
+async def connected(daemon: Daemon) -> Client:
+    """A client, in both sessions."""
+    client = await daemon.connect()
+    place = {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": SESSIONS[1]}}
+    await client.call("session/new", place)
+    return client
+
+
+async def whole(client: Client, key: str) -> list[dict[str, object]]:
+    """All pages of a transcript."""
+    rows: list[dict[str, object]] = []
+    first: int | None = 1
+    while first:
+        page = await client.call("_agentd/sessions/export", {"key": key, "first": first})
+        rows += page["lines"]
+        first = page["next"]
+    return rows
+
+
+async def outcome_of(client: Client, session: str, text: str, message_id: str) -> str:
+    """The answer, or the code of the failure."""
+    try:
+        return await client.say(text, message_id, session)
+    except Refused as refusal:
+        return refusal.code
+
+
+async def killed_often(model: ModelServer, seed: int, lives: int) -> tuple[int, int]:
+    """How many messages were accepted in so many lives, and how many of them were given up."""
+    async with a_home(model) as home:
+        talk = Talk(home, random.Random(seed))
+        for _ in range(lives):
+            await talk.live()
+        return len(talk.accepted), await talk.verify()
+
+
+async def test_some_random_kills_lose_nothing(model: ModelServer) -> None:
+    accepted, _ = await killed_often(model, 7, 4)
+    assert accepted
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(2400)
+async def test_hundreds_of_random_kills_lose_nothing(model: ModelServer) -> None:
+    told = await asyncio.gather(*(killed_often(model, seed, LIVES) for seed in range(HOMES)))
+    accepted, given_up = (sum(column) for column in zip(*told, strict=True))
+    assert accepted > HOMES * LIVES
+    assert given_up < accepted / 10
