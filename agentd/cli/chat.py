@@ -19,7 +19,9 @@ from agentd.client.reply import Reply, marks, words
 from agentd.errors import AgentdError
 
 _PROMPT = "> "
-_ALLOW = "allow? [y]es, [n]o, [a]lways: "
+_ALLOW = "allow? [y]es, [n]o: "
+_ALLOW_MORE = "allow? [y]es, [n]o, [a]lways: "
+_COVERS = "a yes covers later changes of this file too, until BOOTSTRAP.md is gone"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _REDONE = "the answer above was cut by a fault and is being redone"
 _KINDS = {
@@ -58,6 +60,7 @@ class Chat:
         self._shown = False  # whether words of the answer have come over this connection
         self._accepted = False
         self._question: asyncio.Future[str] | None = None
+        self._allow = _ALLOW  # what the open question is asked with
         self._asked = asyncio.Event()
         self._ahead: list[str] = []  # typed for a question that was taken back meanwhile
 
@@ -94,12 +97,17 @@ class Chat:
         if method != "session/request_permission":
             return None
         call = params.get("toolCall") or {}
+        options = params.get("options") or []
         self._screen.question(call)
+        if str(marks(params).get("agentd/scope", "")).startswith("bootstrap"):
+            self._screen.aside(_COVERS)
+        lasting = any(option.get("kind") == "allow_always" for option in options)
+        self._allow = _ALLOW_MORE if lasting else _ALLOW
         self._question = asyncio.get_running_loop().create_future()
         self._asked.set()
         self._keyboard.refresh()
         try:
-            return _outcome(await self._question, params.get("options") or [])
+            return _outcome(await self._question, options)
         finally:
             self._question = None
             self._asked.clear()
@@ -120,7 +128,7 @@ class Chat:
         return await self._keyboard.read(self._prompt)
 
     def _prompt(self) -> str:
-        return _PROMPT if self._question is None else _ALLOW
+        return _PROMPT if self._question is None else self._allow
 
     async def _turn(self, conversation: Conversation, text: str) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""

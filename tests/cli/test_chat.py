@@ -144,6 +144,28 @@ async def test_a_question_shows_the_change_and_takes_the_answer(
     assert "+brave" in shown
 
 
+@pytest.mark.parametrize(
+    ("options", "scope", "prompt", "covers"),
+    [
+        pytest.param(_OPTIONS, "bootstrap:SOUL.md", "[a]lways", True, id="for a while"),
+        pytest.param([_OPTIONS[0], _OPTIONS[2]], "once", "[y]es, [n]o: ", False, id="once"),
+    ],
+)
+async def test_a_question_says_what_a_yes_covers(
+    daemon, capsys, options, scope, prompt, covers
+) -> None:
+    def ask(params, wire):
+        question = {"sessionId": "main", "toolCall": _CALL, "options": options}
+        question["_meta"] = {"agentd/scope": scope}
+        wire.ask("session/request_permission", question)
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    typist = await talk(daemon, "be brave", "y")
+    assert prompt in typist.prompts[1]
+    assert ("a yes covers later changes" in capsys.readouterr().out) is covers
+
+
 async def test_what_is_to_be_allowed_hides_no_character(daemon, capsys) -> None:
     hidden = {
         "type": "diff",
