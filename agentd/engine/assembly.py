@@ -117,7 +117,7 @@ def build_engine(
         slice_tokens(limits),
     )
     shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
-    silent = SilentTurns(store, loop, scenes, toolbox)
+    silent = SilentTurns(store, loop, scenes, toolbox, clock)
     lanes = Lanes(agent.max_queued, agent.max_concurrent_turns)
     events = outside.events
     rooms = Rooms(store, shrink, silent, lanes, events, clock, background=compaction.background)

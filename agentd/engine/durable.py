@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import structlog
 
-from agentd.errors import StorageFull
+from agentd.errors import StorageError, StorageFull
 from agentd.ports import Clock
 
 log = structlog.get_logger()
@@ -38,14 +38,22 @@ async def when_space(clock: Clock, step: Callable[[], Awaitable[T]]) -> T:
             return result
 
 
-async def together(first: Awaitable[T], second: Coroutine[Any, Any, object]) -> T:
+async def together(first: Awaitable[T], second: Callable[[], Awaitable[None]]) -> T:
     """The result of `first`, with `second` done beside it so that both can share a commit.
 
-    Raises what a step raises as it is, not in a group.
+    Raises what `first` raises, as it is. A failure of `second` is only logged: it must not hide that
+    the first was stored.
     """
+
+    async def beside() -> None:
+        try:
+            await second()
+        except StorageError as error:
+            log.warning("not_stored", reason=error.reason, action="left out")
+
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(second)
+            group.create_task(beside())
             return await first
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None

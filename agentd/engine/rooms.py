@@ -68,7 +68,7 @@ class Rooms:
 
     async def past(self, session: SessionKey, turn_id: int) -> History:
         """The session's context for the turn: what has ended before it."""
-        history = await self._store.load(session)
+        history = await when_space(self._clock, lambda: self._store.load(session))
         if history.flush_due:
             self._owed.add(session)
         else:

@@ -12,11 +12,12 @@ from agentd.domain.compaction import Answer, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.prompt import Effect
 from agentd.domain.turn import Failure, Origin, SessionKey, Turn, TurnRequest
+from agentd.engine.durable import when_space
 from agentd.engine.loop import Loop, Progress, failure_of
 from agentd.engine.scenes import Scenes
 from agentd.engine.toolbox import Toolbox
 from agentd.errors import ProviderError
-from agentd.ports import SessionStore
+from agentd.ports import Clock, SessionStore
 
 _GIVEN_UP = Failure("given_up", "The question was not answered in time.")
 
@@ -37,11 +38,13 @@ class SilentTurns:
         loop: Loop,
         scenes: Scenes,
         toolbox: Toolbox,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._loop = loop
         self._scenes = scenes
         self._toolbox = toolbox
+        self._clock = clock
 
     async def ask(self, session: SessionKey, question: Question) -> Answer:
         """The model's answer to a question about the session.
@@ -52,7 +55,7 @@ class SilentTurns:
         request = TurnRequest(
             session, question.text, question.key, origin=Origin.FLUSH, tools=question.tools
         )
-        receipt = await self._store.receive(request)
+        receipt = await when_space(self._clock, lambda: self._store.receive(request))
         if receipt.ended is not None:
             return self._answer(receipt.ended)
         scene = await self._scenes.for_question(question, request)

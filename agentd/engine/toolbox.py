@@ -100,7 +100,7 @@ class Toolbox:
 
     async def settle_open(self, turn_id: int) -> None:
         """Settle every call of the turn that was cut behind its intent, as `recover` does."""
-        for found in await self._journal.open_calls():
+        for found in await when_space(self._clock, self._journal.open_calls):
             if found.turn_id == turn_id:
                 await self.recover(found)
 

@@ -12,9 +12,10 @@ from agentd import failpoints
 from agentd.domain.compaction import Answer, CompactionPlan, Question
 from agentd.domain.transcript import Coverage, RowRole
 from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.domain.verdict import is_no_reply
 from agentd.engine.durable import when_space
 from agentd.errors import AgentdError, ShuttingDown
-from agentd.memory.flush_prompt import flush_prompt, is_no_reply
+from agentd.memory.flush_prompt import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.memory.slices import Part, split
 from agentd.ports import Clock, SessionStore
@@ -91,7 +92,7 @@ class MemoryFlush:
         """
         budget = max(1, self._part_tokens())
         start = f"{_key(plan.session)}{plan.uncovered[0].seq}-"
-        asked = await self._store.last_asked(plan.session, start)
+        asked = await when_space(self._clock, lambda: self._store.last_asked(plan.session, start))
         known = re.match(r"\d+", asked.removeprefix(start))
         last = int(known.group()) if known else 0
         old = [row for row in plan.uncovered if row.seq <= last]

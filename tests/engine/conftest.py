@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,15 +54,16 @@ class World:
         self.settings = AgentSettings()
         self.tools: tuple[Tool, ...] = ()
         self.sent = 0
+        self.wrap: Callable[[Any], Any] = lambda part: part  # around the stores
         self.stack = AsyncExitStack()
 
     async def start(self, *, begin: bool = True) -> World:
         """Open the database and the engine over it; as often as a test likes."""
         self.stack = AsyncExitStack()
         self.db = await self.stack.enter_async_context(Database.open(self.path, STATE))
-        self.store = SqliteSessions(self.db, self.clock)
-        self.journal = SqliteJournal(self.db)
-        self.ledger = SqliteLedger(self.db, self.clock)
+        self.store = self.wrap(SqliteSessions(self.db, self.clock))
+        self.journal = self.wrap(SqliteJournal(self.db))
+        self.ledger = self.wrap(SqliteLedger(self.db, self.clock))
         limits = thresholds(self.window, 4000)
         hook = MemoryFlush(
             self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)

@@ -111,7 +111,7 @@ class Compaction:
         """
         async with self._rooms[session]:
             waiting = unfinished()
-            whole = await self._store.load(session)
+            whole = await self._load(session)
             history = without_turns(whole, waiting | unfinished())  # one may have come meanwhile
             used = measure(history)
             need = self.need(history, used, trigger)
@@ -123,10 +123,13 @@ class Compaction:
             compacted, reason = await self._cut(plan) if need.cut else (False, need.reason)
             after = used
             if compacted:
-                after = measure(await self._store.load(session))
+                after = measure(await self._load(session))
             report = RoomReport(flushed, compacted, reason, used, after)
             self._remember(plan, report)
             return report
+
+    async def _load(self, session: SessionKey) -> History:
+        return await when_space(self._clock, lambda: self._store.load(session))
 
     def _plan(
         self, history: History, trigger: Trigger, need: Need, running: int | None
@@ -182,14 +185,15 @@ class Compaction:
                 reason = f"{hook.name}_failed"
                 log.exception("hook_failed", hook=hook.name, session=plan.session)
         last = plan.uncovered[-1].seq
-        left = (await self._store.load(plan.session)).covered_to + 1
+        left = (await self._load(plan.session)).covered_to + 1
         if left <= last and plan.last_try:
             first = max(left, plan.uncovered[0].seq)
             lost = Coverage(first, last, ok=False, reason=reason)
             await when_space(self._clock, lambda: self._store.cover(plan.session, lost))
         if left <= last:
             return False
-        return (await self._store.coverages(plan.session))[-1].ok
+        covered = await when_space(self._clock, lambda: self._store.coverages(plan.session))
+        return covered[-1].ok
 
     async def _cut(self, plan: CompactionPlan) -> tuple[bool, str]:
         if plan.trigger is not Trigger.NEW and not _spoken(plan.old):

@@ -1,0 +1,107 @@
+"""Prompts are valid whatever the history, and their cached part stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
+from agentd.domain.transcript import Row, RowRole
+from agentd.domain.turn import MAIN, TurnRequest
+from agentd.engine.prompt import Scene, build
+from agentd.testing import FakeClock, check_messages
+
+AT = FakeClock().now()
+WORDS = st.sampled_from(["hello", "", "  \n", "what now?", "</data>"])
+TURNS = ["answered", "tool", "pause", "failed", "failed_behind_tool", "cancelled", "empty", "alert"]
+
+
+def rows_of(turns: list[tuple[str, str]]) -> list[list[Row]]:
+    """Each turn as the engine stores it."""
+    made: list[list[Row]] = []
+    seq = 0
+
+    def row(role: RowRole, *blocks, tag: str = "") -> Row:
+        nonlocal seq
+        seq += 1
+        return Row(seq, role, blocks, AT, len(made) + 1, tag=tag)
+
+    def used() -> tuple[Row, Row]:
+        call = row(RowRole.ASSISTANT, ToolUse(f"c{seq}", "x", {}))
+        return call, row(RowRole.USER, ToolResult(call.blocks[0].id, "done"))
+
+    for kind, words in turns:
+        if kind == "alert":
+            made.append([row(RowRole.NOTICE, Text("disk full"), tag="alert:1")])
+            continue
+        turn = [row(RowRole.USER, Text(words))]
+        if kind in {"tool", "failed_behind_tool"}:
+            turn += used()
+        if kind == "pause":
+            turn.append(row(RowRole.ASSISTANT, Text("so far")))
+        if kind in {"answered", "tool", "pause"}:
+            thought = Opaque("scripted", {"type": "thinking", "thinking": "hm"})
+            turn.append(row(RowRole.ASSISTANT, thought, Text("answer")))
+        if kind == "empty":
+            turn.append(row(RowRole.ASSISTANT))
+        if kind.startswith("failed"):
+            turn.append(row(RowRole.NOTICE, Text("failed"), tag="failure"))
+        if kind == "cancelled":
+            turn.append(row(RowRole.ASSISTANT, Text("a lo")))
+            turn.append(row(RowRole.NOTICE, Text("Cancelled"), tag="cancelled"))
+        made.append(turn)
+    return made
+
+
+def scene(past: list[Row], summary: str = "", provider: str = "scripted") -> Scene:
+    request = TurnRequest(MAIN, "x", "m")
+    return Scene(request, ("sys",), (), tuple(past), summary, "[Now: noon]", provider)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(TURNS), WORDS), max_size=8),
+    st.tuples(st.sampled_from(["answered", "tool", "failed"]), WORDS),
+    st.sampled_from(["", "what was before"]),
+    st.integers(0, 3),
+)
+def test_every_history_makes_a_valid_request_with_a_prefix_that_stays(
+    turns, last, summary, dropped
+) -> None:
+    *before, now = rows_of([*turns, last])
+    past = [row for turn in before for row in turn][dropped if summary else 0 :]
+    while past and isinstance(next(iter(past[0].blocks), None), ToolResult):
+        past.pop(0)  # a context never begins between a call and its result
+    prompt = build(scene(past, summary), now[:1])
+    check_messages(prompt.messages)
+    following = Row(999, RowRole.USER, (Text("next"),), AT, 999)
+    after = build(scene([*past, *now], summary), [following])
+    check_messages(after.messages)
+    cached = prompt.cached_messages
+    assert after.messages[:cached] == prompt.messages[:cached]
+
+
+def test_an_imported_conversation_that_begins_with_the_agent_is_sent_behind_a_user_message() -> (
+    None
+):
+    greeting = Row(1, RowRole.ASSISTANT, (Text("Hello!"),), AT)
+    prompt = build(scene([greeting]), [Row(2, RowRole.USER, (Text("hi"),), AT)])
+    check_messages(prompt.messages)
+    assert prompt.messages[1].text == "Hello!"
+
+
+@pytest.mark.parametrize("words", ["", " \n "])
+def test_a_message_without_words_is_no_hole_in_the_request(words) -> None:
+    prompt = build(scene([]), [Row(1, RowRole.USER, (Text(words),), AT)])
+    check_messages(prompt.messages)
+    assert prompt.messages[0].blocks[0] == Text("[Now: noon]")
+
+
+def test_thinking_goes_back_word_for_word() -> None:
+    thought = Opaque("anthropic", {"type": "thinking", "signature": "s="})
+    past = [
+        Row(1, RowRole.USER, (Text("hi"),), AT),
+        Row(2, RowRole.ASSISTANT, (thought, Text("yes")), AT, provider="anthropic"),
+    ]
+    asked = [Row(3, RowRole.USER, (Text("and?"),), AT)]
+    assert build(scene(past, provider="anthropic"), asked).messages[1].blocks[0] is thought

@@ -1,0 +1,76 @@
+"""What a summary must keep, and what it need not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from agentd.domain.message import Text
+from agentd.domain.transcript import Row, RowRole
+from agentd.engine.compaction.summary import fault, identifiers
+from agentd.testing import FakeClock
+
+AT = FakeClock().now()
+FILLER = "They talked about the garden, the weather and what to cook on Sunday. " * 3
+
+
+def asked(text: str) -> list[Row]:
+    return [Row(1, RowRole.USER, (Text(text),), AT)]
+
+
+@pytest.mark.parametrize("summary", ["", "  \n "])
+def test_an_empty_summary_is_refused_however_little_it_stands_for(summary) -> None:
+    assert fault(summary, asked("hi")) == "it is empty"
+
+
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [
+        ("we are there 24/7 and/or on call", "always there"),
+        ("meet at 10:30 or 10.45", "meets at half past ten"),
+        ("it costs 1.299,00 euros", "It costs 1,299 euros."),
+        ("it costs 1,299.00", "It costs 1299."),
+        ("12'500 francs and 1 234 567", "12500 francs and 1234567"),
+        ("on 21.11.2026", "on November 21, 2026"),
+        ("on 11/21/2026", "on November 21, 2026"),
+        ("on 2026-11-21", "on 21 November 2026"),
+        ("version 3.11.2", "a newer version"),
+        ("pi is 3.14", "pi"),
+    ],
+)
+def test_what_people_write_in_several_ways_may_be_retold_in_another(said, summary) -> None:
+    assert fault(FILLER + summary, asked(said)) == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("build 48213", "see /etc/hosts", "at src/app.py", "host 192.168.1.20", "call 5550199"),
+        *("https://example.org/x?y=1", "commit d4f0bc5a29de", "order 12,345", "pay 1.299,00"),
+        "id 550e8400-e29b-41d4-a716-446655440000",
+    ],
+)
+def test_a_summary_without_the_identifier_is_refused(said) -> None:
+    assert fault(FILLER, asked(said)).startswith("it drops ")
+    assert fault(f"{FILLER} {said}", asked(said)) == ""
+
+
+def test_a_pasted_log_does_not_keep_the_context_from_shrinking_for_ever() -> None:
+    log = "\n".join(f"line {n} took {n}1234 us" for n in range(10, 900))
+    names = identifiers(log)
+    kept = " ".join((*names[:20], *names[-20:]))
+    assert len(names) > 500
+    assert fault(FILLER + kept, asked(log)) == ""
+    assert fault(FILLER, asked(log)).startswith("it drops 101234")
+
+
+@pytest.mark.parametrize(
+    "piece", ["a/", "1,", "1.", "/", "~", "@", "0", "ab12", "../", "http://", "-"]
+)
+def test_no_text_makes_looking_for_identifiers_slow(piece) -> None:
+    text = piece * (100_000 // len(piece))
+    began = time.process_time()
+    identifiers(text)
+    fault(text, asked(text))
+    assert time.process_time() - began < 3
