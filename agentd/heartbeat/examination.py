@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import assert_never
-
-import structlog
 
 from agentd import failpoints
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
-from agentd.domain.settings import format_duration
-from agentd.domain.turn import Context, Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import AgentdError, ShuttingDown
+from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
+from agentd.domain.verdict import Alarm, Empty, Quiet, Told
+from agentd.engine.errand import TOOLS, Failed, run_errand
 from agentd.heartbeat.gate import Run
 from agentd.heartbeat.prompt import compose
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.sight import Sight
 from agentd.heartbeat.surroundings import Surroundings
-from agentd.heartbeat.verdict import Alarm, Empty, Quiet, Told, judge
 
-log = structlog.get_logger()
-
-# What a beat may do: look things up, keep a dated note, tell the owner. Fewer tools, fewer tokens.
-_TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
 HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session of its own
 
 
@@ -53,25 +45,19 @@ class Examination:
         """The finished beat, stored together with its alert. Raises StorageError."""
         silence = _Silence()
         request = self._request(beat_id, run, sight, force=force)
-        try:
-            async with asyncio.timeout(self._settings.timeout.total_seconds()):
-                ticket = await self._around.turns.submit(request, silence)
-                turn = await ticket.wait()
-        except TimeoutError:
-            log.warning("beat_timed_out", beat=beat_id)
-            self._around.turns.cancel(self.session, Origin.HEARTBEAT)
-            late = f"no answer within {format_duration(self._settings.timeout)}"
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight, late)
-        except ShuttingDown as error:
-            return await self._fail(beat_id, Reason.INTERRUPTED, sight, error.message)
-        except AgentdError as error:
-            log.warning("beat_refused", beat=beat_id, error=error.code)
-            return await self._fail(beat_id, Reason.PROVIDER_ERROR, sight, error.message)
-        verdict = self._judge(turn)
+        verdict = await run_errand(
+            self._around.turns,
+            request,
+            silence,
+            self._settings.timeout,
+            self._settings.ack_max_chars,
+        )
         failpoints.hit("beat.verdict")
-        if isinstance(verdict, Reason):
-            told = turn.failure.message if turn.failure else ""
-            return await self._fail(beat_id, verdict, sight, told)
+        if isinstance(verdict, Failed):
+            reason = Reason.INTERRUPTED if verdict.is_cut else Reason.PROVIDER_ERROR
+            return await self._fail(beat_id, reason, sight, verdict.text)
+        if isinstance(verdict, Empty):
+            return await self._fail(beat_id, Reason.EMPTY_REPLY, sight)
         return await self._store(beat_id, run, sight, verdict, silence.thoughts)
 
     def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
@@ -85,20 +71,10 @@ class Examination:
             origin=Origin.HEARTBEAT,
             context=Context(self._settings.context),
             model=self._settings.model or None,
-            tools=_TOOLS,
+            tools=TOOLS,
         )
 
-    def _judge(self, turn: Turn) -> Quiet | Told | Alarm | Reason:
-        """The verdict on the turn's reply, or the reason why it has failed."""
-        if turn.failure is not None:
-            return Reason.PROVIDER_ERROR
-        if turn.stop_reason is StopReason.CANCELLED:
-            return Reason.INTERRUPTED
-        told = any(c.get("name") == "notify" and not c.get("is_error") for c in turn.tool_calls)
-        verdict = judge(turn.text, self._settings.ack_max_chars, notified=told)
-        return Reason.EMPTY_REPLY if isinstance(verdict, Empty) else verdict
-
-    async def _fail(self, beat_id: int, reason: Reason, sight: Sight, text: str) -> Beat:
+    async def _fail(self, beat_id: int, reason: Reason, sight: Sight, text: str = "") -> Beat:
         tokens, cost = await self._spent(sight)
         beat, _ = await self._around.jobs.end_beat(
             beat_id, Outcome.FAILED, reason, text=text, tokens=tokens, cost_usd=cost

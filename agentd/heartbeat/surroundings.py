@@ -5,31 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
-from agentd.domain.turn import Origin, SessionKey, Turn, TurnRequest
 from agentd.domain.workspace import FileView
-from agentd.ports import Breaker, Clock, EventSink, JobStore, Ledger
-
-
-class Ticket(Protocol):
-    """A submitted turn."""
-
-    async def wait(self) -> Turn:
-        """The turn when it has ended, well or not."""
-
-
-class Turns(Protocol):
-    """The engine's door."""
-
-    async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
-        """Queue a turn. Raises AgentdError when it is not taken."""
-
-    def is_busy(self, session: SessionKey) -> bool:
-        """Whether the session's lane is taken."""
-
-    def cancel(self, session: SessionKey, origin: Origin) -> bool:
-        """Have the session's running turn of that origin end soon; False if there is none."""
+from agentd.engine.errand import Turns
+from agentd.ports import Breaker, Clock, JobStore, Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from importlib.resources import files
 
@@ -15,8 +14,6 @@ _APPEND_HINT = (
     "Write only by appending to today's note, memory/YYYY-MM-DD.md; all other files are read-only."
 )
 _SILENCE_HINT = "If there is nothing to store, reply with NO_REPLY alone."
-_NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
-_TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
 
 
 def flush_prompt(settings: MemoryFlushSettings, now: datetime, zone: str) -> tuple[str, str]:
@@ -33,10 +30,3 @@ def flush_prompt(settings: MemoryFlushSettings, now: datetime, zone: str) -> tup
     day = f"{now:%Y-%m-%d}"
     user = f"{user}\nCurrent time: {now:%H:%M} {zone}"
     return system.replace("YYYY-MM-DD", day), user.replace("YYYY-MM-DD", day)
-
-
-def is_no_reply(text: str) -> bool:
-    """Whether the whole text says NO_REPLY, in any case and whatever markup or punctuation is
-    around it.
-    """
-    return _NO_REPLY.fullmatch(_TAG.sub("", text)) is not None

@@ -11,7 +11,7 @@ from agentd.domain.transcript import Coverage
 from agentd.domain.turn import SessionKey, Usage
 from agentd.errors import ContextOverflow, ProviderError, ShuttingDown
 from agentd.memory.flush import MemoryFlush
-from agentd.memory.flush_prompt import flush_prompt, is_no_reply
+from agentd.memory.flush_prompt import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.testing import FakeClock
 
@@ -235,43 +235,3 @@ def test_a_custom_prompt_gets_the_rules_it_lacks_and_no_others():
     own = "Append to memory/YYYY-MM-DD.md or say NO_REPLY."
     _, user = prompts(system_prompt="Save.", user_prompt=own)
     assert user.split("\n")[:-1] == ["Append to memory/2026-11-22.md or say NO_REPLY."]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "NO_REPLY",
-        "no_reply",
-        " No_Reply.\n",
-        "**NO_REPLY**",
-        "`NO_REPLY`",
-        "NO\\_REPLY",
-        '"NO REPLY"',
-        "<b>NO_REPLY</b>",
-        "> NO_REPLY!",
-        "- no-reply",
-        "```\nNO_REPLY\n```",
-        "🤐 NO_REPLY",
-    ],
-)
-def test_silence_is_understood_in_any_dress(text):
-    assert is_no_reply(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "NO",
-        "Saved. NO_REPLY",
-        "NO_REPLY is what I would say",
-        "NO_REPLY NO_REPLY",
-        "norply",
-        "…",
-        "no_reply_to_that",
-        "noreply@example.org",
-        "There is no reply",
-    ],
-)
-def test_anything_else_is_words(text):
-    assert not is_no_reply(text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.heartbeat.verdict import Alarm, Empty, Quiet, Told, judge
+from agentd.domain.verdict import Alarm, Empty, Quiet, Told, is_no_reply, judge
 
 OK = "HEARTBEAT_OK"
 
@@ -103,3 +103,44 @@ def test_a_reply_without_the_word_is_never_swallowed(reply: str) -> None:
 
 def test_a_long_row_of_marks_is_judged_at_once() -> None:
     assert isinstance(judge("_*" * 20_000 + "x", 300), Alarm)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NO_REPLY",
+        "no_reply",
+        " No_Reply.\n",
+        "**NO_REPLY**",
+        "`NO_REPLY`",
+        "NO\\_REPLY",
+        '"NO REPLY"',
+        "<b>NO_REPLY</b>",
+        "> NO_REPLY!",
+        "- no-reply",
+        "```\nNO_REPLY\n```",
+        "🤐 NO_REPLY",
+    ],
+)
+def test_no_reply_is_understood_in_any_dress(text: str) -> None:
+    assert is_no_reply(text)
+    assert judge(text, 300) == Quiet()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "NO",
+        "Saved. NO_REPLY",
+        "NO_REPLY is what I would say",
+        "NO_REPLY NO_REPLY",
+        "norply",
+        "…",
+        "no_reply_to_that",
+        "noreply@example.org",
+        "There is no reply",
+    ],
+)
+def test_anything_else_than_no_reply_is_words(text: str) -> None:
+    assert not is_no_reply(text)

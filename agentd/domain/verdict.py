@@ -1,7 +1,7 @@
-"""What a beat's reply comes to; pure.
+"""What the reply of a silent turn comes to; pure.
 
-HEARTBEAT_OK at the start or the end, with little else, means that nothing needs the user. Anywhere
-else it is a word like any other, and so it is when the words next to it deny it: a false alarm costs
+NO_REPLY alone, or HEARTBEAT_OK at the start or the end, with little else, means that nothing needs the user.
+Anywhere else it is a word like any other, and so it is when the words next to it deny it: a false alarm costs
 a glance, a swallowed alert may cost a disk.
 """
 
@@ -23,6 +23,8 @@ _DENIALS = re.compile(
 )
 _ADJACENT_DENIALS = re.compile(r"no|of")
 _PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't)?|won't|can't")
+_NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
 _SENTENCE_END = ".!?…:;,\n()[]—–-"
 
 
@@ -56,14 +58,23 @@ Verdict = Quiet | Told | Alarm | Empty
 
 
 def judge(reply: str, ack_max_chars: int, *, notified: bool = False) -> Verdict:
-    """The verdict on a reply. `notified` says that the notify tool took an alert in this beat."""
+    """The verdict on a reply. `notified` says that the notify tool took an alert in this turn."""
     rest, acknowledged = _strip(html.unescape(reply))
     if notified:
         return Told(rest if acknowledged else reply.strip())
     if acknowledged and len(rest) <= ack_max_chars:
         return Quiet(rest)
+    if is_no_reply(reply):
+        return Quiet()
     text = rest if acknowledged else reply.strip()
     return Alarm(text) if _WORD.search(text) or _has_symbol(text) else Empty()
+
+
+def is_no_reply(text: str) -> bool:
+    """Whether the whole text says NO_REPLY, in any case and whatever markup or punctuation is
+    around it.
+    """
+    return _NO_REPLY.fullmatch(_TAG.sub("", text)) is not None
 
 
 def _strip(text: str) -> tuple[str, bool]:

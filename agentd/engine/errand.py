@@ -1,0 +1,77 @@
+"""A silent turn with a deadline, and what its reply comes to."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import structlog
+
+from agentd.domain.settings import format_duration
+from agentd.domain.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.domain.verdict import Verdict, judge
+from agentd.errors import AgentdError, ShuttingDown
+from agentd.ports import EventSink
+
+log = structlog.get_logger()
+
+# What a turn without the user may do: look things up, keep a dated note, tell the owner. Fewer tools,
+# fewer tokens.
+TOOLS = frozenset({"memory_read", "memory_search", "memory_write", "notify"})
+
+
+class Ticket(Protocol):
+    """A submitted turn."""
+
+    async def wait(self) -> Turn:
+        """The turn when it has ended, well or not."""
+
+
+class Turns(Protocol):
+    """The engine's door."""
+
+    async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
+        """Queue a turn. Raises AgentdError when it is not taken."""
+
+    def is_busy(self, session: SessionKey) -> bool:
+        """Whether the session's lane is taken."""
+
+    def cancel(self, session: SessionKey, origin: Origin) -> bool:
+        """Have the session's running turn of that origin end soon; False if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """There is no reply. `is_cut` says that somebody ended it, not a fault."""
+
+    text: str = ""
+    is_cut: bool = False
+
+
+async def run_errand(
+    turns: Turns, request: TurnRequest, sink: EventSink, limit: timedelta, ack_max_chars: int
+) -> Verdict | Failed:
+    """The verdict on the reply to a silent request, or why there is none; one that takes longer than
+    `limit` is cancelled. Never raises for what a turn can do wrong.
+    """
+    try:
+        async with asyncio.timeout(limit.total_seconds()):
+            ticket = await turns.submit(request, sink)
+            turn = await ticket.wait()
+    except TimeoutError:
+        log.warning("errand_timed_out", origin=request.origin, errand=request.message_id)
+        turns.cancel(request.session, request.origin)
+        return Failed(f"no answer within {format_duration(limit)}")
+    except ShuttingDown as error:
+        return Failed(error.message, is_cut=True)
+    except AgentdError as error:
+        log.warning("errand_refused", origin=request.origin, error=error.code)
+        return Failed(error.message)
+    if turn.failure is not None:
+        return Failed(turn.failure.message)
+    if turn.stop_reason is StopReason.CANCELLED:
+        return Failed(is_cut=True)
+    told = any(c.get("name") == "notify" and not c.get("is_error") for c in turn.tool_calls)
+    return judge(turn.text, ack_max_chars, notified=told)
