@@ -135,7 +135,7 @@ def test_a_question_is_answered_with_a_key(daemon: ScriptedDaemon, tmp_path: Pat
     with Screen("chat", home=tmp_path) as screen:
         screen.wait_for(_PROMPT)
         screen.type("do\r")
-        screen.wait_for("lways:")
+        screen.wait_for("[n]o:")
         screen.type("y\r")
         screen.wait_for(_PROMPT)
         screen.type("/quit\r")
