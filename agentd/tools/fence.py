@@ -18,6 +18,13 @@ def fenced(text: str) -> str:
     return f"{bar}text\n{printable(text).rstrip(chr(10))}\n{bar}"
 
 
+def located(path: str, first: int, last: int) -> str:
+    """The line above a fence that says which lines of a file stand in it. Never a fence itself,
+    however the file is called.
+    """
+    return f"{'./' if path.startswith('`') else ''}{path}:{first}-{last}"
+
+
 def printable(text: str) -> str:
     """`text` with control, text-direction and tag characters replaced by U+FFFD."""
     shown = "".join("\ufffd" if is_control(c) else c for c in text)

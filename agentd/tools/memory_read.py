@@ -7,7 +7,7 @@ from agentd.domain.tool import Intent, ToolCall, ToolOutput
 from agentd.domain.workspace import FileView, Reader
 from agentd.errors import FileMissing, NotFound, ToolFailed
 from agentd.ports import Gate, Recall
-from agentd.tools.fence import fenced
+from agentd.tools.fence import fenced, located
 from agentd.tools.origin import is_foreign
 
 _LINES = 200
@@ -69,4 +69,4 @@ def _page(view: FileView, first: int, count: int) -> ToolOutput:
     # Judged by the whole lines: a mark stands at the end, which a cut may hide.
     foreign = is_foreign(view.path, "\n".join(lines[first - 1 : last]))
     more = f"\n[{len(lines) - last} more lines: from={last + 1}]" if last < len(lines) else ""
-    return ToolOutput(f"{view.path}:{first}-{last}\n{fenced(text)}{more}", tainted=foreign)
+    return ToolOutput(f"{located(view.path, first, last)}\n{fenced(text)}{more}", tainted=foreign)

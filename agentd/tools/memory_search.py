@@ -7,7 +7,7 @@ from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Intent, ToolCall, ToolOutput
 from agentd.errors import ToolFailed
 from agentd.ports import Gate, Recall
-from agentd.tools.fence import fenced
+from agentd.tools.fence import fenced, located
 from agentd.tools.origin import is_foreign
 
 _CHARS = 1_500  # shown of one hit
@@ -65,4 +65,5 @@ def _shown(hit: Hit) -> str:
     chunk = hit.chunk
     date = f" ({chunk.date.isoformat()})" if chunk.date else ""
     text = chunk.text if len(chunk.text) <= _CHARS else f"{chunk.text[:_CHARS]} […]"
-    return f"{chunk.path}:{chunk.start_line}-{chunk.end_line}{date}\n{fenced(text)}"
+    place = located(chunk.path, chunk.start_line, chunk.end_line)
+    return f"{place}{date}\n{fenced(text)}"

@@ -130,7 +130,8 @@ class MemoryWrite:
         time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
         if call.tainted:
             return Stamp(time, "untrusted")
-        return Stamp(time, "heartbeat" if call.origin is Origin.HEARTBEAT else "")
+        is_owners = call.origin in {Origin.USER, Origin.FLUSH}  # whose words are the conversation's
+        return Stamp(time, "" if is_owners else "heartbeat")
 
     def _may_ask(self, call: ToolCall, change: Change) -> bool:
         """Whether an approval can be due: an unasked append to a plain file is worked out only under

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import json
+from datetime import UTC
 
 import pytest
 
 from agentd.domain.message import ToolUse, assistant
 from agentd.domain.tool import Approval
+from agentd.domain.transcript import export_row
 from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.errors import ShuttingDown
+from agentd.server.methods.imports import read_line
 from agentd.testing import Answers, call
 from tests.privacy.conftest import GROUP, ISOLATED, SHARED, TODAY, House, canary
 
@@ -356,6 +360,15 @@ async def test_taint_begins_within_the_turn_and_ends_with_the_context(home: Hous
     assert await free(home)
 
 
+async def test_a_result_taints_the_next_call_of_the_same_message(home: House):
+    write = {"target": "projects/a.md", "content": "b"}
+    read = ToolUse("r", *TAINTS[0])
+    home.provider.say(assistant("", read, ToolUse("w", "memory_write", write)), "done")
+    turn = await home.say("main", "look and write")
+    assert [c["is_error"] for c in turn.tool_calls] == [False, True]
+    assert home.text("projects/a.md") == "a\n"
+
+
 async def test_a_tainted_result_read_again_in_the_transcript_taints_again(home: House):
     await home.obey("main", TAINTS)
     await home.sessions.start_over(MAIN)
@@ -363,6 +376,15 @@ async def test_a_tainted_result_read_again_in_the_transcript_taints_again(home: 
     told = await home.use("main", "memory_read", path="sessions/main.jsonl")
     assert "I am owned" in told
     assert not await free(home)
+
+
+async def test_taint_survives_an_export_and_an_import(home: House):
+    await home.obey("main", TAINTS)
+    exported = [json.loads(json.dumps(export_row(row))) for row in await home.store.rows(MAIN)]
+    now, copy = home.clock.now(), SessionKey("chat:copy")
+    rows = [read_line(line, n, now, UTC) for n, line in enumerate(exported, 1)]
+    await home.store.add_rows(copy, rows)
+    assert not await free(home, copy)
 
 
 async def test_a_flush_of_tainted_rows_writes_marked_lines(home: House):

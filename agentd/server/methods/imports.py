@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from agentd.domain.message import Block, Text, decode_block
-from agentd.domain.transcript import NewRow, RowRole
+from agentd.domain.transcript import TAINTED, NewRow, RowRole
 from agentd.errors import InvalidRequest
 
 _ROLES = {
@@ -23,7 +23,7 @@ def read_line(
     line: dict[str, Any], number: int, now: datetime, zone: tzinfo
 ) -> tuple[NewRow, datetime]:
     """The row of one line and its time, `now` where it names none. A time without offset is read in
-    `zone`; a `name` is put before the words. Raises InvalidRequest, naming the line.
+    `zone`; a `name` is put before the words; what an export calls tainted stays so. Raises InvalidRequest, naming the line.
     """
     role = _ROLES.get(str(line.get("role")))
     if role is None:
@@ -42,7 +42,8 @@ def read_line(
     name = line.get("name")
     if isinstance(name, str) and name:
         blocks = _named(name, blocks)
-    return NewRow(role, blocks, tag="import" if role is RowRole.NOTICE else ""), at
+    tag = TAINTED if line.get("tainted") is True else ""
+    return NewRow(role, blocks, tag="import" if role is RowRole.NOTICE else tag), at
 
 
 def _blocks(content: Any) -> tuple[Block, ...]:
