@@ -80,6 +80,22 @@ class Shell:
         assert done.code == 0, done
         return done
 
+    @contextmanager
+    def started(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that goes on by itself until the end of the block."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "agentd", *argv],
+            env=self.environ(),
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
     def json(self, *argv: str) -> Any:
         """What a command that must succeed prints with `--json`."""
         return self.ok(*argv, "--json").json

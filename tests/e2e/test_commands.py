@@ -218,8 +218,12 @@ def test_a_hit_in_a_transcript_can_be_opened(shell: Shell) -> None:
     assert json.loads(opened["text"])["content"][0]["text"] == "the ferry leaves at quay 17"
 
 
-def test_alerts_are_followed(shell: Shell) -> None:
+def test_alerts_are_followed_and_stand_in_the_main_session(shell: Shell) -> None:
     sent = shell.json("alerts", "test")
     assert sent["delivered"]["main"] == "sent", "the answer comes after the first tries"
     notices = [line for line in shell.ok("sessions", "export").lines if line["role"] == "notice"]
     assert notices[-1]["content"][0]["text"] == sent["text"]
+    with shell.started("alerts", "follow", "--json") as follower:
+        assert follower.stdout
+        while json.loads(follower.stdout.readline())["id"] != sent["id"]:
+            pass  # older ones, that nobody was there to see
