@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
-
-import httpx
 
 from agentd.domain.alert import Alert
 from agentd.errors import AgentdError
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class WebhookSink:
@@ -31,6 +32,8 @@ class WebhookSink:
         return "webhook"
 
     async def __aenter__(self) -> Self:
+        import httpx  # takes a tenth of a start, and few have a webhook
+
         self._client = httpx.AsyncClient(
             trust_env=False, follow_redirects=False, timeout=self._timeout
         )
@@ -47,6 +50,8 @@ class WebhookSink:
 
     async def send(self, alert: Alert) -> None:
         """Post it. Raises AgentdError when nobody answers in time, or anything but 2xx."""
+        import httpx
+
         assert self._client is not None
         body = {
             "id": alert.id,
