@@ -138,7 +138,7 @@ class Compaction:
         uncovered = tuple(r for r in _spoken(rows) if r.seq > history.covered_to)
         keep_from = history.context_from
         if need.cut:
-            keep_from = self._keep_from(history, trigger, running)
+            keep_from = self._keep_from(history, need, trigger, running)
         return CompactionPlan(
             session=history.session,
             trigger=trigger,
@@ -151,7 +151,9 @@ class Compaction:
             last_try=need.cut,
         )
 
-    def _keep_from(self, history: History, trigger: Trigger, running: int | None) -> int:
+    def _keep_from(
+        self, history: History, need: Need, trigger: Trigger, running: int | None
+    ) -> int:
         """Where the context is to begin; never behind `running`, the first row that is left alone."""
         rows = history.rows
         if not rows:
@@ -160,8 +162,11 @@ class Compaction:
         if trigger is Trigger.NEW:
             return end
         tail = int(self._limits.window * self._settings.tail_ratio)
+        estimated = tokens.of_rows(rows)
+        if estimated < need.tokens:  # rows weigh more than estimated, and so do those of the tail
+            tail = tail * estimated // need.tokens
         if trigger is not Trigger.THRESHOLD:  # asked for room: half of what there is must go
-            tail = min(tail, tokens.of_rows(rows) // 2)
+            tail = min(tail, estimated // 2)
         if running is None or trigger is not Trigger.OVERFLOW:
             return min(end, cut_point(rows, tail))
         at = min(end, cut_point(rows, tail // 2))

@@ -1,0 +1,346 @@
+"""Room is made around turns: never of what still runs, once, and with a way out."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from agentd.domain.compaction import Trigger
+from agentd.domain.message import Text
+from agentd.domain.prompt import Prompt
+from agentd.domain.transcript import NewRow, RowRole
+from agentd.domain.turn import MAIN, Origin, SessionKey, Usage
+from agentd.engine import tokens
+from agentd.engine.compaction.settings import CompactionSettings
+from agentd.errors import ContextOverflow, NotFound, ProviderError, ShuttingDown
+from agentd.testing import ScriptedProvider, call, check_messages
+
+SUMMARY = "They talked about many things that need no repeating here. " * 4
+
+
+def plainly(prompt: Prompt):
+    match prompt.origin:
+        case Origin.FLUSH:
+            return "NO_REPLY"
+        case Origin.SUMMARY:
+            return SUMMARY
+        case _:
+            return "ok"
+
+
+class Gated(ScriptedProvider):
+    """Holds calls of one origin until they are let go."""
+
+    def __init__(self, origin: Origin, **settings) -> None:
+        super().__init__(default=plainly, **settings)
+        self.origin = origin
+        self.reached = asyncio.Event()
+        self.go = asyncio.Event()
+        self.turns = asyncio.Event()  # lets user turns go
+        self.turns.set()
+
+    async def stream(self, prompt: Prompt):
+        if prompt.origin is Origin.USER:
+            await self.turns.wait()
+        if prompt.origin is self.origin:
+            self.reached.set()
+            await self.go.wait()
+        async for event in super().stream(prompt):
+            yield event
+
+
+def calls(world, origin: Origin) -> int:
+    return sum(p.origin is origin for p in world.provider.prompts)
+
+
+async def quiet(world) -> None:
+    """Until nothing runs in the background."""
+    while world.sessions._tasks:
+        await asyncio.sleep(0.001)
+
+
+async def test_a_flush_in_the_background_sees_nothing_of_a_turn_that_runs(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.provider = Gated(Origin.USER)
+    world.provider.go.set()
+    await world.start()
+    await world.say("first")
+    await world.store.set_flush_due((MAIN,))
+    world.provider.go.clear()
+    world.provider.reached.clear()
+    running = await world.submit("second, still running")
+    await world.provider.reached.wait()
+    await world.sessions._rooms.ahead(MAIN, Trigger.RESTART)
+    assert (await world.store.load(MAIN)).covered_to == 2
+    (flush,) = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]
+    assert "second" not in str(flush.messages)
+    world.provider.go.set()
+    await running.wait()
+
+
+async def test_room_made_at_a_start_leaves_the_turn_alone_that_a_stop_cut(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.provider = Gated(Origin.USER)
+    world.provider.go.set()
+    await world.start()
+    await world.say("first")
+    world.provider.script = [call("memory_write", content="x")]
+    world.provider.go.clear()
+    ticket = await world.submit("second", "cut")
+    world.provider.go.set()
+    while not world.workspace.files:
+        await asyncio.sleep(0.001)
+    await world.sessions.drain(0)
+    with pytest.raises(ShuttingDown):
+        await ticket.wait()
+    await world.store.set_flush_due((MAIN,))
+    await world.stop()
+    await world.start()
+    await quiet(world)
+    flushes = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]
+    assert "second" not in str(flushes[0].messages)
+    for prompt in world.provider.prompts:
+        check_messages(prompt.messages)
+
+
+async def test_what_a_turn_used_on_the_old_context_does_not_shrink_the_new_one_again(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.window = 20_000
+    world.provider = Gated(Origin.SUMMARY)
+    await world.start()
+    for n in range(3):
+        await world.say(f"message {n}")
+    world.provider._usage = Usage(15_200, 10)
+    await world.say("the one that fills it")
+    await world.provider.reached.wait()
+    world.provider.turns.clear()
+    meanwhile = await world.submit("goes ahead meanwhile")
+    world.provider.go.set()
+    while not (await world.store.load(MAIN)).generation:
+        await asyncio.sleep(0.001)
+    world.provider.turns.set()
+    await meanwhile.wait()
+    await quiet(world)
+    world.provider._usage = Usage(500, 10)
+    await world.say("after")
+    await quiet(world)
+    assert (await world.store.load(MAIN)).generation == 1
+
+
+async def test_between_the_thresholds_one_flush_is_enough(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.window = 20_000
+    world.provider = ScriptedProvider(default=plainly, usage=Usage(12_000, 10))
+    await world.start()
+    for n in range(5):
+        await world.say(f"message {n}")
+        await quiet(world)
+    assert calls(world, Origin.FLUSH) == 1
+    assert calls(world, Origin.SUMMARY) == 0
+
+
+async def test_enough_new_words_between_the_thresholds_are_flushed_again(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.window = 20_000
+    world.provider = ScriptedProvider(default=plainly, usage=Usage(12_000, 10))
+    await world.start()
+    await world.say("message")
+    await quiet(world)
+    await world.say("long " * 3000)
+    await quiet(world)
+    assert calls(world, Origin.FLUSH) == 2
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_the_first_turn_of_an_imported_conversation_larger_than_the_window_works(
+    world, background
+) -> None:
+    world.compaction_settings = CompactionSettings(background=background)
+    world.window = 8000
+
+    def limited(prompt: Prompt):
+        read = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
+        return ContextOverflow("too long") if read > 8000 else plainly(prompt)
+
+    world.provider = ScriptedProvider(default=limited)
+    await world.start()
+    key = SessionKey("chat:old")
+    at = world.clock.now()
+    rows = []
+    for n in range(60):
+        rows.append((NewRow(RowRole.ASSISTANT, (Text(f"answer {n} " + "blah " * 150),)), at))
+        rows.append((NewRow(RowRole.USER, (Text(f"question {n} " + "blah " * 150),)), at))
+    await world.store.add_rows(key, rows)
+    turn = await world.say("what did we say?", session=key)
+    assert turn.failure is None, turn.failure
+    history = await world.store.load(key)
+    assert history.generation == 1
+    flushed = [c for c in await world.store.coverages(key) if c.ok]
+    assert flushed[0].first == 1
+    assert flushed[-1].last >= history.context_from - 1
+    assert calls(world, Origin.FLUSH) > 2
+
+
+async def test_one_enormous_earlier_message_does_not_end_the_conversation(world) -> None:
+    world.window = 8000
+
+    def limited(prompt: Prompt):
+        read = sum(tokens.of_block(b) for m in prompt.messages for b in m.blocks)
+        return ContextOverflow("too long") if read > 8000 else plainly(prompt)
+
+    world.provider = ScriptedProvider(default="noted", usage=Usage())
+    await world.start()
+    await world.say("paste " + "blah " * 8000)
+    world.provider.default = limited
+    turn = await world.say("and now?")
+    assert turn.failure is None, turn.failure
+    check_messages(world.provider.prompts[-1].messages)
+
+
+async def test_an_overflow_with_a_summary_that_fails_names_the_way_out(world) -> None:
+    await world.start()
+    for n in range(4):
+        await world.say(f"message {n}")
+
+    def reply(prompt: Prompt):
+        if prompt.origin is Origin.SUMMARY:
+            return ProviderError("down", kind="server")
+        if prompt.origin is Origin.FLUSH:
+            return "NO_REPLY"
+        return ContextOverflow("too long", cure="Start over with /new.")
+
+    world.provider.default = reply
+    turn = await world.say("one more")
+    assert turn.failure.code == "provider_overflow"
+    assert "/new" in turn.failure.cure
+    assert (await world.store.load(MAIN)).generation == 0
+
+
+async def test_a_new_conversation_in_an_empty_session_and_in_an_unknown_one(world) -> None:
+    await world.start()
+    report = await world.sessions.start_over(MAIN)
+    assert (report.flushed, report.compacted) == (False, True)
+    with pytest.raises(NotFound):
+        await world.sessions.start_over(SessionKey("chat:none"))
+    assert (await world.say("hello")).text == "ok"
+    assert world.provider.prompts[-1].messages[0].blocks[-1] == Text("hello")
+
+
+@pytest.mark.parametrize("key", ["group:a", "isolated:b"])
+async def test_nothing_said_among_others_is_flushed_and_their_context_still_shrinks(
+    world, key
+) -> None:
+    world.provider = ScriptedProvider(default=plainly)
+    await world.start()
+    for n in range(4):
+        await world.say(f"message {n}", session=key)
+    report = await world.sessions.compact(SessionKey(key))
+    assert (report.flushed, report.compacted) == (False, True)
+    assert calls(world, Origin.FLUSH) == 0
+    (cover,) = await world.store.coverages(SessionKey(key))
+    assert (cover.ok, cover.reason) == (False, "no_memory")
+
+
+async def test_three_failed_tries_count_over_restarts_and_then_the_rows_are_let_go(world) -> None:
+    def reply(prompt: Prompt):
+        return ProviderError("down", kind="server") if prompt.origin is Origin.FLUSH else "ok"
+
+    world.provider = ScriptedProvider(default=reply)
+    await world.start()
+    await world.say("keep this")
+    for tries in (1, 2):
+        report = await world.sessions.flush(MAIN)
+        assert not report.flushed
+        assert (await world.store.load(MAIN)).flush_failures == tries
+        await world.stop()
+        await world.start()
+    await world.sessions.flush(MAIN)
+    history = await world.store.load(MAIN)
+    assert (history.covered_to, history.flush_failures) == (2, 0)
+    assert [c.ok for c in await world.store.coverages(MAIN)] == [False]
+    assert calls(world, Origin.FLUSH) == 3
+
+
+async def test_a_flush_that_hangs_is_ended_and_not_gone_on_with_after_a_restart(world) -> None:
+    world.compaction_settings = CompactionSettings(
+        background=False, hook_timeout=timedelta(milliseconds=30)
+    )
+    world.provider = Gated(Origin.FLUSH)
+    await world.start()
+    await world.say("one")
+    await world.say("two")
+    report = await world.sessions.compact(MAIN)
+    assert (report.flushed, report.compacted) == (False, True)
+    assert await world.store.pending() == ()
+    (cover,) = await world.store.coverages(MAIN)
+    assert (cover.ok, cover.reason) == (False, "memory_flush_timeout")
+
+
+async def test_a_stop_begins_no_model_call_and_leaves_due_only_what_is_due(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.window = 20_000
+    world.provider = Gated(Origin.FLUSH, usage=Usage(16_000, 10))
+    await world.start()
+    await world.say("idle", session="chat:idle")
+    world.provider.go.set()
+    await quiet(world)
+    world.provider.go.clear()
+    world.provider.reached.clear()
+    await world.say("one")
+    await world.provider.reached.wait()
+    before = len(world.provider.prompts)
+
+    async def let_go() -> None:
+        await asyncio.sleep(0)
+        world.provider.go.set()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(let_go())
+        await world.sessions.drain(1)
+    assert len(world.provider.prompts) == before + 1  # the one that ran already
+    assert calls(world, Origin.SUMMARY) == 0
+    await world.stop()
+    world.provider = ScriptedProvider(default=plainly)
+    world.compaction_settings = CompactionSettings(background=False)
+    await world.start()
+    due = {s.key for s in await world.store.sessions() if s.flush_due}
+    assert due <= {MAIN}
+
+
+async def test_every_context_is_judged_from_recorded_figures(world) -> None:
+    world.provider = ScriptedProvider(default=plainly)
+    await world.start()
+    for n in range(3):
+        await world.say(f"message {n}")
+    await world.sessions.compact(MAIN)
+    told = world.compaction.last
+    limits = world.compaction.limits
+    assert (told["flush_at"], told["compact_at"]) == (limits.flush_at, limits.compact_at)
+    assert told["trigger"] == "manual"
+    assert told["tokens_before"] > 0
+
+
+async def test_a_handler_that_leaves_does_not_end_the_compaction_it_asked_for(world) -> None:
+    world.provider = Gated(Origin.SUMMARY)
+    await world.start()
+    for n in range(3):
+        await world.say(f"message {n}")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await world.sessions.compact(MAIN)
+    world.provider.go.set()
+    await quiet(world)
+    assert (await world.store.load(MAIN)).generation == 1
+    assert not world.sessions.is_busy(MAIN)
+
+
+async def test_an_errand_that_a_stop_cuts_before_it_begins_is_told_so(world) -> None:
+    await world.start()
+    await world.say("hi")
+    asked = asyncio.ensure_future(world.sessions.compact(MAIN))
+    await asyncio.sleep(0)
+    await world.sessions.drain(0)
+    with pytest.raises(ShuttingDown):
+        await asked
