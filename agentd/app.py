@@ -7,7 +7,14 @@ settings, its ports and the clock; nobody gets the whole configuration.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, MutableMapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    MutableMapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +36,7 @@ from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, Origin, SessionKey
 from agentd.domain.workspace import Reader
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine, slice_tokens
-from agentd.engine.budget import HeartbeatBudget
+from agentd.engine.budget import SilentBudget
 from agentd.engine.compaction.plan import Thresholds, smallest_window, thresholds
 from agentd.engine.sessions import Sessions
 from agentd.engine.watchers import Watchers, WhenEnded
@@ -42,14 +49,8 @@ from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.paths import Places, ensure_private_dir, shipped
 from agentd.ports import AlertSink, Clock, EventSink, Probe, Provider, Tool
-from agentd.providers.anthropic import AnthropicProvider
-from agentd.providers.breaker import CircuitBreaker
-from agentd.providers.choice import Choice, choose
-from agentd.providers.fallback import Fallback
+from agentd.providers.assembly import Model, open_model
 from agentd.providers.metered import Metered
-from agentd.providers.offline.provider import OfflineProvider
-from agentd.providers.openai import OpenAIProvider
-from agentd.providers.retry import Retrying
 from agentd.providers.settings import ServiceSettings
 from agentd.scheduler.aps import Scheduler
 from agentd.server.alerts import SocketAlerts
@@ -186,29 +187,6 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """The chosen provider and those that stand in for it, in their wrappers."""
-
-    choices: tuple[Choice, ...]  # the first is the provider, the others its fallbacks
-    provider: Provider
-    breaker: CircuitBreaker | Fallback
-    warm: Work | None
-
-    def status(self) -> dict[str, Any]:
-        """For `agentd status`: what is configured, why, and who answers instead just now."""
-        first = self.choices[0]
-        instead = self.breaker.why() if isinstance(self.breaker, Fallback) else ""
-        why = "; ".join(filter(None, (first.why, instead)))
-        breaker = self.breaker.status()
-        return {"kind": first.kind, "model": first.model, "why": why, "breaker": breaker}
-
-    def problems(self) -> tuple[Problem, ...]:
-        """Keys that are missing or bad, and what the breakers and the fallback have to say."""
-        keys = tuple(choice.problem for choice in self.choices if choice.problem)
-        return (*keys, *self.breaker.problems())
-
-
-@dataclass(frozen=True, slots=True)
 class Memory:
     """The user's files and what finds things in them."""
 
@@ -292,39 +270,21 @@ class Assembly:
 
     async def model(self, stores: Stores) -> Model:
         """The provider that the configuration and the keys at hand call for, and its fallbacks."""
-        choices, breakers, warms = [], [], []
-        for service in self.config.provider.services:
-            choice = choose(service, self.environ)
-            log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
-            base, warm = await self._service(service, choice, stores)
-            # A failure that opens the breaker is a whole call with all its tries, not one of them.
-            breakers.append(CircuitBreaker(Retrying(base, service, self.clock), self.clock))
-            choices.append(choice)
-            warms.append(warm)
-        chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
-        return Model(tuple(choices), chain, chain, warms[0])
+        budget, clock = self.config.budget, self.clock
 
-    async def _service(
-        self, service: ServiceSettings, choice: Choice, stores: Stores
-    ) -> tuple[Provider, Work | None]:
-        """One model's provider, and what loads its library ahead of the first call."""
-        if choice.kind == "offline":
-            return OfflineProvider(), None
-        base = (
-            OpenAIProvider(service, choice.secret)
-            if choice.kind == "openai"
-            else AnthropicProvider(service, choice.secret)
-        )
-        await self.stack.enter_async_context(base)
-        self._check_prices(choice.model)
-        budget = self.config.budget
-        metered = Metered(base, stores.ledger, budget, self.clock, service.max_tokens)
-        return metered, None if choice.problem else base.warm
+        def metered(provider: Provider, service: ServiceSettings) -> Provider:
+            return Metered(provider, stores.ledger, budget, clock, service.max_tokens)
 
-    def _check_prices(self, model: str) -> None:
+        opening = open_model(self.config.provider, self.environ, clock, metered)
+        model = await self.stack.enter_async_context(opening)
+        self._check_prices(c.model for c in model.choices if c.kind != "offline")
+        return model
+
+    def _check_prices(self, models: Iterable[str]) -> None:
         """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
+        paid = tuple(models)
         others = (self.config.heartbeat.model, self.config.compaction.summary_model)
-        if missing := self.config.budget.unpriced(filter(None, (model, *others))):
+        if paid and (missing := self.config.budget.unpriced(filter(None, (*paid, *others)))):
             raise ConfigError(
                 f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
                 cure=f'add [budget.prices."{missing[0]}"] with input and output, or use a token limit',
@@ -407,12 +367,16 @@ class Assembly:
             breaker=model.breaker,
             read=partial(memory.files.read, "HEARTBEAT.md", HEARTBEAT),
             last_heard=stores.sessions.last_heard,
-            over_budget=HeartbeatBudget(self.config.budget, stores.ledger, self.clock).is_used_up,
+            over_budget=self._budget(stores, Origin.HEARTBEAT),
             wake=alerts.dispatcher.wake,
         )
         sinks, to = alerts.targets(Origin.HEARTBEAT)
         prompt = settings.prompt or _prompt("heartbeat")
         return Pulse(settings, around, Examination(settings, around, prompt, sinks=sinks, to=to))
+
+    def _budget(self, stores: Stores, origin: Origin) -> Callable[[], Awaitable[bool]]:
+        settings = self.config.budget
+        return SilentBudget(settings, stores.ledger, self.clock, origin).is_used_up
 
     def status(
         self,

@@ -17,8 +17,7 @@ from agentd.providers.faults import FAULTS
 
 log = structlog.get_logger()
 
-
-# No failures of the service, but reasons to ask the next one.
+# No failures of the service, but reasons to ask the next one: it may be free.
 _GIVE_WAY = frozenset({"breaker_open", "budget"})
 
 

@@ -13,7 +13,7 @@ from agentd.providers.openai_request import request_body as openai_body
 from agentd.providers.settings import ServiceSettings
 from agentd.testing import FakeClock, ScriptedProvider
 
-MOVES_ON = [kind for kind, fault in FAULTS.items() if fault.counts]
+MOVES_ON = [kind for kind, fault in FAULTS.items() if fault.counts or kind == "budget"]
 ENDS = [kind for kind in FAULTS if kind not in MOVES_ON and kind != "breaker_open"]
 
 

@@ -1,0 +1,83 @@
+"""The configured model put together: each service in its wrappers, and the chain of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.ports import Clock, Provider
+from agentd.providers.anthropic import AnthropicProvider
+from agentd.providers.breaker import CircuitBreaker
+from agentd.providers.choice import Choice, choose
+from agentd.providers.fallback import Fallback
+from agentd.providers.offline.provider import OfflineProvider
+from agentd.providers.openai import OpenAIProvider
+from agentd.providers.retry import Retrying
+from agentd.providers.settings import ProviderSettings, ServiceSettings
+
+log = structlog.get_logger()
+
+Meter = Callable[[Provider, ServiceSettings], Provider]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The chosen provider and those that stand in for it. `warm` loads the first one's library ahead
+    of its first call, if it has one.
+    """
+
+    choices: tuple[Choice, ...]  # the first is the provider, the others its fallbacks
+    provider: Provider
+    breaker: CircuitBreaker | Fallback
+    warm: Callable[[], Awaitable[None]] | None
+
+    def status(self) -> dict[str, Any]:
+        """For `agentd status`: what is configured, why, and who answers instead just now."""
+        first = self.choices[0]
+        instead = self.breaker.why() if isinstance(self.breaker, Fallback) else ""
+        why = "; ".join(filter(None, (first.why, instead)))
+        breaker = self.breaker.status()
+        return {"kind": first.kind, "model": first.model, "why": why, "breaker": breaker}
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Keys that are missing or bad, and what the breakers and the fallback have to say."""
+        keys = tuple(choice.problem for choice in self.choices if choice.problem)
+        return (*keys, *self.breaker.problems())
+
+
+@asynccontextmanager
+async def open_model(
+    settings: ProviderSettings, environ: Mapping[str, str], clock: Clock, meter: Meter
+) -> AsyncIterator[Model]:
+    """The provider that the configuration and the keys at hand call for, and its fallbacks. `meter`
+    wraps each service that costs something.
+    """
+    async with AsyncExitStack() as stack:
+        choices, breakers, warms = [], [], []
+        for service in settings.services:
+            choice = choose(service, environ)
+            log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
+            provider: Provider = OfflineProvider()
+            warm = None
+            if choice.kind != "offline":
+                remote = _remote(service, choice)
+                await stack.enter_async_context(remote)
+                provider = meter(remote, service)
+                warm = None if choice.problem else remote.warm
+            # A failure that opens the breaker is a whole call with all its tries, not one of them.
+            breakers.append(CircuitBreaker(Retrying(provider, service, clock), clock))
+            choices.append(choice)
+            warms.append(warm)
+        chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
+        yield Model(tuple(choices), chain, chain, warms[0])
+
+
+def _remote(service: ServiceSettings, choice: Choice) -> AnthropicProvider | OpenAIProvider:
+    if choice.kind == "openai":
+        return OpenAIProvider(service, choice.secret)
+    return AnthropicProvider(service, choice.secret)
