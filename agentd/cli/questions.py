@@ -9,10 +9,12 @@ from zoneinfo import available_timezones
 
 import typer
 
+from agentd.providers.settings import OPENAI_URL
+
 Answer = tuple[str, str, str | bool]  # table, key, value
 
-_PROVIDERS = ("auto", "anthropic", "offline")
-_KEYS = {"anthropic": "ANTHROPIC_API_KEY"}
+_PROVIDERS = ("auto", "anthropic", "openai", "offline")
+_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 _ZONE_LINK = Path("/etc/localtime")
 
 
@@ -21,15 +23,25 @@ def ask_settings() -> Iterator[Answer]:
     kind = _ask("Model provider (" + ", ".join(_PROVIDERS) + ")", "auto", _PROVIDERS)
     if kind != "auto":
         yield "provider", "kind", kind
+    if kind == "openai":
+        yield from _openai()
     if kind in _KEYS:
         variable = typer.prompt("Environment variable that holds the key", default=_KEYS[kind])
         yield "provider", "api_key_env", variable
         if not os.environ.get(variable):
-            typer.echo(f"  {variable} is not set here; set it before you start the daemon.")
+            typer.echo(f"  {variable} is not set here; if the service wants a key, set it first.")
     yield "agent", "timezone", _ask("Time zone", _system_zone(), available_timezones())
     typer.echo("The heartbeat looks at your checklist during active hours only.")
     yield "heartbeat", "active_hours_start", _time("Active from (HH:MM)", "08:00")
     yield "heartbeat", "active_hours_end", _time("Active until (HH:MM)", "22:00")
+
+
+def _openai() -> Iterator[Answer]:
+    """OpenAI itself, or any server that speaks like it: then the address and the model matter."""
+    url = typer.prompt("Address of the service", default=OPENAI_URL).strip()
+    if url != OPENAI_URL:
+        yield "provider", "base_url", url
+    yield "provider", "model", typer.prompt("Model").strip()
 
 
 def _ask(question: str, default: str, known: set[str] | tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from agentd.cli.ask import QUICK_SECONDS, ask
 from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
 from agentd.errors import AgentdError
 from agentd.paths import Places, daemon_places, ensure_private_dir, shipped
@@ -37,10 +38,13 @@ def up(config: ConfigPath = None) -> None:
 
     places = daemon_places(os.environ, config)
     with reporting():
+        is_new = not places.config_file.exists()
         for made in make(places, interactive=_on_terminal()):
             note(f"created {made}")
         if done := asyncio.run(ensure_running(places, config)):
             note(done)
+        if is_new and _on_terminal():
+            _offer_alert()
         raise typer.Exit(converse("main"))
 
 
@@ -86,6 +90,13 @@ def _write_new(path: Path, text: str) -> None:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor, no path
         os.fchmod(descriptor, 0o600)
         file.write(text)
+
+
+def _offer_alert() -> None:
+    """Let the user see where alerts arrive, before one matters."""
+    if typer.confirm("Send a test alert, to see where alerts arrive?", default=False):
+        delivered = ask("alerts/test", within=2 * QUICK_SECONDS)["delivered"]
+        note("\n".join(f"  {sink}: {state}" for sink, state in delivered.items()))
 
 
 def _told(places: Places, made: list[str]) -> str:

@@ -46,6 +46,17 @@ def test_a_provider_with_a_key_is_asked_for_the_variable_and_warned_if_it_is_emp
     assert "MY_KEY is not set here" in said
 
 
+def test_a_server_that_speaks_like_openai_is_asked_for_its_address_and_model() -> None:
+    url = "http://127.0.0.1:8080/v1"
+    got, _ = answers_to(["openai", url, "qwen3", "", "UTC", "", ""])
+    assert got[:4] == [
+        ("provider", "kind", "openai"),
+        ("provider", "base_url", url),
+        ("provider", "model", "qwen3"),
+        ("provider", "api_key_env", "OPENAI_API_KEY"),
+    ]
+
+
 def test_what_makes_no_sense_is_asked_again() -> None:
     got, said = answers_to(
         ["skynet", "offline", "Mars/Base", "UTC", "25:00", "9", "09:00", "22:00"]

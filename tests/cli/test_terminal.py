@@ -85,6 +85,22 @@ def test_lines_typed_are_answered_and_quit_leaves(daemon: ScriptedDaemon, tmp_pa
         assert screen.ends()
 
 
+def test_the_first_up_asks_what_it_needs_and_offers_a_test_alert(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    daemon.on("_agentd/alerts/test", lambda params, wire: {"delivered": {"main": "sent"}})
+    with Screen("up", home=tmp_path) as screen:
+        for question in ("Model provider", "Time zone", "Active from", "Active until"):
+            screen.wait_for(question)
+            screen.type("\r")
+        screen.wait_for("Send a test alert")
+        screen.type("y\r")
+        screen.wait_for("main: sent")
+        screen.wait_for(_PROMPT)
+        screen.type(_CTRL_D)
+        assert screen.ends()
+
+
 def test_an_alert_comes_while_the_user_sits_idle(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     def resume(params, wire):
         wire.notify("_agentd/alert", {"id": 1, "text": "milk is out"})
