@@ -129,9 +129,10 @@ class Assembly:
         """Add a piece to its call: the one of its index, unless a new id begins another one."""
         index, id_ = piece.get("index"), _str(piece.get("id") or "")
         call = next((c for c in reversed(self._calls) if index is None or c.index == index), None)
-        if call is None or (id_ and id_ != call.id):
-            call = _Call(index, id_)
+        if call is None or (id_ and call.id and id_ != call.id):
+            call = _Call(index)
             self._calls.append(call)
+        call.id = call.id or id_
         function = piece.get("function") or {}
         call.name = call.name or _str(function.get("name") or "")
         call.arguments.append(_str(function.get("arguments") or ""))
@@ -141,9 +142,9 @@ class Assembly:
 class _Call:
     """A tool call that grows."""
 
-    def __init__(self, index: object, id_: str) -> None:
+    def __init__(self, index: object) -> None:
         self.index = index
-        self.id = id_
+        self.id = ""
         self.name = ""
         self.arguments: list[str] = []
 

@@ -94,6 +94,7 @@ async def test_calls_at_once_keep_their_order_and_no_arguments_are_none(hello):
         ("same_index", [("call_a", {}), ("call_b", {"depth": 2})]),
         ("no_index", [("call_0", {"depth": 2})]),
         ("stop_with_call", [("call_a", {})]),
+        ("late_id", [("call_a", {})]),
     ],
 )
 async def test_calls_are_told_apart_however_a_server_numbers_them(hello, stream, uses):
