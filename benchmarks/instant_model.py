@@ -15,7 +15,7 @@ STALL = "stall"
 _ANSWER = "All is well here."
 _SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
 
-_newest = b"{}"
+_newest = [b"{}"]
 
 
 def _event(kind: str, **fields: object) -> bytes:
@@ -65,20 +65,19 @@ _HEAD = (
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    global _newest  # noqa: PLW0603 - the whole state of the process
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             if head.startswith(b"get"):
-                length = len(_newest)
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % length + _newest)
+                head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(_newest[0])
+                writer.write(head + _newest[0])
                 continue
             length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-            _newest = await reader.readexactly(length)
-            if b'"model":"stall"' in _newest.replace(b'": "', b'":"'):
+            body = _newest[0] = await reader.readexactly(length)
+            if json.loads(body)["model"] == STALL:
                 writer.write(_HEAD + _chunk(_start(length // 4)))
                 continue
-            text = _SILENT if _SILENT.encode() in _newest else _ANSWER
+            text = _SILENT if _SILENT.encode() in body else _ANSWER
             writer.write(_HEAD + _chunk(_answer(text, length // 4)) + _chunk(b""))
             await writer.drain()
     writer.close()

@@ -20,6 +20,7 @@ _ROUNDS = 5
 _PARALLEL = 16
 _FOR_MEMORY = 1000
 _OLD_ROWS = 10_000
+_LONG = 100  # turns that are still in the context
 
 
 async def rows() -> AsyncIterator[Row]:
@@ -44,6 +45,8 @@ async def rows() -> AsyncIterator[Row]:
             yield Row(f"{kind} after {max(_FOR_MEMORY, done)} turns", [size], "MB", below=135)
             costs = await _costs_with_history(running)
             yield Row(f"CPU per warm turn, {_OLD_ROWS} rows before it", costs, "ms", below=10)
+            cost = await _cost_with_long_context(running)
+            yield Row(f"CPU per warm turn, {_LONG} turns in the context", [cost], "ms")
 
 
 async def _fresh(running: Daemon, sessions: int) -> None:
@@ -86,6 +89,17 @@ async def _costs_with_history(running: Daemon) -> list[float]:
             await running.settled()
             costs.append((cpu_seconds(running.pid) - before) * 1000 / _PER_SESSION)
     return costs
+
+
+async def _cost_with_long_context(running: Daemon) -> float:
+    async with running.client() as client:
+        session = await client.new_session()
+        for _ in range(_LONG // _PER_SESSION):
+            await _talk(client, session)
+        before = cpu_seconds(running.pid)
+        await _talk(client, session)
+        await running.settled()
+        return (cpu_seconds(running.pid) - before) * 1000 / _PER_SESSION
 
 
 def _import(home: Path) -> None:
