@@ -239,7 +239,11 @@ def tree_bytes(house: House) -> dict[str, bytes]:
     }
 
 
-_PLACES = st.sampled_from([*PRIVATE_PATHS, "projects/boat.md", "SOUL.md", "sessions/main.jsonl"])
+# Few, so that what one does and what another looks for often meet.
+_HIDDEN = st.sampled_from(
+    ["MEMORY.md", "HEARTBEAT.md", "memory.old.md", f"memory/{TODAY}.md", "projects/USER.md"]
+)
+_PLACES = _HIDDEN | st.sampled_from(["projects/boat.md", "sessions/main.jsonl"])
 _WORDS = st.sampled_from([lure(1), lure(SAID), "boat", "varnish plan", "secret", "x"])
 _SESSIONS = st.sampled_from(OTHERS)
 
@@ -270,51 +274,39 @@ class Neighbours(RuleBasedStateMachine):
             )
             self.runner.run(house.start())
 
-    @rule(path=st.sampled_from(PRIVATE_PATHS), word=_WORDS)
+    @rule(path=_HIDDEN, word=_WORDS)
     def the_owner_edits(self, path: str, word: str) -> None:
-        self.full.put(path, f"# {word}\n{canary(next(self.secrets) % 1000)} {word} boat\n")
+        self.full.put(path, f"# {word}\n{self._secret()} {word} boat\n")
 
-    @rule(path=st.sampled_from(PRIVATE_PATHS))
+    @rule(path=_HIDDEN)
     def the_owner_deletes(self, path: str) -> None:
         (self.full.root / path).unlink(missing_ok=True)
 
     @rule(word=_WORDS, session=st.sampled_from(["main", "chat:1"]))
-    def the_owner_talks(self, word: str, session: str) -> None:
-        self.runner.run(self.full.say(session, f"{word} {canary(next(self.secrets) % 1000)}"))
-
-    @rule(word=_WORDS)
-    def the_owner_has_it_noted(self, word: str) -> None:
-        text = f"{word} {canary(next(self.secrets) % 1000)}"
-        self.runner.run(self.full.use("main", "memory_write", content=text))
-
-    @rule(word=_WORDS)
-    def the_owner_searches(self, word: str) -> None:
-        self.runner.run(self.full.use("main", "memory_search", query=word))
+    def the_owner_talks_searches_and_has_it_noted(self, word: str, session: str) -> None:
+        wishes = [
+            ("memory_write", {"content": f"{word} {self._secret()}"}),
+            ("memory_search", {"query": word}),
+        ]
+        self.runner.run(self.full.obey(session, wishes))
+        self.runner.run(self.full.say(session, f"{word} {self._secret()}"))
 
     @rule()
     def a_heart_beats(self) -> None:
-        text = canary(next(self.secrets) % 1000)
-        self.runner.run(self.full.beat(("memory_write", {"content": text})))
+        self.runner.run(self.full.beat(("memory_write", {"content": self._secret()})))
 
     @rule()
     def the_owner_compacts(self) -> None:
         self.runner.run(self.full.sessions.compact(SessionKey("main")))
 
-    @rule(session=_SESSIONS, text=_WORDS)
-    def others_talk(self, session: str, text: str) -> None:
-        self._both(lambda house: house.say(session, text))
-
-    @rule(session=_SESSIONS, path=_PLACES, tool=st.sampled_from(["memory_read", "memory_get"]))
-    def others_read(self, session: str, path: str, tool: str) -> None:
-        self._both(lambda house: house.use(session, tool, path=path))
-
-    @rule(session=_SESSIONS, word=_WORDS)
-    def others_search(self, session: str, word: str) -> None:
-        self._both(lambda house: house.use(session, "memory_search", query=word))
-
-    @rule(session=_SESSIONS, path=st.sampled_from(["", "memory", "projects", "daily"]))
-    def others_list(self, session: str, path: str) -> None:
-        self._both(lambda house: house.use(session, "memory_tree", path=path, depth=4))
+    @rule(session=_SESSIONS, path=_PLACES, word=_WORDS)
+    def others_look(self, session: str, path: str, word: str) -> None:
+        wishes = [
+            ("memory_read", {"path": path}),
+            ("memory_search", {"query": word}),
+            ("memory_tree", {"path": path.rpartition("/")[0], "depth": 4}),
+        ]
+        self._both(lambda house: house.obey(session, wishes))
 
     @rule(session=_SESSIONS, path=_PLACES, append=st.booleans())
     def others_write(self, session: str, path: str, append: bool) -> None:
@@ -325,6 +317,9 @@ class Neighbours(RuleBasedStateMachine):
     def others_compact(self, session: str) -> None:
         self._both(lambda house: house.say(session, "let us go on"))
         self._both(lambda house: house.sessions.compact(SessionKey(session)))
+
+    def _secret(self) -> str:
+        return canary(next(self.secrets) % 1000)
 
     def _both(self, act) -> None:
         seen = []
