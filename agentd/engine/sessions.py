@@ -50,7 +50,7 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
-RESERVED = ("flush:", "beat:")  # message ids of silent turns
+RESERVED = ("flush:", "beat:", "job:")  # message ids of silent turns
 _TAKES_NO_MORE = "agentd is stopping and takes no new messages."
 _NOT_STORED = "The turn could not be stored; it will be tried again after a restart."
 
@@ -250,8 +250,8 @@ class Sessions:
     async def _work(self, job: Job) -> None:
         session = job.request.session
         try:
-            await self._started.wait()
             async with self._lanes.hold(session):
+                await self._started.wait()  # in the lane, so that those cut before keep their place
                 self._running[session] = job
                 try:
                     turn = await self._run(job)

@@ -1,0 +1,266 @@
+"""What one turn stores and does, for answers of every kind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import timedelta
+
+import pytest
+
+from agentd.domain.event import TextChunk
+from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
+from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
+from agentd.domain.transcript import NewRow, RowRole
+from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnRequest, Usage
+from agentd.errors import InvalidRequest, NotFound, ShuttingDown
+from agentd.testing import ScriptedProvider, call, check_messages
+from agentd.tools.memory_write import MemoryWrite
+from agentd.workspace.files import Files
+from agentd.workspace.settings import WorkspaceSettings
+
+THOUGHT = Opaque("scripted", {"type": "thinking", "signature": "s"})
+
+
+class Stopping(ScriptedProvider):
+    """Says whole answers with their stop reasons."""
+
+    def __init__(self, *answers: tuple[ModelStop, tuple]) -> None:
+        super().__init__()
+        self.answers = list(answers)
+
+    async def stream(self, prompt: Prompt):
+        check_messages(prompt.messages)
+        self.prompts.append(prompt)
+        stop, blocks = self.answers.pop(0) if self.answers else (ModelStop.END_TURN, (Text("ok"),))
+        message = Message(Role.ASSISTANT, blocks)
+        for block in blocks:
+            if isinstance(block, Text):
+                yield TextDelta(block.text)
+                await asyncio.sleep(0)
+        yield Answered(message, stop, Usage(1, 1), "scripted-1", "scripted")
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (ModelStop.END_TURN, StopReason.END_TURN),
+        (ModelStop.MAX_TOKENS, StopReason.MAX_TOKENS),
+        (ModelStop.REFUSAL, StopReason.REFUSAL),
+        (ModelStop.TOOL_USE, StopReason.END_TURN),
+    ],
+)
+async def test_an_answer_without_blocks_ends_the_turn_and_leaves_no_hole(
+    world, stop, reason
+) -> None:
+    world.provider = Stopping((stop, ()))
+    await world.start()
+    turn = await world.say("hi")
+    assert (turn.text, turn.stop_reason) == ("", reason)
+    assert (await world.say("again")).text == "ok"
+    check_messages(world.provider.prompts[-1].messages)
+
+
+async def test_an_answer_that_pauses_goes_back_as_it_is_and_counts_as_one(world) -> None:
+    world.provider = Stopping(
+        (ModelStop.PAUSE, (THOUGHT, Text("first "))), (ModelStop.END_TURN, (Text("second"),))
+    )
+    await world.start()
+    turn = await world.say("hi")
+    assert turn.text == "first second"
+    assert world.provider.prompts[1].messages[-1].blocks == (THOUGHT, Text("first "))
+
+
+async def test_cancelling_behind_a_pause_keeps_what_was_shown_since(world) -> None:
+    world.provider = Stopping(
+        (ModelStop.PAUSE, (Text("first "),)), (ModelStop.END_TURN, (Text("second"), Text("third")))
+    )
+
+    class Cancelling:
+        def emit(self, event) -> None:
+            if isinstance(event, TextChunk) and event.text == "second":
+                world.sessions.cancel(MAIN)
+
+    await world.start()
+    ticket = await world.sessions.submit(TurnRequest(MAIN, "go", "m"), Cancelling())
+    turn = await ticket.wait()
+    assert (turn.stop_reason, turn.text) == (StopReason.CANCELLED, "first second")
+
+
+async def test_calls_that_a_service_numbers_anew_in_every_answer_all_run(world) -> None:
+    await world.start()
+    twice = assistant(
+        "",
+        ToolUse("call_1", "memory_write", {"content": "two"}),
+        ToolUse("call_1", "memory_write", {"content": "three"}),
+    )
+    world.provider.say(call("memory_write", "call_1", content="one"), twice, "done")
+    turn = await world.say("write")
+    assert [c["id"] for c in turn.tool_calls] == ["call_1", "call_1-1", "call_1-2"]
+    note = world.workspace.text("memory/2026-11-21.md")
+    assert [note.count(word) for word in ("one", "two", "three")] == [1, 1, 1]
+    world.provider.say(call("memory_write", "call_1", content="four"), "done")
+    await world.say("once more")
+    assert "four" in world.workspace.text("memory/2026-11-21.md")
+    check_messages(world.provider.prompts[-1].messages)
+
+
+async def test_ids_are_a_sessions_own_and_the_first_text_stands(world) -> None:
+    await world.start()
+    world.provider.say("for main", "for the chat")
+    assert (await world.say("one", "same")).text == "for main"
+    assert (await world.say("two", "same", "chat:a")).text == "for the chat"
+    assert (await world.say("other words", "same")).text == "for main"
+    assert [r.text for r in await world.store.rows(MAIN) if r.role is RowRole.USER] == ["one"]
+
+
+@pytest.mark.parametrize("message_id", ["flush:main:1-2", "beat:7"])
+async def test_no_message_can_pass_for_a_silent_turn_or_ask_for_its_text(world, message_id) -> None:
+    await world.start()
+    with pytest.raises(InvalidRequest):
+        await world.submit("hi", message_id)
+
+
+async def test_what_was_cut_runs_once_and_before_what_comes_while_starting(world) -> None:
+    await world.start()
+    for key in ("cut", "cut too"):
+        await world.store.receive(TurnRequest(MAIN, key, key))
+    await world.stop()
+    await world.start(begin=False)
+    late = await world.submit("late", "late")
+    again = await world.submit("cut", "cut")
+    assert world.provider.prompts == []
+    await world.sessions.start()
+    assert [(await t.wait()).text for t in (late, again)] == ["ok", "ok"]
+    said = [r.text for r in await world.store.rows(MAIN) if r.role is RowRole.USER]
+    assert said == ["cut", "cut too", "late"]
+    assert len(world.provider.prompts) == 3
+
+
+async def test_a_message_that_a_stop_overtakes_is_kept_and_its_ticket_ends(world) -> None:
+    class Late:
+        """Lets the stop come while the message is stored."""
+
+        def __init__(self, part) -> None:
+            self._part = part
+
+        def __getattr__(self, name):
+            return getattr(self._part, name)
+
+        async def receive(self, request):
+            receipt = await self._part.receive(request)
+            await world.sessions.drain(0)
+            return receipt
+
+    world.wrap = lambda part: Late(part) if hasattr(part, "receive") else part
+    await world.start()
+    ticket = await world.submit("hello", "m")
+    async with asyncio.timeout(1):
+        with pytest.raises(ShuttingDown):
+            await ticket.wait()
+    await world.stop()
+    world.wrap = lambda part: part
+    await world.start()
+    assert (await world.say("hello", "m")).text == "ok"
+
+
+class SlowFiles(Files):
+    """Holds a write in its thread until it is let go."""
+
+    def slow(self, held, go) -> None:
+        apply = self._changes.apply
+
+        class Slow:
+            plan, inspect = self._changes.plan, self._changes.inspect
+
+            @staticmethod
+            def apply(*args):
+                held.set()
+                go.wait(10)
+                return apply(*args)
+
+        self._changes = Slow()
+
+
+async def test_a_write_that_a_stop_or_a_timeout_meets_in_its_thread_is_done_once(
+    world, tmp_path
+) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    files = SlowFiles(root, WorkspaceSettings(), world.clock, {}, None)
+    held, go = threading.Event(), threading.Event()
+    files.slow(held, go)
+
+    class Slowly(MemoryWrite):
+        spec = ToolSpec("slow_write", "w", MemoryWrite.spec.input_schema, Effect.FILE)
+
+    world.tools = (Slowly(files, world.clock),)
+    world.settings = world.settings.model_copy(update={"tool_timeout": timedelta(seconds=0.05)})
+
+    def reply(prompt: Prompt):
+        if isinstance(prompt.messages[-1].blocks[0], ToolResult):
+            return prompt.messages[-1].blocks[0].text
+        return call("slow_write", f"c{len(prompt.messages)}", content="only once")
+
+    world.provider = ScriptedProvider(default=reply)
+    await world.start()
+    ticket = await world.submit("first", "m1")
+    while not held.is_set():
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.15)  # real time, since the limit of a tool is real
+    go.set()
+    assert (await ticket.wait()).text.startswith("Added to")
+    held.clear()
+    go.clear()
+    ticket = await world.submit("second", "m2")
+    while not held.is_set():
+        await asyncio.sleep(0.005)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(world.sessions.drain(0))
+        await asyncio.sleep(0.05)
+        go.set()
+    await world.stop()
+    await world.start()
+    assert (await world.say("second", "m2")).text.startswith("Saved ")
+    (note,) = (root / "memory").iterdir()
+    assert note.read_text().count("only once") == 2
+
+
+async def test_a_tool_that_breaks_while_it_is_settled_does_not_keep_the_daemon_down(world) -> None:
+    class Broken:
+        spec = ToolSpec("broken", "b", {"type": "object"}, Effect.FILE)
+
+        async def run(self, call, gate):
+            return ToolOutput("never")
+
+        async def settle(self, intent):
+            raise OSError
+
+    await world.start()
+    receipt = await world.store.receive(TurnRequest(MAIN, "go", "m"))
+    await world.store.begin(receipt.turn_id)
+    asked = NewRow(RowRole.ASSISTANT, (ToolUse("c", "broken", {}),))
+    await world.store.append(receipt.turn_id, asked)
+    made = ToolCall("c", "broken", {}, MAIN, Kind.MAIN, Origin.USER)
+    file = FileIntent("x.md", FileAction.WRITE, "", "a", b"x")
+    await world.journal.intend(receipt.turn_id, Intent(made, file))
+    await world.stop()
+    world.tools = (Broken(),)
+    await world.start()
+    assert (await world.say("go", "m")).text == "ok"
+    result = world.provider.prompts[-1].messages[-1].blocks[0]
+    assert "outcome is unknown" in result.text
+
+
+async def test_a_thousand_sessions_are_served_and_nothing_of_their_lanes_stays(world) -> None:
+    await world.start()
+    tickets = [await world.submit("hi", "m", f"chat:{n}") for n in range(1000)]
+    for ticket in tickets:
+        assert (await ticket.wait()).text == "ok"
+    while world.sessions._tasks:
+        await asyncio.sleep(0.001)
+    assert not any(world.sessions.is_busy(SessionKey(f"chat:{n}")) for n in range(1000))
+    with pytest.raises(NotFound):
+        await world.sessions.compact(SessionKey("chat:none"))
+    assert not world.sessions.is_busy(SessionKey("chat:none"))
