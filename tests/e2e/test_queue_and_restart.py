@@ -85,6 +85,7 @@ async def test_a_wrong_configuration_ends_it_before_it_touches_anything(home: Ho
     assert {path.name for path in home.root.iterdir()} == {"config.toml", "stderr"}
 
 
+@pytest.mark.timeout(150)
 async def test_what_was_accepted_is_answered_after_a_kill_at_any_moment(home: Home) -> None:
     chance = random.Random(20261121)
     accepted: set[str] = set()

@@ -112,6 +112,7 @@ async def killed_often(model: ModelServer, seed: int, lives: int) -> tuple[int, 
         return len(talk.accepted), await talk.verify()
 
 
+@pytest.mark.timeout(150)
 async def test_some_random_kills_lose_nothing(model: ModelServer) -> None:
     accepted, _ = await killed_often(model, 7, 4)
     assert accepted
