@@ -387,10 +387,11 @@ async def test_a_limit_of_model_calls_counts_over_a_restart(world) -> None:
 
 
 async def test_while_stopping_what_runs_may_end_and_what_waits_calls_no_model(world) -> None:
-    go = asyncio.Event()
+    called, go = asyncio.Event(), asyncio.Event()
 
     class Held(ScriptedProvider):
         async def stream(self, prompt: Prompt):
+            called.set()
             await go.wait()
             async for event in super().stream(prompt):
                 yield event
@@ -398,6 +399,7 @@ async def test_while_stopping_what_runs_may_end_and_what_waits_calls_no_model(wo
     world.provider = Held()
     await world.start()
     running, waiting = await world.submit("one", "a"), await world.submit("two", "b")
+    await called.wait()
     async with asyncio.TaskGroup() as group:
         group.create_task(world.sessions.drain(5))
         await asyncio.sleep(0)
