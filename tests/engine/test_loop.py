@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.event import TextChunk
+from agentd.domain.event import AnswerRetracted, TextChunk
 from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
 from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
-from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
+from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.transcript import NewRow, RowRole
 from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnRequest, Usage
 from agentd.errors import InvalidRequest, NotFound, ShuttingDown
@@ -410,3 +410,39 @@ async def test_while_stopping_what_runs_may_end_and_what_waits_calls_no_model(wo
     assert len(world.provider.prompts) == 1
     (parked,) = await world.store.pending()
     assert (parked.request.message_id, parked.attempts) == ("b", 0)
+
+
+async def test_words_of_a_stream_that_ends_too_early_are_taken_back_and_not_stored(world) -> None:
+    class Broken(ScriptedProvider):
+        async def stream(self, prompt: Prompt):
+            yield TextDelta("half a")
+
+    world.provider = Broken()
+    await world.start()
+    turn = await world.say("hi")
+    assert turn.failure.code == "provider_stream_cut"
+    assert [type(e) for e in world.events.of(TextChunk, AnswerRetracted)] == [
+        TextChunk,
+        AnswerRetracted,
+    ]
+    assert [r.role for r in await world.store.rows(MAIN)] == ["user", "notice"]
+
+
+async def test_one_yes_of_a_wider_scope_is_not_asked_for_again_and_never_in_silence(world) -> None:
+    class Asking:
+        spec = ToolSpec("asking", "a", {"type": "object"}, Effect.READ_ONLY)
+
+        async def run(self, call, gate):
+            said = await gate.approve(Approval("May I?", "d", scope="all"))
+            return ToolOutput(str(said))
+
+    world.tools = (Asking(),)
+    await world.start()
+    beat = TurnRequest(SessionKey("heartbeat:main"), "go", "beat:1", Origin.HEARTBEAT)
+    world.provider.say(call("asking", "a0"), "ok")
+    await (await world.sessions.submit(beat)).wait()
+    assert world.answers.questions == []
+    for n in (1, 2):
+        world.provider.say(call("asking", f"a{n}"), "ok")
+        await world.say("go")
+    assert len(world.answers.questions) == 1
