@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -44,6 +45,9 @@ from agentd.errors import ConfigError
 from agentd.heartbeat.examination import Examination
 from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.surroundings import Surroundings
+from agentd.jobs import questions
+from agentd.jobs.agenda import Agenda
+from agentd.jobs.jobs import Jobs
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
@@ -53,12 +57,14 @@ from agentd.providers.assembly import Model, open_model
 from agentd.providers.metered import Metered
 from agentd.providers.settings import ServiceSettings
 from agentd.scheduler.aps import Scheduler
+from agentd.scheduler.triggers import Triggers
 from agentd.server.alerts import SocketAlerts
 from agentd.server.clients import Clients
 from agentd.server.hub import Hub
 from agentd.server.listener import inherited_socket
 from agentd.server.methods.alerts import AlertMethods
 from agentd.server.methods.heartbeat import HeartbeatMethods
+from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
@@ -70,6 +76,7 @@ from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.schedule import SqliteJobBook
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.tools.memory_read import MemoryRead
@@ -77,6 +84,7 @@ from agentd.tools.memory_search import MemorySearch
 from agentd.tools.memory_tree import MemoryTree
 from agentd.tools.memory_write import MemoryWrite
 from agentd.tools.notify import Notify
+from agentd.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
 from agentd.workspace import template
 from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
@@ -130,7 +138,8 @@ async def open_app(
         events = Watchers(hub, WhenEnded(memory.indexer.touch))
         alerts = await build.alerts(stores, clients, events)
         approver = Permissions(hub, config.server, clock, build.root)
-        tools = build.tools(stores, memory, alerts)
+        agenda = Agenda(config.jobs, stores.book, Triggers(), clock, lambda: scheduler.poke())
+        tools = build.tools(stores, memory, alerts, agenda)
         engine = await build.engine(
             Outside(
                 store=stores.sessions,
@@ -147,7 +156,9 @@ async def open_app(
         )
         pulse = build.pulse(stores, model, memory, alerts, engine)
         await pulse.recover()
-        scheduler = Scheduler(clock, pulse.tick, pulse.next_due)
+        jobs = build.jobs(stores, model, alerts, engine)
+        await jobs.recover()
+        scheduler = Scheduler(clock, {"heartbeat": pulse, **jobs.lines})
         work = (*alerts.work, memory.indexer.run)
         app = App(engine.sessions, scheduler, stores.db, work)
         methods = {
@@ -155,6 +166,7 @@ async def open_app(
             **SessionMethods(stores.sessions, engine.sessions, clock).routes(),
             **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
             **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
+            **JobMethods(agenda, jobs, pulse, stores.jobs, config.heartbeat.interval).routes(),
             **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
         }
         server = Server(
@@ -182,6 +194,7 @@ class Stores:
     journal: SqliteJournal
     ledger: SqliteLedger
     jobs: SqliteJobs
+    book: SqliteJobBook
     outbox: SqliteOutbox
     index: SqliteIndex
 
@@ -246,6 +259,7 @@ class Assembly:
             SqliteJournal(db),
             SqliteLedger(db, self.clock),
             SqliteJobs(db, self.clock),
+            SqliteJobBook(db, self.clock),
             SqliteOutbox(db, self.clock),
             SqliteIndex(index_db),
         )
@@ -343,7 +357,9 @@ class Assembly:
         settings = self.config.compaction.memory_flush
         return MemoryFlush(stores.sessions, settings, self.clock, lambda: slice_tokens(self.limits))
 
-    def tools(self, stores: Stores, memory: Memory, alerts: Alerting) -> tuple[Tool, ...]:
+    def tools(
+        self, stores: Stores, memory: Memory, alerts: Alerting, agenda: Agenda
+    ) -> tuple[Tool, ...]:
         """What the model may call, in the order it is told."""
         return (
             MemorySearch(memory.recall),
@@ -352,6 +368,9 @@ class Assembly:
             MemoryWrite(memory.files, self.clock),
             MemoryTree(memory.files),
             Notify(stores.outbox, alerts.targets),
+            ScheduleCreate(agenda, self.clock),
+            ScheduleList(agenda),
+            ScheduleCancel(agenda),
         )
 
     def pulse(
@@ -373,6 +392,20 @@ class Assembly:
         sinks, to = alerts.targets(Origin.HEARTBEAT)
         prompt = settings.prompt or _prompt("heartbeat")
         return Pulse(settings, around, Examination(settings, around, prompt, sinks=sinks, to=to))
+
+    def jobs(self, stores: Stores, model: Model, alerts: Alerting, engine: Engine) -> Jobs:
+        """Reminders and questions at set times."""
+        around = questions.Surroundings(
+            clock=self.clock,
+            book=stores.book,
+            ledger=stores.ledger,
+            turns=engine.sessions,
+            breaker=model.breaker,
+            over_budget=self._budget(stores, Origin.JOB),
+            wake=alerts.dispatcher.wake,
+        )
+        sinks, to = alerts.targets(Origin.JOB)
+        return Jobs(self.config.jobs, around, Triggers(), _prompt("job"), sinks=sinks, to=to)
 
     def _budget(self, stores: Stores, origin: Origin) -> Callable[[], Awaitable[bool]]:
         settings = self.config.budget

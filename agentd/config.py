@@ -27,6 +27,7 @@ from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.errors import ConfigError
 from agentd.heartbeat.settings import HeartbeatSettings
+from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings, holds_secret, redact
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.providers.settings import ProviderSettings
@@ -59,6 +60,7 @@ class Config(Settings):
     provider: ProviderSettings = ProviderSettings()
     compaction: Compaction = Compaction()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    jobs: JobsSettings = JobsSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     alerts: AlertsSettings = AlertsSettings()
     budget: BudgetSettings = BudgetSettings()

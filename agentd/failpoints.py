@@ -35,6 +35,8 @@ NAMES: tuple[str, ...] = (
     "compaction.swapped",  # the new context is durable
     "beat.begun",  # the beat is recorded as running
     "beat.verdict",  # the reply is judged, no alert is stored
+    "job.begun",  # the run of a job's slot is recorded as running
+    "job.verdict",  # the reply is judged, no alert is stored
     "alert.stored",  # the alert is durable, no sink has it
     "alert.sent",  # a sink took it, the delivery is not recorded
 )

@@ -19,6 +19,7 @@ from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.domain.compaction import Answer, CompactionPlan, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
+from agentd.domain.job import Ending, Job, JobRun, NewJob, Schedule, Step
 from agentd.domain.memory import Chunk, Found, IndexState, Source
 from agentd.domain.money import Cap
 from agentd.domain.prompt import Prompt, ProviderEvent, ToolSpec
@@ -314,6 +315,67 @@ class JobStore(Protocol):
         """The states of checklist items; those seen for the first time are stored as seen now, and
         items no longer listed are forgotten.
         """
+
+
+class JobBook(Protocol):
+    """The jobs and their history. A slot is used by at most one run, whatever happens."""
+
+    async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
+        """Store a job. The job that was stored under the same key comes back instead, with nothing
+        changed. Raises Busy when `most` jobs have slots to come.
+        """
+
+    async def by_key(self, key: str) -> Job | None:
+        """The job that was stored under the key, if it is still there."""
+
+    async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
+        """The jobs that have slots to come, or all, the oldest first."""
+
+    async def get(self, job_id: int) -> Job:
+        """The job. Raises NotFound."""
+
+    async def remove(self, job_id: int) -> Job:
+        """Forget a job and its history. Raises NotFound."""
+
+    async def pass_over(self, step: Step) -> None:
+        """Store what was missed, and the next due time."""
+
+    async def begin(self, step: Step) -> int | None:
+        """Use the slot: store what was missed, a running run and the next due time in one
+        transaction; returns the run's id. None if the job is gone or the slot was used before, which
+        moves the due time all the same. A step without a slot leaves the due time alone.
+        """
+
+    async def record(
+        self, step: Step, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        """`begin` and `end` in one transaction."""
+
+    async def end(
+        self, run_id: int, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        """Finish a run and put its alert into the outbox, both or neither. If that alert was put
+        within 24 hours the run is stored as QUIET with reason `duplicate`. None if the job is gone.
+        """
+
+    async def interrupt(self) -> int:
+        """Mark runs that a crash left running as failed with reason `interrupted`."""
+
+    async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
+        """The newest runs first, finished ones only, of one job or of all."""
+
+    async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
+        """The job's slots after `since` that have been used."""
+
+
+class Triggers(Protocol):
+    """What knows when schedules come round."""
+
+    def check(self, schedule: Schedule) -> None:
+        """Raise InvalidRequest, with a right example, for a schedule that makes no sense."""
+
+    def after(self, schedule: Schedule, moment: datetime) -> datetime | None:
+        """The first slot after the moment; None when there is none."""
 
 
 class Outbox(Protocol):

@@ -14,6 +14,7 @@ from agentd import __version__
 from agentd.cli.app import app
 from agentd.config import example
 from agentd.domain.beat import Reason
+from agentd.domain.job import JobReason
 from agentd.server import frames
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -195,6 +196,11 @@ def test_the_socket_page_lists_every_method_and_error_code() -> None:
 def test_the_page_on_alerts_explains_every_reason_of_a_beat() -> None:
     listed = [code(row[0]) for row in rows(section("docs/alerts.md", "Why a beat said nothing"))]
     assert sorted(word for words in listed for word in words) == sorted(Reason)
+
+
+def test_the_page_on_jobs_explains_every_reason_of_a_run() -> None:
+    listed = [code(row[0]) for row in rows(section("docs/jobs.md", "Questions"))]
+    assert sorted(word for words in listed for word in words) == sorted(JobReason)
 
 
 def test_make_targets_that_pages_name_exist() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import agentd
-from agentd.cli import alerts, config, daemon, heartbeat, memory, sessions, setup, talk
+from agentd.cli import alerts, config, daemon, heartbeat, jobs, memory, sessions, setup, talk
 from agentd.cli.group import Group
 
 app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
@@ -41,6 +41,7 @@ app.command()(talk.acp)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
 app.add_typer(heartbeat.app, name="heartbeat")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(config.app, name="config")
 

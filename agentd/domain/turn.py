@@ -32,6 +32,7 @@ class Origin(StrEnum):
     HEARTBEAT = "heartbeat"
     FLUSH = "flush"
     SUMMARY = "summary"
+    JOB = "job"
 
 
 class Context(StrEnum):

@@ -88,18 +88,21 @@ class BudgetSettings(Settings):
         return tuple(c for c in caps if c.usd is not None or c.tokens is not None)
 
 
-class HeartbeatBudget:
-    """Whether beats have used up their day."""
+class SilentBudget:
+    """Whether the turns of an origin have used up what they may."""
 
-    def __init__(self, settings: BudgetSettings, ledger: Ledger, clock: Clock) -> None:
+    def __init__(
+        self, settings: BudgetSettings, ledger: Ledger, clock: Clock, origin: Origin
+    ) -> None:
+        self._origin = origin
         self._settings = settings
         self._ledger = ledger
         self._clock = clock
 
     async def is_used_up(self) -> bool:
-        """Whether today's beats have reached a limit."""
+        """Whether a limit on them has been reached."""
         now = self._clock.now().astimezone(self._clock.zone)
-        for cap in self._settings.caps(now, Origin.HEARTBEAT):
+        for cap in self._settings.caps(now, self._origin):
             tokens, usd = await self._ledger.spent(cap.since, cap.origin)
             if cap.usd is not None and usd >= cap.usd:
                 return True

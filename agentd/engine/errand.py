@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
+from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -48,6 +49,18 @@ class Failed:
 
     text: str = ""
     is_cut: bool = False
+
+
+def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo) -> str:
+    """The whole user message. The time stands last: what is before it stays the same from turn to
+    turn, which a provider's cache may use.
+    """
+    local = now.astimezone(zone)
+    parts = [prompt.strip()]
+    if matter:
+        parts.append(f"## {title}\n\n{matter}")
+    parts.append(f"Current time: {local:%Y-%m-%d %H:%M} ({local:%A}, {zone.key})")
+    return "\n\n".join(parts)
 
 
 async def run_errand(

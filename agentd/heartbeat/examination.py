@@ -10,9 +10,8 @@ from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
 from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
 from agentd.domain.verdict import Alarm, Empty, Quiet, Told
-from agentd.engine.errand import TOOLS, Failed, run_errand
+from agentd.engine.errand import TOOLS, Failed, compose, run_errand
 from agentd.heartbeat.gate import Run
-from agentd.heartbeat.prompt import compose
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.sight import Sight
 from agentd.heartbeat.surroundings import Surroundings
@@ -63,7 +62,13 @@ class Examination:
     def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
         view = sight.view
         shown = view.checklist.items if force else run.due
-        text = compose(self._prompt, view.checklist.text(shown), view.now, view.hours.zone)
+        text = compose(
+            self._prompt,
+            "HEARTBEAT.md",
+            view.checklist.text(shown),
+            view.now,
+            view.hours.zone,
+        )
         return TurnRequest(
             session=self.session,
             text=text,

@@ -1,4 +1,4 @@
-"""Wakes the heartbeat through APScheduler; nobody else imports it.
+"""Wakes the heartbeat and the jobs through APScheduler.
 
 APScheduler compares wall times, and its timer does not notice a clock that is set back: it would
 sleep for the whole step. So it is told to wake within a minute at the latest, and a keeper on
@@ -8,10 +8,11 @@ monotonic time re-arms it when that has not happened. What is due is never its d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -26,37 +27,55 @@ log = structlog.get_logger()
 _LONGEST_SLEEP = 60.0
 _LATE = 3 * _LONGEST_SLEEP
 _DRAIN = 2.0  # a stop may take five seconds in all
-_WAKE = "wake"
+
+
+class Tick(Protocol):
+    """What is to be done again and again."""
+
+    async def tick(self) -> None:
+        """Do what is due now."""
+
+    async def next_due(self) -> datetime | None:
+        """When something is due next; None if nothing is to come."""
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    """One tick's own time, so that no other's can delay it."""
+
+    name: str
+    what: Tick
+    idle: asyncio.Event
+    woken_at: float = 0.0
+    is_failing: bool = False
 
 
 class Scheduler:
-    """Calls `tick` when `next_due` says so and at least once a minute, one call at a time.
+    """Calls each `tick` when its `next_due` says so and at least once a minute, one call of each at a
+    time.
 
-    Entering starts it. Leaving lets a running tick end, for a moment, then cancels it. A tick that
+    Entering starts it. Leaving lets running ticks end, for a moment, then cancels them. A tick that
     raises is logged and changes nothing about the next.
     """
 
     def __init__(
         self,
         clock: Clock,
-        tick: Callable[[], Awaitable[None]],
-        next_due: Callable[[], Awaitable[datetime | None]],
+        ticks: Mapping[str, Tick],
         *,
         longest_sleep: float = _LONGEST_SLEEP,
         drain: float = _DRAIN,
     ) -> None:
         self._clock = clock
-        self._tick = tick
-        self._next_due = next_due
+        self._rhythms = tuple(_Rhythm(name, tick, asyncio.Event()) for name, tick in ticks.items())
         self._longest_sleep = longest_sleep
         self._drain = drain
         self._aps: AsyncIOScheduler | None = None
         self._tasks = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._woken_at: float | None = None
-        self._is_failing = False
+        self._is_started = False
+        for rhythm in self._rhythms:
+            rhythm.idle.set()
 
     @property
     def name(self) -> str:
@@ -65,17 +84,20 @@ class Scheduler:
 
     async def __aenter__(self) -> Self:
         self._aps = AsyncIOScheduler(timezone=UTC, event_loop=asyncio.get_running_loop())
-        self._aps.add_job(
-            self._wake,
-            # Keeps the job alive; every wake sets the time of the next one itself.
-            IntervalTrigger(days=1, timezone=UTC),
-            id=_WAKE,
-            next_run_time=self._clock.now(),
-            coalesce=True,
-            max_instances=1,
-            misfire_grace_time=None,  # however late: after a suspend everything is
-        )
-        self._woken_at = self._clock.monotonic()
+        for rhythm in self._rhythms:
+            rhythm.woken_at = self._clock.monotonic()
+            self._aps.add_job(
+                self._wake,
+                # Keeps the job alive; every wake sets the time of the next one itself.
+                IntervalTrigger(days=1, timezone=UTC),
+                args=[rhythm],
+                id=rhythm.name,
+                next_run_time=self._clock.now(),
+                coalesce=True,
+                max_instances=1,
+                misfire_grace_time=None,  # however late: after a suspend everything is
+            )
+        self._is_started = True
         self._aps.start()
         await self._tasks.__aenter__()
         self._keeper = self._tasks.create_task(self._keep(), name="scheduler-keeper")
@@ -91,10 +113,10 @@ class Scheduler:
         assert aps is not None
         assert keeper is not None
         keeper.cancel()
-        aps.remove_job(_WAKE)
+        aps.remove_all_jobs()
         try:
             async with asyncio.timeout(self._drain):
-                await self._idle.wait()
+                await self._wait_idle()
         except TimeoutError:
             log.warning("tick_cancelled_by_stop")
         finally:
@@ -103,12 +125,13 @@ class Scheduler:
             aps.shutdown(wait=False)
             self._aps = None
             await self._tasks.__aexit__(None, None, None)
-            await self._idle.wait()
+            await self._wait_idle()
 
     def poke(self) -> None:
-        """Wake now: the due time has changed. A running tick looks at it anyway when it ends."""
-        if self._idle.is_set():
-            self._arm(0.0)
+        """Wake now: due times have changed. A running tick looks at its own anyway when it ends."""
+        for rhythm in self._rhythms:
+            if rhythm.idle.is_set():
+                self._arm(rhythm, 0.0)
 
     def problems(self) -> tuple[Problem, ...]:
         """A schedule that has stopped waking."""
@@ -124,42 +147,47 @@ class Scheduler:
             raise AgentdError("the scheduler no longer wakes", cure="run `agentd restart`")
 
     def _is_alive(self) -> bool:
-        if self._woken_at is None or not self._idle.is_set():
-            return self._woken_at is not None
-        return self._clock.monotonic() - self._woken_at < _LATE
+        now = self._clock.monotonic()
+        return self._is_started and all(
+            not rhythm.idle.is_set() or now - rhythm.woken_at < _LATE for rhythm in self._rhythms
+        )
 
-    async def _wake(self) -> None:
-        self._woken_at = self._clock.monotonic()
-        self._idle.clear()
+    async def _wait_idle(self) -> None:
+        for rhythm in self._rhythms:
+            await rhythm.idle.wait()
+
+    async def _wake(self, rhythm: _Rhythm) -> None:
+        rhythm.woken_at = self._clock.monotonic()
+        rhythm.idle.clear()
         delay = self._longest_sleep
         try:
-            await self._tick()
-            due = await self._next_due()
+            await rhythm.what.tick()
+            due = await rhythm.what.next_due()
             if due is not None:
                 delay = min(delay, (due - self._clock.now()).total_seconds())
-            if self._is_failing:
-                log.info("tick_recovered")
-            self._is_failing = False
+            if rhythm.is_failing:
+                log.info("tick_recovered", tick=rhythm.name)
+            rhythm.is_failing = False
         except Exception:  # the schedule outlives any one tick; the next comes within a minute
-            log.exception("tick_failed", again=self._is_failing)
-            self._is_failing = True
+            log.exception("tick_failed", tick=rhythm.name, again=rhythm.is_failing)
+            rhythm.is_failing = True
         finally:
-            self._woken_at = self._clock.monotonic()
-            self._idle.set()
+            rhythm.woken_at = self._clock.monotonic()
+            rhythm.idle.set()
         # A due time that stays in the past (a lane is busy) must not become a busy loop.
-        self._arm(max(delay, min(1.0, self._longest_sleep)))
+        self._arm(rhythm, max(delay, min(1.0, self._longest_sleep)))
 
-    def _arm(self, delay: float) -> None:
-        if self._aps is not None and self._aps.get_job(_WAKE) is not None:
+    def _arm(self, rhythm: _Rhythm, delay: float) -> None:
+        if self._aps is not None and self._aps.get_job(rhythm.name) is not None:
             at = self._clock.now() + timedelta(seconds=delay)
-            self._aps.modify_job(_WAKE, next_run_time=at)
+            self._aps.modify_job(rhythm.name, next_run_time=at)
 
     async def _keep(self) -> None:
         """Wake APScheduler when its own timer has slept too long."""
         while True:
             await self._clock.sleep(self._longest_sleep)
-            assert self._woken_at is not None
-            slept = self._clock.monotonic() - self._woken_at
-            if self._idle.is_set() and slept >= self._longest_sleep * 1.5:
-                log.warning("clock_set_back", slept_s=round(slept))
-                self._arm(0.0)
+            for rhythm in self._rhythms:
+                slept = self._clock.monotonic() - rhythm.woken_at
+                if rhythm.idle.is_set() and slept >= self._longest_sleep * 1.5:
+                    log.warning("clock_set_back", tick=rhythm.name, slept_s=round(slept))
+                    self._arm(rhythm, 0.0)

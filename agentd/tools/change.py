@@ -48,7 +48,7 @@ class Stamp:
     """What stands around the words of an entry in today's note."""
 
     time: str  # HH:MM in the owner's zone
-    origin: str = ""  # "heartbeat" or "untrusted"; "" for the owner's own words
+    origin: str = ""  # "heartbeat", "job" or "untrusted"; "" for the owner's own words
 
 
 def parse(path: str, arguments: Mapping[str, Any]) -> Change:

@@ -131,7 +131,7 @@ class MemoryWrite:
         if call.tainted:
             return Stamp(time, "untrusted")
         is_owners = call.origin in {Origin.USER, Origin.FLUSH}  # whose words are the conversation's
-        return Stamp(time, "" if is_owners else "heartbeat")
+        return Stamp(time, "" if is_owners else str(call.origin))
 
     def _may_ask(self, call: ToolCall, change: Change) -> bool:
         """Whether an approval can be due: an unasked append to a plain file is worked out only under

@@ -4,8 +4,9 @@
     the owner's                       BOOTSTRAP while it has text, SOUL, AGENTS, TOOLS, IDENTITY, USER,
                                       MEMORY, HEARTBEAT, MEMORY of the other scopes; daily notes
     a group's, an isolated one        SOUL, AGENTS, TOOLS, IDENTITY
-    a heartbeat with the main context the owner's without BOOTSTRAP and HEARTBEAT (its own words carry it)
-    a heartbeat with light context    nothing
+    a beat or job with the main       the owner's without BOOTSTRAP and HEARTBEAT (a beat's own words
+        context                       carry that)
+    one with light context            nothing
     a flush                           today's note, so that it need not be repeated
     a summary                         nothing
 
@@ -69,7 +70,7 @@ class Injection:
             case Origin.FLUSH:
                 daily = await self._daily(reader, 0, room)
                 return _blocks((20, daily))
-            case Origin.USER | Origin.HEARTBEAT:
+            case Origin.USER | Origin.HEARTBEAT | Origin.JOB:
                 return await self._full(request.origin, reader, room)
 
     async def audit(self, kind: Kind) -> tuple[tuple[str, bool], ...]:
@@ -84,7 +85,7 @@ class Injection:
 
     async def _full(self, origin: Origin, reader: Reader, room: Room) -> tuple[ContextBlock, ...]:
         wanted = self._wanted(reader.kind)
-        if origin is Origin.HEARTBEAT:
+        if origin is not Origin.USER:
             wanted = [name for name in wanted if name != _HEARTBEAT]
         elif reader.kind is Kind.MAIN:
             wanted = [_BOOTSTRAP, *wanted]

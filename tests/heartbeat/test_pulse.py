@@ -20,9 +20,9 @@ from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk
 from agentd.domain.turn import Failure, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
 from agentd.domain.workspace import FileView
+from agentd.engine.errand import compose
 from agentd.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
 from agentd.heartbeat.examination import HEARTBEAT, Examination
-from agentd.heartbeat.prompt import compose
 from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.surroundings import Surroundings
@@ -640,7 +640,7 @@ async def test_status_has_the_last_beat_and_the_next() -> None:
 
 def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:
     prompt = resources.files("agentd").joinpath("prompts", "heartbeat.md").read_text("utf-8")
-    text = compose(prompt, "- [ ] x", MONDAY, ZoneInfo("UTC"))
+    text = compose(prompt, "HEARTBEAT.md", "- [ ] x", MONDAY, ZoneInfo("UTC"))
     assert "HEARTBEAT_OK" in text
     assert len(text.encode()) < 1200
 

@@ -73,7 +73,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_it_wakes_at_once_and_then_at_the_longest_sleep() -> None:
     ticks = Ticks()
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.02):
+    async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.02):
         await until(lambda: ticks.count >= 3)
 
 
@@ -81,7 +81,7 @@ async def test_it_wakes_at_the_due_time() -> None:
     ticks, clock = Ticks(), RealClock()
     due = clock.now() + timedelta(seconds=1.05)
     ticks.due = [due]
-    async with Scheduler(clock, ticks.tick, ticks.next_due):
+    async with Scheduler(clock, {"beat": ticks}):
         await until(lambda: ticks.count == 2)
         assert timedelta() <= clock.now() - due < timedelta(seconds=1)
 
@@ -89,7 +89,7 @@ async def test_it_wakes_at_the_due_time() -> None:
 async def test_a_tick_that_raises_stops_nothing() -> None:
     ticks = Ticks()
     ticks.errors = [RuntimeError("boom"), AgentdError("boom")]
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.01) as scheduler:
+    async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.01) as scheduler:
         await until(lambda: ticks.count >= 4)
         assert scheduler.problems() == ()
         await scheduler.prove()
@@ -98,7 +98,7 @@ async def test_a_tick_that_raises_stops_nothing() -> None:
 async def test_ticks_never_overlap_and_a_poke_is_taken_up_after_the_running_one() -> None:
     ticks = Ticks()
     ticks.block = asyncio.Event()
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.01) as scheduler:
+    async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.01) as scheduler:
         await until(lambda: ticks.count == 1)
         scheduler.poke()
         await asyncio.sleep(0.05)
@@ -110,7 +110,7 @@ async def test_ticks_never_overlap_and_a_poke_is_taken_up_after_the_running_one(
 
 async def test_a_poke_wakes_a_sleeping_schedule() -> None:
     ticks = Ticks()
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due) as scheduler:
+    async with Scheduler(RealClock(), {"beat": ticks}) as scheduler:
         await until(lambda: ticks.count == 1)
         scheduler.poke()
         await until(lambda: ticks.count == 2)
@@ -119,7 +119,7 @@ async def test_a_poke_wakes_a_sleeping_schedule() -> None:
 async def test_a_due_time_in_the_past_is_no_busy_loop() -> None:
     ticks = Ticks()
     ticks.due = [datetime(2020, 1, 1, tzinfo=UTC)] * 1000
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due):
+    async with Scheduler(RealClock(), {"beat": ticks}):
         await asyncio.sleep(0.1)
     assert ticks.count == 1
 
@@ -127,7 +127,7 @@ async def test_a_due_time_in_the_past_is_no_busy_loop() -> None:
 async def test_leaving_waits_for_a_running_tick() -> None:
     ticks = Ticks()
     ticks.block = asyncio.Event()
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due):
+    async with Scheduler(RealClock(), {"beat": ticks}):
         await until(lambda: ticks.count == 1)
         asyncio.get_running_loop().call_later(0.05, ticks.block.set)
     assert (ticks.running, ticks.cancelled) == (0, False)
@@ -136,14 +136,14 @@ async def test_leaving_waits_for_a_running_tick() -> None:
 async def test_leaving_cancels_a_tick_that_does_not_end() -> None:
     ticks = Ticks()
     ticks.block = asyncio.Event()
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, drain=0.02):
+    async with Scheduler(RealClock(), {"beat": ticks}, drain=0.02):
         await until(lambda: ticks.count == 1)
     assert (ticks.running, ticks.cancelled) == (0, True)
 
 
 async def test_nothing_wakes_after_leaving() -> None:
     ticks = Ticks()
-    async with Scheduler(RealClock(), ticks.tick, ticks.next_due, longest_sleep=0.01):
+    async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.01):
         await until(lambda: ticks.count == 1)
     count = ticks.count
     await asyncio.sleep(0.05)
@@ -153,7 +153,7 @@ async def test_nothing_wakes_after_leaving() -> None:
 async def test_a_clock_that_was_set_back_is_noticed() -> None:
     ticks, clock = Ticks(), RealClock()
     clock.shift = timedelta(days=365)  # the next wake is set in a time that will not come soon
-    async with Scheduler(clock, ticks.tick, ticks.next_due, longest_sleep=0.02) as scheduler:
+    async with Scheduler(clock, {"beat": ticks}, longest_sleep=0.02) as scheduler:
         await asyncio.sleep(0.01)
         assert ticks.count == 0
         clock.shift = timedelta()
@@ -163,7 +163,7 @@ async def test_a_clock_that_was_set_back_is_noticed() -> None:
 
 async def test_a_schedule_that_stopped_waking_cannot_prove_itself() -> None:
     ticks, clock = Ticks(), RealClock()
-    async with Scheduler(clock, ticks.tick, ticks.next_due) as scheduler:
+    async with Scheduler(clock, {"beat": ticks}) as scheduler:
         await until(lambda: ticks.count == 1)
         await until(lambda: ticks.running == 0)
         await scheduler.prove()
@@ -176,8 +176,18 @@ async def test_a_schedule_that_stopped_waking_cannot_prove_itself() -> None:
 async def test_a_long_beat_is_no_stall() -> None:
     ticks, clock = Ticks(), RealClock()
     ticks.block = asyncio.Event()
-    async with Scheduler(clock, ticks.tick, ticks.next_due) as scheduler:
+    async with Scheduler(clock, {"beat": ticks}) as scheduler:
         await until(lambda: ticks.count == 1)
         clock.skipped = 500.0
         await scheduler.prove()
         ticks.block.set()
+
+
+async def test_a_slow_tick_delays_no_other() -> None:
+    slow, quick = Ticks(), Ticks()
+    slow.block = asyncio.Event()
+    async with Scheduler(RealClock(), {"slow": slow, "quick": quick}, longest_sleep=0.01):
+        await until(lambda: quick.count >= 3)
+        assert slow.count == 1
+        slow.block.set()
+        await until(lambda: slow.count >= 2)

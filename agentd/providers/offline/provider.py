@@ -15,7 +15,7 @@ from agentd.domain.message import Message, ToolUse, assistant
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.domain.turn import Origin, Usage
 from agentd.engine import tokens
-from agentd.providers.offline import beat, chat, flush, summary
+from agentd.providers.offline import beat, chat, flush, job, summary
 from agentd.providers.offline.reply import Call, Reply
 
 MODEL = "offline-1"
@@ -58,6 +58,8 @@ def _reply(prompt: Prompt) -> Reply:
             return chat.reply(prompt)
         case Origin.HEARTBEAT:
             return beat.reply(prompt)
+        case Origin.JOB:
+            return job.reply(prompt)
         case Origin.FLUSH:
             return flush.reply(prompt)
         case Origin.SUMMARY:

@@ -139,7 +139,43 @@ CREATE TABLE items (
     last_done TEXT
 ) STRICT;
 
--- Alerts, written by SqliteOutbox and, together with a beat's end, by SqliteJobs.
+-- Jobs, written by SqliteJobBook. `call_key` names the tool call that made one.
+CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL,
+    schedule TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    session TEXT NOT NULL,
+    misfire TEXT NOT NULL,
+    model TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    call_key TEXT UNIQUE,
+    next_due TEXT,
+    runs INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX jobs_to_come ON jobs (id) WHERE next_due IS NOT NULL;
+
+-- One row a run, written by SqliteJobBook; one without outcome is running. A row of outcome 'missed'
+-- stands for all slots from `due` to `until` and uses none of them.
+CREATE TABLE job_runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    at TEXT NOT NULL,
+    due TEXT,
+    until TEXT,
+    outcome TEXT,
+    reason TEXT,
+    text TEXT NOT NULL DEFAULT '',
+    tokens INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL DEFAULT 0
+) STRICT;
+CREATE UNIQUE INDEX job_slots ON job_runs (job_id, due) WHERE until IS NULL AND due IS NOT NULL;
+CREATE INDEX job_runs_of_job ON job_runs (job_id, id);
+CREATE INDEX job_runs_running ON job_runs (id) WHERE outcome IS NULL;
+
+-- Alerts, written by SqliteOutbox and, together with the end of a beat or a job, by SqliteJobs and
+-- SqliteJobBook.
 CREATE TABLE alerts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at TEXT NOT NULL,

@@ -9,7 +9,7 @@ import pytest
 from agentd.domain.message import user
 from agentd.domain.prompt import Prompt
 from agentd.domain.turn import Origin
-from agentd.heartbeat.prompt import compose
+from agentd.engine.errand import compose
 
 SHIPPED = (files("agentd") / "prompts" / "heartbeat.md").read_text("utf-8")
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 @pytest.fixture
 def beat(answer):
     async def said(checklist: str, prompt: str = "", zone: str = "Europe/Berlin") -> str:
-        text = compose(prompt or SHIPPED, checklist, NOW, ZoneInfo(zone))
+        text = compose(prompt or SHIPPED, "HEARTBEAT.md", checklist, NOW, ZoneInfo(zone))
         last = await answer(Prompt((), (user(text),), origin=Origin.HEARTBEAT))
         assert not last.message.tool_uses
         return last.message.text

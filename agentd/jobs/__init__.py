@@ -1,0 +1,1 @@
+"""Jobs: reminders and silent questions at set times."""

@@ -1,0 +1,124 @@
+"""The jobs of one kind, run when they are due.
+
+Reminders and questions stand in lines of their own, so that a model that takes its time keeps no
+reminder waiting.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from agentd.domain.job import Job, JobKind, JobRun, Step
+from agentd.jobs.settings import JobsSettings
+from agentd.jobs.slots import After, settled, step
+from agentd.ports import Clock, JobBook, Triggers
+
+log = structlog.get_logger()
+
+_RETRY_BUSY = 30.0  # seconds
+
+
+class Work(Protocol):
+    """What happens in a slot."""
+
+    def is_free(self, job: Job) -> bool:
+        """Whether the job can run at this moment."""
+
+    async def run(self, job: Job, step: Step) -> JobRun | None:
+        """Use the step's slot; None if that was done before. Raises StorageError."""
+
+
+class Line:
+    """Keeps the jobs of a kind on time. Every slot is used once or recorded as missed."""
+
+    def __init__(
+        self,
+        kind: JobKind,
+        settings: JobsSettings,
+        book: JobBook,
+        triggers: Triggers,
+        clock: Clock,
+        work: Work,
+    ) -> None:
+        self._kind = kind
+        self._settings = settings
+        self._book = book
+        self._triggers = triggers
+        self._clock = clock
+        self._work = work
+        self._seen: datetime | None = None  # the latest time at which this has looked
+        self._waiting: dict[int, float] = {}  # jobs that found their lane taken, until when
+
+    async def tick(self) -> None:
+        """Run what is due. Called at the due time and at least once a minute; raises StorageError."""
+        if not self._settings.enabled:
+            return
+        await self._settle()
+        while (found := await self._next()) is not None:
+            job, todo = found
+            if todo.due is None:
+                await self._book.pass_over(todo)
+            elif self._work.is_free(job):
+                await self._run(job, todo)
+            else:
+                wait = self._clock.monotonic() + _RETRY_BUSY
+                self._waiting[job.id] = wait
+
+    async def next_due(self) -> datetime | None:
+        """When to call `tick` next; None while nothing is to come."""
+        if not self._settings.enabled:
+            return None
+        return min([self._wanted(job) for job in await self._jobs()], default=None)
+
+    async def _jobs(self) -> list[Job]:
+        return [job for job in await self._book.jobs() if job.what.kind is self._kind]
+
+    async def _next(self) -> tuple[Job, Step] | None:
+        """The job that has been due for longest, and what to do with it."""
+        jobs = await self._jobs()
+        self._waiting = {job.id: at for job in jobs if (at := self._waiting.get(job.id))}
+        now = self._clock.now()
+        ready = [job for job in jobs if self._wanted(job) <= now]
+        if not ready:
+            return None
+        job = min(ready, key=lambda job: (job.next_due or now, job.id))
+        todo = step(job, self._after(job), now, self._settings.rules)
+        return None if todo is None else (job, todo)
+
+    async def _run(self, job: Job, todo: Step) -> None:
+        self._waiting.pop(job.id, None)
+        run = await self._work.run(job, todo)
+        if todo.missed is not None:
+            log.warning("job_slots_missed", job=job.id, until=todo.missed.last.isoformat())
+        if run is not None:
+            log.info("job_done", job=job.id, outcome=run.ending.outcome, reason=run.ending.reason)
+
+    async def _settle(self) -> None:
+        """Bring due times forward that a clock set wrong has put too far ahead."""
+        now = self._clock.now()
+        was_set = self._seen is None or now < self._seen
+        self._seen = now
+        if not was_set:
+            return
+        for job in await self._jobs():
+            assert job.next_due is not None
+            used = await self._book.used(job.id, now)
+            due = settled(job.next_due, self._after(job), now, used)
+            if due != job.next_due:
+                log.warning("job_brought_forward", job=job.id, due=due.isoformat())
+                await self._book.pass_over(Step(job.id, None, due))
+
+    def _wanted(self, job: Job) -> datetime:
+        """When the job is to be looked at."""
+        assert job.next_due is not None
+        if job.id not in self._waiting:
+            return job.next_due
+        wait = max(0.0, self._waiting[job.id] - self._clock.monotonic())
+        return max(job.next_due, self._clock.now() + timedelta(seconds=wait))
+
+    def _after(self, job: Job) -> After:
+        return partial(self._triggers.after, job.what.schedule)
