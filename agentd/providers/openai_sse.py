@@ -27,27 +27,13 @@ async def data_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[str, None]:
         left += piece
         if is_first and len(left) >= len(_MARK):
             left, is_first = left.removeprefix(_MARK), False
-        events, left = _split(left)
+        *events, left = _BLANK.split(left)
         if len(left) > _LONGEST:
             raise failure("bad_stream", "an event without an end")
         for event in events:
             data = list(_data(event))
             if data:
                 yield "\n".join(data)
-
-
-def _split(text: bytes) -> tuple[list[bytes], bytes]:
-    """The whole events, and the beginning of the next one. A CR at the very end may be half a line
-    end, so it waits.
-    """
-    events: list[bytes] = []
-    start = 0
-    for match in _BLANK.finditer(text):
-        if match.end() == len(text) and text.endswith(b"\r"):
-            break
-        events.append(text[start : match.start()])
-        start = match.end()
-    return events, text[start:]
 
 
 def _data(event: bytes) -> Iterator[str]:

@@ -343,6 +343,7 @@ async def test_the_key_goes_into_its_header_and_nowhere_else(key, hello, caplog)
     assert b"SENTINEL" not in requests[0].content
     assert "SENTINEL" not in caplog.text
     assert "Hello" not in caplog.text
+    assert not [r for r in caplog.records if r.name.startswith("httpx")]
 
 
 @pytest.mark.parametrize("base", ["http://localhost:11434/v1", "http://localhost:11434/v1/"])
