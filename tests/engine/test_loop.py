@@ -446,3 +446,23 @@ async def test_one_yes_of_a_wider_scope_is_not_asked_for_again_and_never_in_sile
         world.provider.say(call("asking", f"a{n}"), "ok")
         await world.say("go")
     assert len(world.answers.questions) == 1
+
+
+async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None:
+    class Slow:
+        async def ask(self, session, call_id, approval) -> bool:
+            await asyncio.sleep(0.1)  # real time, since the limit of a tool is real
+            return True
+
+    class Asking:
+        spec = ToolSpec("asking", "a", {"type": "object"}, Effect.READ_ONLY)
+
+        async def run(self, call, gate):
+            return ToolOutput(str(await gate.approve(Approval("May I?", "d"))))
+
+    world.answers, world.tools = Slow(), (Asking(),)
+    world.settings = world.settings.model_copy(update={"tool_timeout": timedelta(seconds=0.03)})
+    await world.start()
+    world.provider.say(call("asking", "a"), "ok")
+    turn = await world.say("go")
+    assert [c["is_error"] for c in turn.tool_calls] == [False]
