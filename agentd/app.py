@@ -13,6 +13,7 @@ from collections.abc import (
     Callable,
     Coroutine,
     Iterable,
+    Mapping,
     MutableMapping,
     Sequence,
 )
@@ -68,6 +69,7 @@ from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
+from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
 from agentd.server.server import Server
 from agentd.storage.index import SqliteIndex
@@ -169,18 +171,8 @@ async def open_app(
             **JobMethods(agenda, jobs, pulse, stores.jobs, config.heartbeat.interval).routes(),
             **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
         }
-        server = Server(
-            config.server,
-            engine.sessions,
-            stores.sessions,
-            hub=hub,
-            clients=clients,
-            methods=methods,
-            clock=clock,
-            kinds={tool.spec.name: tool.spec.kind for tool in tools},
-        )
-        place = inherited_socket(environ) or places.socket
-        await stack.enter_async_context(server.listen(place))
+        kinds = {tool.spec.name: tool.spec.kind for tool in tools}
+        await build.listen(stores, engine, hub, clients, methods, kinds)
         yield app
 
 
@@ -406,6 +398,29 @@ class Assembly:
         )
         sinks, to = alerts.targets(Origin.JOB)
         return Jobs(self.config.jobs, around, Triggers(), _prompt("job"), sinks=sinks, to=to)
+
+    async def listen(
+        self,
+        stores: Stores,
+        engine: Engine,
+        hub: Hub,
+        clients: Clients,
+        methods: Mapping[str, Handler],
+        kinds: Mapping[str, str],
+    ) -> None:
+        """Open the socket; `kinds` are those of the tools, by name."""
+        server = Server(
+            self.config.server,
+            engine.sessions,
+            stores.sessions,
+            hub=hub,
+            clients=clients,
+            methods=methods,
+            clock=self.clock,
+            kinds=kinds,
+        )
+        place = inherited_socket(self.environ) or self.places.socket
+        await self.stack.enter_async_context(server.listen(place))
 
     def _budget(self, stores: Stores, origin: Origin) -> Callable[[], Awaitable[bool]]:
         settings = self.config.budget

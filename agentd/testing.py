@@ -19,6 +19,7 @@ from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
 from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
+from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.domain.message import Message, Text, ToolResult, ToolUse, assistant, encode_blocks
 from agentd.domain.money import Cap
@@ -866,6 +867,116 @@ class MemoryJobs:
 
     def _beat(self, due: datetime | None, outcome: Outcome, reason: Reason, file_hash: str) -> Beat:
         return Beat(next(self._ids), self._clock.now(), due, outcome, reason, file_hash=file_hash)
+
+
+class MemoryJobBook:
+    """A JobBook in memory, which puts its alerts into `outbox`."""
+
+    def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
+        self._clock = clock
+        self._outbox = outbox or MemoryOutbox(clock)
+        self._jobs: dict[int, Job] = {}
+        self._keys: dict[str, int] = {}
+        self._runs: dict[int, JobRun] = {}
+        self._running: set[int] = set()
+        self._job_ids, self._run_ids = itertools.count(1), itertools.count(1)
+
+    async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
+        if (known := await self.by_key(key)) is not None:
+            return known
+        if len(await self.jobs()) >= most:
+            raise Busy(f"there are {most} jobs already")
+        stored = Job(next(self._job_ids), job, self._clock.now(), next_due)
+        self._jobs[stored.id] = stored
+        if key:
+            self._keys[key] = stored.id
+        return stored
+
+    async def by_key(self, key: str) -> Job | None:
+        return self._jobs.get(self._keys.get(key, 0))
+
+    async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
+        return tuple(job for job in self._jobs.values() if past or job.next_due is not None)
+
+    async def get(self, job_id: int) -> Job:
+        if job_id not in self._jobs:
+            raise NotFound(f"there is no job {job_id}")
+        return self._jobs[job_id]
+
+    async def remove(self, job_id: int) -> Job:
+        job = await self.get(job_id)
+        del self._jobs[job_id]
+        self._runs = {n: run for n, run in self._runs.items() if run.job_id != job_id}
+        return job
+
+    async def pass_over(self, step: Step) -> None:
+        if step.job_id not in self._jobs:
+            return
+        if (missed := step.missed) is not None:
+            late = Ending(JobOutcome.MISSED, JobReason.LATE)
+            self._add_run(step.job_id, missed.first, missed.last, late)
+        job = self._jobs[step.job_id]
+        self._jobs[step.job_id] = replace(job, next_due=step.next_due)
+
+    async def begin(self, step: Step) -> int | None:
+        if step.job_id not in self._jobs:
+            return None
+        if step.due is not None:
+            await self.pass_over(step)
+            if any(r.job_id == step.job_id and r.due == step.due for r in self._used_runs()):
+                return None
+        job = self._jobs[step.job_id]
+        self._jobs[step.job_id] = replace(job, runs=job.runs + 1)
+        cut = Ending(JobOutcome.FAILED, JobReason.INTERRUPTED)
+        run_id = self._add_run(step.job_id, step.due, None, cut)
+        self._running.add(run_id)
+        return run_id
+
+    async def record(
+        self, step: Step, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        run_id = await self.begin(step)
+        return None if run_id is None else await self.end(run_id, ending, alert)
+
+    async def end(
+        self, run_id: int, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        if run_id not in self._runs:
+            return None
+        if run_id not in self._running:
+            raise NotFound(f"run {run_id} has ended already")
+        if alert is not None and await self._outbox.put(alert) is None:
+            ending = replace(ending, outcome=JobOutcome.QUIET, reason=JobReason.DUPLICATE)
+        self._running.discard(run_id)
+        self._runs[run_id] = replace(self._runs[run_id], ending=ending)
+        return self._runs[run_id]
+
+    async def interrupt(self) -> int:
+        cut = len(self._running & self._runs.keys())
+        self._running.clear()
+        return cut
+
+    async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
+        newest = [
+            run
+            for run in sorted(self._runs.values(), key=lambda r: -r.id)
+            if run.id not in self._running and job_id in (None, run.job_id)
+        ]
+        return tuple(newest[:limit])
+
+    async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
+        runs = (run for run in self._used_runs() if run.job_id == job_id)
+        return frozenset(run.due for run in runs if run.due is not None and run.due > since)
+
+    def _used_runs(self) -> list[JobRun]:
+        return [run for run in self._runs.values() if run.until is None]
+
+    def _add_run(
+        self, job_id: int, due: datetime | None, until: datetime | None, ending: Ending
+    ) -> int:
+        run_id = next(self._run_ids)
+        self._runs[run_id] = JobRun(run_id, job_id, self._clock.now(), due, until, ending)
+        return run_id
 
 
 class MemoryIndexDouble:

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentd.ports import JobStore, Journal, Ledger, MemoryIndex, Outbox, SessionStore
+from agentd.ports import JobBook, JobStore, Journal, Ledger, MemoryIndex, Outbox, SessionStore
 from agentd.storage.index import SqliteIndex
 from agentd.storage.jobs import SqliteJobs
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.schedule import SqliteJobBook
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import (
     FakeClock,
     MemoryIndexDouble,
+    MemoryJobBook,
     MemoryJobs,
     MemoryLedger,
     MemoryOutbox,
@@ -34,6 +36,7 @@ class Stores:
     ledger: Ledger
     jobs: JobStore
     outbox: Outbox
+    book: JobBook
     index: MemoryIndex
 
 
@@ -59,7 +62,15 @@ async def stores(request, clock):
     if request.param == "memory":
         sessions, outbox = MemorySessions(clock), MemoryOutbox(clock)
         jobs, ledger = MemoryJobs(clock, outbox), MemoryLedger(clock)
-        yield Stores(sessions, sessions, ledger, jobs, outbox, MemoryIndexDouble())
+        yield Stores(
+            sessions,
+            sessions,
+            ledger,
+            jobs,
+            outbox,
+            MemoryJobBook(clock, outbox),
+            MemoryIndexDouble(),
+        )
         return
     folder = request.getfixturevalue("tmp_path") / "state"
     async with (
@@ -72,5 +83,6 @@ async def stores(request, clock):
             SqliteLedger(db, clock),
             SqliteJobs(db, clock),
             SqliteOutbox(db, clock),
+            SqliteJobBook(db, clock),
             SqliteIndex(index_db),
         )
