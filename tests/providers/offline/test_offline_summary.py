@@ -54,7 +54,10 @@ def conversations(draw) -> list[Row]:
 
 def summariser(part_tokens: int = 10_000) -> Summariser:
     ledger = MemoryLedger(FakeClock())
-    return Summariser(OfflineProvider(), ledger, lambda m, u: 0.0, "Summarise.", "", part_tokens)
+    clock = FakeClock()
+    return Summariser(
+        OfflineProvider(), ledger, clock, lambda m, u: 0.0, "Summarise.", "", part_tokens
+    )
 
 
 @settings(max_examples=150, deadline=None)
