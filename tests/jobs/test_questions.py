@@ -1,0 +1,278 @@
+"""Questions: asked in silence, judged, told or not, and skipped for a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agentd.domain.job import (
+    Every,
+    Job,
+    JobKind,
+    JobOutcome,
+    JobReason,
+    JobRun,
+    JobSession,
+    NewJob,
+)
+from agentd.domain.turn import Context, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
+from agentd.errors import Busy, NotFound, ShuttingDown
+from agentd.jobs.jobs import Jobs
+from agentd.jobs.questions import ISOLATED, Surroundings
+from agentd.jobs.settings import JobsSettings
+from agentd.scheduler.triggers import Triggers
+from agentd.testing import FakeClock, MemoryJobBook, MemoryLedger, MemoryOutbox
+
+HOUR = timedelta(hours=1)
+NOTIFIED = ({"name": "notify", "is_error": False},)
+
+
+@dataclass
+class Ticket:
+    turn: Turn | None
+
+    async def wait(self) -> Turn:
+        if self.turn is None:
+            await asyncio.Event().wait()
+        return self.turn
+
+
+@dataclass
+class Turns:
+    """An engine that answers every request with `reply`."""
+
+    ledger: MemoryLedger
+    reply: str = "HEARTBEAT_OK"
+    failure: Failure | None = None
+    stop: StopReason = StopReason.END_TURN
+    tools: tuple[dict[str, Any], ...] = ()
+    refusal: Exception | None = None
+    hangs: bool = False
+    busy: set[SessionKey] = field(default_factory=set)
+    requests: list[Any] = field(default_factory=list)
+    cancelled: list[Any] = field(default_factory=list)
+
+    async def submit(self, request, sink):
+        if self.refusal is not None:
+            raise self.refusal
+        self.requests.append(request)
+        await self.ledger.charge(request.session, request.origin, "m", Usage(90, 10), 0.25)
+        turn = Turn(
+            request.session,
+            request.message_id,
+            1,
+            self.reply,
+            None if self.failure else self.stop,
+            tool_calls=self.tools,
+            failure=self.failure,
+        )
+        return Ticket(None if self.hangs else turn)
+
+    def is_busy(self, session):
+        return session in self.busy
+
+    def cancel(self, session, origin):
+        self.cancelled.append((session, origin))
+        return True
+
+
+class Breaker:
+    is_tripped = False
+
+    def is_open(self):
+        return self.is_tripped
+
+    def status(self):
+        return {}
+
+
+class World:
+    """Jobs with everything around them."""
+
+    def __init__(self, **table: object) -> None:
+        self.clock = FakeClock()
+        self.outbox = MemoryOutbox(self.clock)
+        self.book = MemoryJobBook(self.clock, self.outbox)
+        self.turns = Turns(MemoryLedger(self.clock))
+        self.breaker = Breaker()
+        self.over_budget = False
+        self.wakes = 0
+        around = Surroundings(
+            self.clock,
+            self.book,
+            self.turns.ledger,
+            self.turns,
+            self.breaker,
+            self.budget,
+            self.wake,
+        )
+        settings = JobsSettings.model_validate(table)
+        self.jobs = Jobs(settings, around, Triggers(), "Do it.", sinks=("journal",), to="me")
+
+    async def budget(self) -> bool:
+        return self.over_budget
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+    async def add(self, kind: JobKind = JobKind.ASK, **fields: Any) -> Job:
+        new = NewJob("what is new?", Every(HOUR, self.clock.now()), kind, **fields)
+        return await self.book.add(new, self.clock.now() + HOUR, most=10)
+
+    async def come(self) -> JobRun:
+        """An hour later."""
+        self.clock.jump(HOUR)
+        for line in self.jobs.lines.values():
+            await line.tick()
+        return (await self.book.runs(1))[0]
+
+    async def told(self) -> list[str]:
+        return [alert.text for alert in await self.outbox.alerts(10)]
+
+
+@pytest.mark.parametrize("reply", ["HEARTBEAT_OK", "NO_REPLY", "**heartbeat_ok** all fine"])
+async def test_a_reply_that_says_nothing_is_silence(reply):
+    world = World()
+    world.turns.reply = reply
+    await world.add()
+    run = await world.come()
+    assert (run.ending.outcome, run.ending.reason) == (JobOutcome.QUIET, JobReason.ACK)
+    assert (run.ending.tokens, run.ending.cost_usd) == (100, 0.25)
+    assert await world.told() == []
+
+
+async def test_a_reply_that_says_something_is_told_once_a_day():
+    world = World()
+    world.turns.reply = "The disk is full"
+    await world.add()
+    run = await world.come()
+    assert (run.ending.outcome, run.ending.reason) == (JobOutcome.ALERT, JobReason.ALERT)
+    (alert,) = await world.outbox.alerts(10)
+    assert (alert.text, alert.origin, alert.to) == ("The disk is full", "job", "me")
+    assert world.wakes == 1
+    again = await world.come()
+    assert (again.ending.outcome, again.ending.reason) == (JobOutcome.QUIET, JobReason.DUPLICATE)
+
+
+async def test_what_the_model_has_told_itself_is_not_told_again():
+    world = World()
+    world.turns.reply, world.turns.tools = "I told you", NOTIFIED
+    await world.add()
+    assert (await world.come()).ending.reason is JobReason.NOTIFY
+    assert await world.told() == []
+
+
+@pytest.mark.parametrize(
+    ("session", "key", "context", "kind"),
+    [
+        (JobSession.ISOLATED, ISOLATED, Context.LIGHT, Kind.ISOLATED),
+        (JobSession.MAIN, "main", Context.SESSION, Kind.MAIN),
+    ],
+)
+async def test_a_question_sees_what_its_session_says(session, key, context, kind):
+    world = World()
+    job = await world.add(session=session, model="small")
+    run = await world.come()
+    (request,) = world.turns.requests
+    assert (request.session, request.context, request.kind) == (key, context, kind)
+    assert (request.origin, request.model) == (Origin.JOB, "small")
+    assert request.message_id == f"job:{run.id}"
+    assert request.tools == {"memory_read", "memory_search", "memory_write", "notify"}
+    assert request.text.startswith("Do it.\n\n## Job\n\nwhat is new?\n\nCurrent time: 2026-11-21")
+    assert run.job_id == job.id
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "text"),
+    [
+        ({"failure": Failure("overloaded", "no room")}, JobReason.PROVIDER_ERROR, "no room"),
+        ({"refusal": Busy("full")}, JobReason.PROVIDER_ERROR, "full"),
+        ({"refusal": ShuttingDown("bye")}, JobReason.INTERRUPTED, "bye"),
+        ({"stop": StopReason.CANCELLED}, JobReason.INTERRUPTED, ""),
+        ({"reply": ""}, JobReason.EMPTY_REPLY, ""),
+    ],
+)
+async def test_failures_have_a_reason_and_tell_nobody(change, reason, text):
+    world = World()
+    for name, value in change.items():
+        setattr(world.turns, name, value)
+    await world.add()
+    run = await world.come()
+    ending = (run.ending.outcome, run.ending.reason, run.ending.text)
+    assert ending == (JobOutcome.FAILED, reason, text)
+    assert await world.told() == []
+
+
+async def test_a_question_that_takes_too_long_is_cancelled():
+    world = World(timeout=timedelta(milliseconds=20))
+    world.turns.hangs = True
+    await world.add()
+    assert (await world.come()).ending.reason is JobReason.PROVIDER_ERROR
+    assert world.turns.cancelled == [(ISOLATED, Origin.JOB)]
+
+
+async def test_no_money_or_no_service_skips_questions_and_no_reminder():
+    world = World()
+    await world.add()
+    world.over_budget = True
+    assert (await world.come()).ending.reason is JobReason.BUDGET
+    world.over_budget, world.breaker.is_tripped = False, True
+    assert (await world.come()).ending.reason is JobReason.BREAKER_OPEN
+    assert world.turns.requests == []
+    world.over_budget = True
+    await world.add(JobKind.REMIND)
+    await world.come()
+    assert await world.told() == ["what is new?"]
+
+
+async def test_a_question_waits_for_the_conversation_and_has_one_row():
+    world = World()
+    await world.add(session=JobSession.MAIN)
+    world.turns.busy.add(SessionKey("main"))
+    world.clock.jump(HOUR)
+    line = world.jobs.lines["questions"]
+    for _ in range(3):
+        await line.tick()
+        await world.clock.advance(30)
+    assert await world.book.runs(10) == ()
+    world.turns.busy.clear()
+    await line.tick()
+    (run,) = await world.book.runs(10)
+    assert run.due == run.at - timedelta(seconds=90)
+
+
+async def test_a_question_that_a_crash_cut_is_not_asked_again():
+    world = World()
+    job = await world.add()
+    world.turns.hangs = True
+    world.clock.jump(HOUR)
+    tick = asyncio.create_task(world.jobs.lines["questions"].tick())
+    while not world.turns.requests:
+        await asyncio.sleep(0)
+    tick.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await tick
+    assert await world.jobs.recover() == 1
+    world.turns.hangs = False
+    await world.jobs.lines["questions"].tick()
+    (run,) = await world.book.runs(10)
+    assert run.ending.reason is JobReason.INTERRUPTED
+    assert len(world.turns.requests) == 1
+    assert (await world.come()).ending.reason is JobReason.ACK
+    assert (await world.book.get(job.id)).runs == 2
+
+
+async def test_runs_by_hand_leave_the_schedule_alone():
+    world = World()
+    question, reminder = await world.add(), await world.add(JobKind.REMIND)
+    assert (await world.jobs.run(question.id)).ending.reason is JobReason.ACK
+    assert (await world.jobs.run(reminder.id)).ending.reason is JobReason.REMINDER
+    world.turns.busy.add(ISOLATED)
+    assert (await world.jobs.run(question.id)).ending.reason is JobReason.BUSY
+    assert {job.next_due for job in await world.book.jobs()} == {question.next_due}
+    with pytest.raises(NotFound):
+        await world.jobs.run(99)
