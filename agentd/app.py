@@ -49,6 +49,7 @@ from agentd.heartbeat.surroundings import Surroundings
 from agentd.jobs import questions
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.jobs import Jobs
+from agentd.memory.erasure import Erasure
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
@@ -165,7 +166,7 @@ async def open_app(
         app = App(engine.sessions, scheduler, stores.db, work)
         methods = {
             **build.status(app, stores, model, memory, alerts, engine, pulse).routes(),
-            **SessionMethods(stores.sessions, engine.sessions, clock).routes(),
+            **build.sessions(stores, engine, memory).routes(),
             **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
             **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
             **JobMethods(agenda, jobs, pulse, stores.jobs, config.heartbeat.interval).routes(),
@@ -437,6 +438,11 @@ class Assembly:
         pulse: Pulse,
     ) -> StatusMethods:
         """How the daemon tells that it is well."""
+    def sessions(self, stores: Stores, engine: Engine, memory: Memory) -> SessionMethods:
+        """The commands on conversations."""
+        erase = Erasure(engine.sessions, memory.indexer).delete
+        return SessionMethods(stores.sessions, engine.sessions, erase, stores.ledger, self.clock)
+
 
         def problems() -> tuple[Problem, ...]:
             parts = (model, memory.files, memory.indexer, pulse)

@@ -215,6 +215,12 @@ class SessionStore(Protocol):
     async def last_heard(self) -> tuple[datetime, str] | None:
         """When the owner's newest message came, and from which client; None if there is none."""
 
+    async def delete(self, session: SessionKey) -> None:
+        """Erase the session and all that was said in it; `main` is emptied and stays. When this
+        returns, no file of the store holds a byte of it. What it cost stays in the ledger, under
+        the name `DELETED`. Raises NotFound, Busy while one of its turns has not ended.
+        """
+
 
 class Journal(Protocol):
     """Intents and results of tool calls, of silent turns too."""
@@ -430,6 +436,9 @@ class MemoryIndex(Protocol):
 
     async def remove(self, paths: Sequence[str]) -> None:
         """Forget paths."""
+
+    async def erase(self, paths: Sequence[str]) -> None:
+        """Forget paths, and leave no byte of what they said on the disk. Slow."""
 
     async def clear(self) -> None:
         """Forget everything: a rebuild begins."""

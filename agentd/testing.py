@@ -27,6 +27,7 @@ from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, Tex
 from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, OpenCall, ToolOutput
 from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
 from agentd.domain.turn import (
+    DELETED,
     MAIN,
     Kind,
     Origin,
@@ -587,6 +588,21 @@ class MemorySessions:
         )
         return next(mine, None)
 
+    async def delete(self, session: SessionKey) -> None:
+        found = self._require(session)
+        mine = [t for t in self._turns if t.request.session == session]
+        if any(t.ended is None for t in mine):
+            raise Busy(f"a turn of session {session!r} has not ended")
+        for turn in mine:  # its number is never given out again
+            turn.request = replace(turn.request, session=DELETED, text="", message_id="")
+        del self._sessions[session]
+        if session == MAIN:
+            self._make(MAIN)
+            generation = found.history.generation + 1
+            main = self._sessions[MAIN]
+            main.history = replace(main.history, generation=generation)
+            main.info = replace(main.info, generation=generation)
+
     async def intend(self, turn_id: int, intent: Intent) -> None:
         self._turns[turn_id - 1].intents[intent.call.id] = intent
 
@@ -999,6 +1015,9 @@ class MemoryIndexDouble:
     async def remove(self, paths: Sequence[str]) -> None:
         for path in paths:
             self._files.pop(path, None)
+
+    async def erase(self, paths: Sequence[str]) -> None:
+        await self.remove(paths)
 
     async def clear(self) -> None:
         self._files.clear()

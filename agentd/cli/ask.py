@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentd.cli.report import reporting, show
+from agentd.errors import InvalidRequest
 from agentd.paths import client_sockets
 
 if TYPE_CHECKING:
@@ -51,6 +52,22 @@ def ask(
 
     params = {key: value for key, value in options.items() if value is not None}
     return asyncio.run(_call(f"_agentd/{command}", params, within, in_words=in_words))
+
+
+def agree(question: str, *, yes: bool, ask: bool) -> None:
+    """Return when the user wants it; ends the command where he does not. Raises InvalidRequest where
+    nobody can be asked.
+    """
+    import sys
+
+    import typer
+
+    if yes:
+        return
+    if not (ask and sys.stdin.isatty()):
+        raise InvalidRequest("this needs a yes", cure="add --yes")
+    if not typer.confirm(question):
+        raise typer.Exit(1)
 
 
 async def owners_times(connection: Connection) -> Times:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, answer, ask, sockets
+from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, reporting, show
@@ -93,6 +93,23 @@ def flush(
 def reset(key: Key, as_json: AsJson = False) -> None:
     """Save what should be remembered, then begin the session anew under its key."""
     answer("sessions/reset", fields, as_json=as_json, key=key, within=MODEL_SECONDS)
+
+
+@app.command()
+def delete(
+    key: Key,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a session for good; `main` is emptied. Notes made from it stay."""
+    with reporting(as_json=as_json):
+        agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
+    answer("sessions/delete", _deleted, as_json=as_json, key=key, within=MODEL_SECONDS)
+
+
+def _deleted(result: dict[str, Any]) -> str:
+    done = "is empty now" if result["kept"] else "is erased"
+    return f"{result['key']} {done}; notes that were made from it are in your workspace"
 
 
 def _messages(key: str) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any, NewType
 
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")
+DELETED = SessionKey("deleted")  # under this name the costs of deleted sessions are added up
 
 
 class Kind(StrEnum):

@@ -18,7 +18,7 @@ from agentd.engine.durable import when_space
 from agentd.engine.lanes import Lanes
 from agentd.engine.prompt import Scene
 from agentd.engine.silent import SilentTurns
-from agentd.errors import AgentdError, NotFound, ShuttingDown, StorageError
+from agentd.errors import AgentdError, Busy, NotFound, ShuttingDown, StorageError
 from agentd.ports import Clock, EventSink, SessionStore
 
 log = structlog.get_logger()
@@ -156,6 +156,21 @@ class Rooms:
     async def start_over(self, session: SessionKey) -> RoomReport:
         """Flush, then begin an empty context under the same key."""
         return await self._on_demand(session, Trigger.NEW)
+
+    async def delete(self, session: SessionKey) -> None:
+        """Erase the session; `main` is emptied. Raises Busy while anything of it runs or waits."""
+        await self._must_exist(session)
+        if self._lanes.is_busy(session) or self._compaction.is_working(session):
+            raise Busy(
+                f"Session {session!r} is at work.", cure="Wait for it, or cancel it, then delete."
+            )
+        self._lanes.enter(session)
+        async with self._lanes.hold(session), self._compaction.alone(session):
+            await self._store.delete(session)
+            for kept in (self._basis, self._fixed):
+                kept.pop(session, None)
+            self._due.discard(session)
+            self._owed.discard(session)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn, and from which figures. Changes nothing."""

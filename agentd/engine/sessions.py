@@ -186,6 +186,12 @@ class Sessions:
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact the session now. Raises NotFound, ShuttingDown."""
         return await self._owned(self._rooms.compact(session))
+    async def delete(self, session: SessionKey) -> None:
+        """Erase the session; `main` is emptied. Raises NotFound, ShuttingDown, Busy while anything of
+        it runs or waits.
+        """
+        await self._owned(self._rooms.delete(session))
+
 
     async def flush(self, session: SessionKey) -> RoomReport:
         """Offer everything finished to memory now. Raises NotFound, ShuttingDown."""

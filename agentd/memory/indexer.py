@@ -58,6 +58,14 @@ class Indexer:
         self._touched.add(session)
         self._wake.set()
 
+    async def forget(self, session: SessionKey) -> None:
+        """Take a session that was deleted out of the index, down to the bytes. Raises StorageError;
+        the next look at everything does it then.
+        """
+        async with self._lock:
+            self._touched.discard(session)
+            await self._sessions.forget(session)
+
     async def sync(self) -> None:
         """Look at all notes and transcripts now. Raises StorageError."""
         self._all_due = True

@@ -27,26 +27,35 @@ class SessionIndexer:
     async def sync(self, only: Iterable[SessionKey] | None = None) -> None:
         """Look at all sessions, or at these alone. Raises StorageError."""
         async with self._lock:
-            if self._marks is None:
-                digests = await self._index.digests(Source.SESSIONS)
-                self._marks = {path: int(seq) for path, seq in digests.items()}
+            marks = await self._known()
             if only is not None:
                 for session in only:
-                    await self._follow(session, self._marks)
+                    await self._follow(session, marks)
                 return
             infos = await self._store.sessions()
-            gone = self._marks.keys() - {path_of(info.key) for info in infos}
-            await self._forget(gone, self._marks)
+            gone = marks.keys() - {path_of(info.key) for info in infos}
+            await self._forget(gone, marks)
             for info in infos:
-                mark = self._marks.get(path_of(info.key), 0)
+                mark = marks.get(path_of(info.key), 0)
                 if info.rows < mark:  # deleted and begun again
-                    await self._forget([path_of(info.key)], self._marks)
+                    await self._forget([path_of(info.key)], marks)
                 if info.rows != mark:
-                    await self._follow(info.key, self._marks)
+                    await self._follow(info.key, marks)
+
+    async def forget(self, session: SessionKey) -> None:
+        """Take a session that was deleted out of the index, down to the bytes."""
+        async with self._lock:
+            await self._forget([path_of(session)], await self._known())
 
     def reset(self) -> None:
         """The index was emptied: begin again."""
         self._marks = None
+
+    async def _known(self) -> dict[str, int]:
+        if self._marks is None:
+            digests = await self._index.digests(Source.SESSIONS)
+            self._marks = {path: int(seq) for path, seq in digests.items()}
+        return self._marks
 
     async def _follow(self, session: SessionKey, marks: dict[str, int]) -> None:
         path = path_of(session)
@@ -71,6 +80,6 @@ class SessionIndexer:
     async def _forget(self, paths: Iterable[str], marks: dict[str, int]) -> None:
         known = [path for path in paths if path in marks]
         if known:
-            await self._index.remove(known)
+            await self._index.erase(known)
         for path in known:
             del marks[path]

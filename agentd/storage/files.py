@@ -11,6 +11,7 @@ from typing import Literal
 
 from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError
+from agentd.storage.erasing import is_unclean, write_anew
 from agentd.storage.faults import corrupt, translate
 from agentd.storage.migrations import Schema, check, migrate
 
@@ -98,6 +99,11 @@ def _prepare(
     conn.execute("PRAGMA temp_store = MEMORY")
     conn.execute("PRAGMA journal_size_limit = 16777216")
     migrate(conn, schema)
+    if is_unclean(path):
+        with suppress(
+            sqlite3.OperationalError
+        ):  # a full disk keeps nobody from starting; it stays due
+            write_anew(conn, path)
 
 
 def _is_hopeless(error: StorageError) -> bool:

@@ -52,6 +52,10 @@ _DELETE_WORDS_SHARED = """
 INSERT INTO words_shared (words_shared, rowid, text, grams)
 SELECT 'delete', id, text, grams FROM chunks WHERE file_id = ? AND owner_only = 0
 """
+_OPTIMISE = (
+    "INSERT INTO words_all (words_all) VALUES ('optimize')",
+    "INSERT INTO words_shared (words_shared) VALUES ('optimize')",
+)
 _CLEAR = (
     "INSERT INTO words_all (words_all) VALUES ('delete-all')",
     "INSERT INTO words_shared (words_shared) VALUES ('delete-all')",
@@ -112,15 +116,17 @@ class SqliteIndex:
 
     async def remove(self, paths: Sequence[str]) -> None:
         """See MemoryIndex."""
+        await self._db.write(lambda conn: _remove(conn, paths))
+
+    async def erase(self, paths: Sequence[str]) -> None:
+        """See MemoryIndex."""
 
         def change(conn: sqlite3.Connection) -> None:
-            for path in paths:
-                found = conn.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
-                if found:
-                    _delete_chunks(conn, found["id"])
-                    conn.execute("DELETE FROM files WHERE id = ?", (found["id"],))
+            _remove(conn, paths)
+            for statement in _OPTIMISE:  # until then the full-text tables only cross words out
+                conn.execute(statement)
 
-        await self._db.write(change)
+        await self._db.erase(change)
 
     async def clear(self) -> None:
         """See MemoryIndex."""
@@ -244,6 +250,14 @@ def _insert_chunks(conn: sqlite3.Connection, file_id: int, chunks: Sequence[Chun
         conn.execute(_INSERT_WORDS.replace("SCOPE", "all"), (chunk_id, text, pairs))
         if not chunk.owner_only:
             conn.execute(_INSERT_WORDS.replace("SCOPE", "shared"), (chunk_id, text, pairs))
+
+
+def _remove(conn: sqlite3.Connection, paths: Sequence[str]) -> None:
+    for path in paths:
+        found = conn.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
+        if found:
+            _delete_chunks(conn, found["id"])
+            conn.execute("DELETE FROM files WHERE id = ?", (found["id"],))
 
 
 def _delete_chunks(conn: sqlite3.Connection, file_id: int) -> None:

@@ -237,3 +237,8 @@ class SqliteSessions:
     async def last_heard(self) -> tuple[datetime, str] | None:
         """See SessionStore."""
         return await self._db.read(inbox.last_heard)
+
+    async def delete(self, session: SessionKey) -> None:
+        """See SessionStore."""
+        now = self._clock.now()
+        await self._db.erase(lambda conn: transcript.delete_session(conn, session, now))

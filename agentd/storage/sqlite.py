@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,7 +14,8 @@ import aiosqlite
 import structlog
 
 from agentd.domain.health import Problem
-from agentd.errors import StorageCorrupt, StorageError
+from agentd.errors import AgentdError, StorageCorrupt, StorageError
+from agentd.storage.erasing import mark_unclean, unmark, write_anew
 from agentd.storage.faults import is_lost_sync, translate
 from agentd.storage.files import Synchronous, open_file, put_aside
 from agentd.storage.migrations import Schema
@@ -50,6 +52,7 @@ class Database:
         self._opened: Problem | None = None
         self._full: StorageError | None = None
         self._latched = False
+        self._erasing = asyncio.Lock()
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
     @classmethod
@@ -100,6 +103,23 @@ class Database:
     async def execute(self, sql: str, values: Sequence[object]) -> int:
         """Run one changing statement as a transaction; returns how many rows it changed."""
         return await self.write(lambda conn: conn.execute(sql, values).rowcount)
+
+    async def erase(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """`write`, after which no byte of what `fn` deleted is left in the database's files.
+
+        They are written anew, which takes memory and time in proportion to their size; everything
+        else waits. What a crash or an error cuts short is done when the database is next opened.
+        """
+        async with self._erasing:
+            first = await self._on_thread(lambda: mark_unclean(self.path))
+            try:
+                result = await self.write(fn)
+            except AgentdError:
+                if first:  # else an earlier deletion still has bytes there
+                    await self._on_thread(lambda: unmark(self.path))
+                raise
+            await self.read(lambda conn: write_anew(conn, self.path))
+        return result
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """What `fn` finds; it sees one state of the database and all earlier writes."""

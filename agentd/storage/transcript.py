@@ -8,8 +8,8 @@ from datetime import datetime
 
 from agentd.domain.message import ToolResult
 from agentd.domain.transcript import History, NewRow, Row, RowRole, SessionInfo
-from agentd.domain.turn import MAIN, SessionKey
-from agentd.errors import NotFound
+from agentd.domain.turn import DELETED, MAIN, SessionKey
+from agentd.errors import Busy, NotFound
 from agentd.storage.codec import dump_blocks, dump_usage, load_row, moment, stamp, well_formed
 
 TITLE_LENGTH = 80  # characters
@@ -30,6 +30,7 @@ SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC L
 _LISTED = """
 SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC, id DESC
 """
+_UNENDED = "SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL"
 _OF_TURN = "SELECT * FROM rows WHERE turn_id = ? ORDER BY seq"
 _SLICE = "SELECT * FROM rows WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
 _IN_CONTEXT = """
@@ -64,6 +65,25 @@ def require_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> 
     if found is None:
         raise unknown(key)
     return found
+
+
+def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> None:
+    """Delete a session with everything that hangs on it; `main` begins anew, in a generation that no
+    work on the old one can be meant for. Raises NotFound, Busy.
+    """
+    found = require_session(conn, key, at)
+    if conn.execute(_UNENDED, (found["id"],)).fetchone():
+        raise Busy(
+            f"a turn of session {key!r} has not ended",
+            cure="wait for it, or cancel it, then delete",
+        )
+    conn.execute("DELETE FROM sessions WHERE id = ?", (found["id"],))
+    conn.execute("UPDATE charges SET session = ? WHERE session = ?", (DELETED, key))
+    if key == MAIN:
+        make_session(conn, key, at)
+        conn.execute(
+            "UPDATE sessions SET generation = ? WHERE key = ?", (found["generation"] + 1, key)
+        )
 
 
 def unknown(key: SessionKey) -> NotFound:

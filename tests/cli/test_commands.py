@@ -78,7 +78,23 @@ def test_a_wrong_option_is_a_usage_error() -> None:
         (["alerts", "test"], "alerts/test", {}),
         (["heartbeat", "pause", "2h"], "heartbeat/pause", {"duration": "2h"}),
         (["heartbeat", "pause"], "heartbeat/pause", {}),
+        (["jobs", "list"], "jobs/list", {"past": False}),
+        (
+            ["jobs", "add", "tea", "--in", "2h", "--ask", "--misfire", "skip"],
+            "jobs/add",
+            {"text": "tea", "in": "2h", "ask": True, "misfire": "skip"},
+        ),
+        (
+            ["jobs", "add", "tea", "--cron", "0 9 * * 1-5", "--zone", "UTC", "--session", "main"],
+            "jobs/add",
+            {"text": "tea", "cron": "0 9 * * 1-5", "zone": "UTC", "session": "main", "ask": False},
+        ),
+        (["jobs", "remove", "7"], "jobs/remove", {"id": 7}),
+        (["jobs", "run", "heartbeat"], "jobs/run", {"id": "heartbeat"}),
+        (["jobs", "history", "--limit", "3"], "jobs/history", {"limit": 3}),
+        (["jobs", "history", "7"], "jobs/history", {"id": 7, "limit": 20}),
         (["sessions", "reset", "chat:1"], "sessions/reset", {"key": "chat:1"}),
+        (["sessions", "delete", "chat:1", "--yes"], "sessions/delete", {"key": "chat:1"}),
     ],
     ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
 )

@@ -20,6 +20,7 @@ class DictIndex:
 
     def __init__(self) -> None:
         self.entries: dict[str, tuple[str, list[Chunk]]] = {}
+        self.erased: list[str] = []
         self.sources: dict[str, Source] = {}
         self.changes = 0
 
@@ -37,6 +38,10 @@ class DictIndex:
     async def remove(self, paths: Sequence[str]) -> None:
         for path in paths:
             self.entries.pop(path, None)
+
+    async def erase(self, paths: Sequence[str]) -> None:
+        self.erased += paths
+        await self.remove(paths)
 
     async def clear(self) -> None:
         self.entries.clear()

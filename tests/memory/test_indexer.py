@@ -224,6 +224,19 @@ async def test_deleted_and_restarted_sessions_lose_their_old_words(index, indexe
     assert "sessions/chat:x.jsonl" not in index.entries
 
 
+async def test_a_session_that_was_deleted_is_erased_at_once(index, indexer, store, row):
+    store.add("chat:x", row(1, "user", "old"))
+    await indexer.sync()
+    del store.transcripts["chat:x"]
+    indexer.touch("chat:x")
+    await indexer.forget("chat:x")
+    assert index.erased == ["sessions/chat:x.jsonl"]
+    assert "sessions/chat:x.jsonl" not in index.entries
+    assert not indexer.is_behind
+    await indexer.forget("chat:never")
+    assert index.erased == ["sessions/chat:x.jsonl"]
+
+
 async def test_others_find_neither_private_notes_nor_transcripts(
     indexer, recall, workspace, store, row
 ):

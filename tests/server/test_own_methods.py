@@ -112,7 +112,7 @@ def turns(store):
 
 @pytest.fixture
 def sessions(store, turns, clock):
-    return SessionMethods(store, turns, clock).routes()
+    return SessionMethods(store, turns, store.delete, MemoryLedger(clock), clock).routes()
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ async def test_an_export_comes_in_pages_that_fit_a_frame(sessions):
 
 
 async def test_unknown_sessions_are_not_found(sessions):
-    for method in ("show", "export", "compact", "flush", "reset"):
+    for method in ("show", "export", "compact", "flush", "reset", "delete"):
         with pytest.raises(NotFound):
             await ask(sessions, f"sessions/{method}", {"key": "chat:none"})
 

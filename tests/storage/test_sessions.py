@@ -11,6 +11,7 @@ from agentd.domain.beat import Outcome, Reason
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Coverage, NewRow, RowRole
 from agentd.domain.turn import (
+    DELETED,
     MAIN,
     Context,
     Failure,
@@ -23,6 +24,7 @@ from agentd.domain.turn import (
     Usage,
 )
 from agentd.errors import Busy, InvalidRequest, NotFound
+from agentd.storage.ledger import SqliteLedger
 from agentd.storage.sessions import SqliteSessions
 
 CHAT = SessionKey("chat:one")
@@ -395,3 +397,55 @@ class Steps:
     def count(self):
         self.taken += 1
         return 0
+
+
+async def test_a_deleted_session_is_gone_and_can_begin_again(stores, clock):
+    store = stores.sessions
+    await talk(store, "secret", "answer", CHAT)
+    await talk(store, "other", "answer")
+    await store.cover(CHAT, Coverage(1, 2, ok=True, reason="saved"))
+    await store.delete(CHAT)
+    assert not await store.exists(CHAT)
+    assert await store.coverages(CHAT) == ()
+    with pytest.raises(NotFound):
+        await store.rows(CHAT)
+    with pytest.raises(NotFound):
+        await store.delete(CHAT)
+    assert len(await store.rows(MAIN)) == 2
+    receipt = await store.receive(request("secret", "id of secret", CHAT))
+    assert receipt.is_new
+    assert [r.seq for r in await store.begin(receipt.turn_id)] == [1]
+
+
+async def test_main_is_emptied_and_no_old_summary_can_come_back(stores):
+    store = stores.sessions
+    await talk(store, "secret", "answer")
+    before = await store.load(MAIN)
+    await store.delete(MAIN)
+    assert await store.exists(MAIN)
+    assert await store.rows(MAIN) == ()
+    (info,) = await store.sessions()
+    assert (info.key, info.rows, info.turns, info.title) == (MAIN, 0, 0, "")
+    assert not await store.swap(MAIN, before.generation, 2, "what was said before")
+    assert (await store.load(MAIN)).summary == ""
+
+
+async def test_a_session_whose_turn_has_not_ended_is_not_deleted(stores):
+    receipt = await stores.sessions.receive(request(session=CHAT))
+    with pytest.raises(Busy):
+        await stores.sessions.delete(CHAT)
+    await stores.sessions.begin(receipt.turn_id)
+    with pytest.raises(Busy):
+        await stores.sessions.delete(CHAT)
+    await stores.sessions.finish(receipt.turn_id, ended(receipt))
+    await stores.sessions.delete(CHAT)
+
+
+async def test_the_costs_of_a_deleted_session_stay_without_its_name(state_db, clock):
+    store, ledger = SqliteSessions(state_db, clock), SqliteLedger(state_db, clock)
+    await talk(store, "q", "a", CHAT)
+    await ledger.charge(CHAT, Origin.USER, "m", Usage(10, 5), 0.25)
+    await ledger.charge(MAIN, Origin.USER, "m", Usage(1, 1), 0.5)
+    await store.delete(CHAT)
+    spent = {row[0]: row[3] for row in await ledger.breakdown(clock.now() - timedelta(days=1))}
+    assert spent == {DELETED: 0.25, MAIN: 0.5}

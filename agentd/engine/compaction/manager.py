@@ -77,6 +77,10 @@ class Compaction:
         """Whether room is being made for the session right now."""
         return session in self._rooms and self._rooms[session].locked()
 
+    def alone(self, session: SessionKey) -> asyncio.Lock:
+        """While it is held no room is made for the session."""
+        return self._rooms[session]
+
     def need(self, history: History, used: int, trigger: Trigger) -> Need:
         """What `trigger` calls for when the next request over these finished rows has `used` tokens.
 

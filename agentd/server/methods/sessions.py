@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pydantic import Field
 
 from agentd.domain.transcript import SessionInfo, export_row
-from agentd.domain.turn import SessionKey, kind_of
+from agentd.domain.turn import MAIN, SessionKey, kind_of
 from agentd.errors import InvalidRequest
-from agentd.ports import Clock, SessionStore
+from agentd.ports import Clock, Ledger, SessionStore
 from agentd.server.keys import existing_key, parse_key
 from agentd.server.methods.imports import read_line
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
 from agentd.server.peer import Handler, Peer
 from agentd.server.turns import Turns
 
+Erase = Callable[[SessionKey], Awaitable[None]]
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE_BYTES = 512 * 1024
 _ROWS_AT_ONCE = 200
 _MOST_STAGED = 200_000  # lines of one import
@@ -52,9 +57,13 @@ class FlushParams(KeyParams):
 class SessionMethods:
     """Sessions as the commands see them."""
 
-    def __init__(self, store: SessionStore, turns: Turns, clock: Clock) -> None:
+    def __init__(
+        self, store: SessionStore, turns: Turns, erase: Erase, ledger: Ledger, clock: Clock
+    ) -> None:
         self._store = store
         self._turns = turns
+        self._erase = erase
+        self._ledger = ledger
         self._clock = clock
         self._staged: WeakKeyDictionary[Peer, dict[str, list[dict[str, Any]]]] = WeakKeyDictionary()
 
@@ -68,6 +77,7 @@ class SessionMethods:
             "_agentd/sessions/compact": handler(KeyParams, self._compact),
             "_agentd/sessions/flush": handler(FlushParams, self._flush),
             "_agentd/sessions/reset": handler(KeyParams, self._reset),
+            "_agentd/sessions/delete": handler(KeyParams, self._delete),
         }
 
     async def _list(self, params: NoParams) -> dict[str, Any]:
@@ -86,7 +96,13 @@ class SessionMethods:
             "covered_to": history.covered_to,
             "flush_due": history.flush_due,
             "flush_failures": history.flush_failures,
+            "cost": await self._cost(key),
         }
+
+    async def _cost(self, key: SessionKey) -> dict[str, Any]:
+        """What the session's model calls used in all, its silent ones included."""
+        spent = [row for row in await self._ledger.breakdown(_EVER) if row[0] == key]
+        return {"tokens": sum(row[2] for row in spent), "usd": sum(row[3] for row in spent)}
 
     async def _export(self, params: ExportParams) -> dict[str, Any]:
         """`next` is the first row of the next page, None at the end."""
@@ -141,6 +157,11 @@ class SessionMethods:
     async def _reset(self, params: KeyParams) -> dict[str, Any]:
         key = await self._key(params)
         return (await self._turns.start_over(key)).as_json()
+
+    async def _delete(self, params: KeyParams) -> dict[str, Any]:
+        key = await self._key(params)
+        await self._erase(key)
+        return {"key": key, "deleted": True, "kept": key == MAIN}
 
     async def _key(self, params: KeyParams) -> SessionKey:
         return await existing_key(self._store, params.key)

@@ -1,0 +1,63 @@
+"""Leaving no trace of what was deleted in a database's files.
+
+SQLite's secure_delete blanks what a deletion frees, but not the copies that older rearrangements of
+pages left behind in gaps, and the write-ahead log keeps former pages. Only writing everything that is
+left into fresh pages removes all of it. A marker beside the file, made before the deletion, tells the
+next start that this is still to be done.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from agentd.errors import StorageError
+
+_SUFFIX = "-unclean"
+
+
+def mark_unclean(path: Path) -> bool:
+    """Remember, durably, that deleted bytes may be left in the files of this database; False if that
+    was known. Raises StorageError.
+    """
+    try:
+        os.close(os.open(_marker(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        _sync(path.parent)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise StorageError(
+            f"{_marker(path).name} cannot be made ({error.strerror})",
+            cure="make room on the disk, then delete again",
+        ) from error
+    return True
+
+
+def is_unclean(path: Path) -> bool:
+    """Whether that is so."""
+    return _marker(path).exists()
+
+
+def unmark(path: Path) -> None:
+    """Forget it: nothing was deleted, or nothing is left."""
+    _marker(path).unlink(missing_ok=True)
+
+
+def write_anew(conn: sqlite3.Connection, path: Path) -> None:
+    """Write what is left into fresh pages and cut the log. No transaction may be open."""
+    conn.execute("VACUUM")
+    conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    unmark(path)
+
+
+def _marker(path: Path) -> Path:
+    return path.with_name(path.name + _SUFFIX)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,72 @@
+"""A deleted session on a real daemon: no file below its home holds a word of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell, a_shell
+
+CANARY = "Quetzalschwanzfeder"
+_FOLDED = "uetzalschwanzfeder"  # as the full-text tables spell it, whatever letter came before
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    with a_shell() as shell:
+        shell.ok("up", given="hello\n")
+        yield shell
+
+
+def holding(root: Path) -> set[str]:
+    """The files that hold the canary, by their place below the home."""
+    files = [path for path in root.rglob("*") if path.is_file()]
+    words = (CANARY.encode(), _FOLDED.encode())
+    return {
+        path.relative_to(root).as_posix()
+        for path in files
+        if any(word in path.read_bytes() for word in words)
+    }
+
+
+def talk(shell: Shell, session: str) -> None:
+    for number in range(3):
+        shell.ok("send", f"what is the {CANARY} {number} worth?", "--session", session)
+    shell.ok("memory", "index")
+    assert any("state.db" in name for name in holding(shell.root)), "the test could not fail"
+    assert any("index.db" in name for name in holding(shell.root))
+
+
+@pytest.mark.parametrize("session", ["chat:bird", "main", "group:birds"])
+def test_no_file_holds_a_word_of_a_deleted_session(shell: Shell, session: str) -> None:
+    talk(shell, session)
+    done = shell.json("sessions", "delete", session, "--yes")
+    assert done == {"key": session, "deleted": True, "kept": session == "main"}
+    assert holding(shell.root) == set()
+    assert shell.json("memory", "search", CANARY)["results"] == []
+    assert shell("sessions", "export", session).out == ""
+    keys = [info["key"] for info in shell.json("sessions", "list")["sessions"]]
+    assert (session in keys) == (session == "main")
+
+
+def test_a_deleted_session_stays_gone_over_a_restart_and_its_key_can_be_used_again(
+    shell: Shell,
+) -> None:
+    talk(shell, "chat:again")
+    shell.ok("sessions", "delete", "chat:again", "--yes")
+    shell.ok("restart")
+    assert holding(shell.root) == set()
+    assert shell("sessions", "show", "chat:again").code == 1
+    assert shell.json("send", "hello again", "--session", "chat:again")["session"] == "chat:again"
+    assert len(shell.ok("sessions", "export", "chat:again").lines) == 2
+
+
+def test_nothing_is_deleted_without_a_yes(shell: Shell) -> None:
+    shell.ok("send", "keep me", "--session", "chat:kept")
+    refused = shell("sessions", "delete", "chat:kept")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--yes" in refused.err
+    assert shell.ok("sessions", "export", "chat:kept").lines
+    assert shell("sessions", "delete", "chat:never", "--yes").code == 1

@@ -1,0 +1,102 @@
+"""No byte of what was deleted stays in the files, whatever happened on the way."""
+
+import random
+import sqlite3
+
+import pytest
+
+from agentd.domain.memory import Chunk, Source
+from agentd.errors import Busy
+from agentd.storage.index import SqliteIndex
+from agentd.storage.migrations import STATE
+from agentd.storage.sqlite import Database
+
+_SIZES = (5, 50, 300, 900, 2500, 9000)
+
+
+def left(folder, word):
+    """How often the word stands in the files of a folder."""
+    return sum(file.read_bytes().count(word.encode()) for file in folder.iterdir())
+
+
+def fill(conn, seed):
+    """Rows of three sessions whose pages have been rearranged many times."""
+    chance = random.Random(seed)
+    for key in range(1, 4):
+        values = (key, f"chat:{key}", "a", "b")
+        conn.execute(
+            "INSERT INTO sessions (id, key, created_at, updated_at) VALUES (?,?,?,?)", values
+        )
+    for seq in range(600):
+        key = chance.randrange(1, 4)
+        body = f"CANARY{key} " + "x" * chance.choice(_SIZES)
+        conn.execute(
+            "INSERT INTO rows (session_id, seq, role, opens_turn, at, provider, tag, blocks)"
+            " VALUES (?, ?, 'user', 0, '', '', '', ?)",
+            (key, seq, body),
+        )
+    conn.execute("UPDATE rows SET blocks = substr(blocks, 1, 40) WHERE id % 3 = 0")
+
+
+def drop(conn):
+    conn.execute("DELETE FROM sessions WHERE id = 2")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_erased_rows_leave_nothing_in_the_files(state_db, seed):
+    folder = state_db.path.parent
+    await state_db.write(lambda conn: fill(conn, seed))
+    assert left(folder, "CANARY2"), "the test could not fail"
+    others = left(folder, "CANARY3")
+    assert others
+    await state_db.erase(drop)
+    assert left(folder, "CANARY2") == 0
+    assert left(folder, "CANARY3")
+    assert not (folder / "state.db-unclean").exists()
+    await state_db.prove()
+
+
+async def test_what_a_crash_cut_short_is_done_at_the_next_start(tmp_path):
+    folder = tmp_path / "state"
+    path = folder / "state.db"
+    async with Database.open(path, STATE) as db:
+        await db.write(lambda conn: fill(conn, 1))
+    # Deleted without care and killed: the bytes are still there, and so is the marker.
+    conn = sqlite3.connect(path)
+    conn.execute("PRAGMA secure_delete = OFF")
+    conn.execute("DELETE FROM rows WHERE session_id = 2")
+    conn.commit()
+    conn.close()
+    (folder / "state.db-unclean").touch()
+    assert left(folder, "CANARY2")
+    async with Database.open(path, STATE):
+        assert left(folder, "CANARY2") == 0
+    assert not (folder / "state.db-unclean").exists()
+
+
+async def test_a_refusal_changes_nothing_and_leaves_no_marker(state_db):
+    def refuse(conn):
+        drop(conn)
+        raise Busy("in use")
+
+    await state_db.write(lambda conn: fill(conn, 0))
+    with pytest.raises(Busy):
+        await state_db.erase(refuse)
+    assert left(state_db.path.parent, "CANARY2")
+    assert [p.name for p in state_db.path.parent.iterdir() if "unclean" in p.name] == []
+
+
+async def test_erased_chunks_leave_no_word_in_the_full_text_tables(index_db):
+    index, folder = SqliteIndex(index_db), index_db.path.parent
+    for number in range(40):
+        text = f"kanariengelb{number} and the quick brown fox " * 20
+        for path, word in (("sessions/a.jsonl", "zitronenfalter"), ("sessions/b.jsonl", "amsel")):
+            chunk = Chunk(path, number, number, f"{word} {text}", Source.SESSIONS, owner_only=False)
+            await index.extend(path, str(number), [chunk])
+    assert left(folder, "zitronenfalter")
+    await index.erase(["sessions/a.jsonl"])
+    assert left(folder, "zitronenfalter") == 0
+    assert left(folder, "itronenfalter") == 0, "the tables store words without common beginnings"
+    assert left(folder, "amsel")
+    assert (await index.search("zitronenfalter", owner=True, limit=5)).hits == ()
+    assert (await index.search("amsel", owner=True, limit=5)).hits
