@@ -427,6 +427,11 @@ class Assembly:
         settings = self.config.budget
         return SilentBudget(settings, stores.ledger, self.clock, origin).is_used_up
 
+    def sessions(self, stores: Stores, engine: Engine, memory: Memory) -> SessionMethods:
+        """The commands on conversations."""
+        erase = Erasure(engine.sessions, memory.indexer).delete
+        return SessionMethods(stores.sessions, engine.sessions, erase, stores.ledger, self.clock)
+
     def status(
         self,
         app: App,
@@ -438,11 +443,6 @@ class Assembly:
         pulse: Pulse,
     ) -> StatusMethods:
         """How the daemon tells that it is well."""
-    def sessions(self, stores: Stores, engine: Engine, memory: Memory) -> SessionMethods:
-        """The commands on conversations."""
-        erase = Erasure(engine.sessions, memory.indexer).delete
-        return SessionMethods(stores.sessions, engine.sessions, erase, stores.ledger, self.clock)
-
 
         def problems() -> tuple[Problem, ...]:
             parts = (model, memory.files, memory.indexer, pulse)

@@ -186,12 +186,6 @@ class Sessions:
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact the session now. Raises NotFound, ShuttingDown."""
         return await self._owned(self._rooms.compact(session))
-    async def delete(self, session: SessionKey) -> None:
-        """Erase the session; `main` is emptied. Raises NotFound, ShuttingDown, Busy while anything of
-        it runs or waits.
-        """
-        await self._owned(self._rooms.delete(session))
-
 
     async def flush(self, session: SessionKey) -> RoomReport:
         """Offer everything finished to memory now. Raises NotFound, ShuttingDown."""
@@ -200,6 +194,12 @@ class Sessions:
     async def start_over(self, session: SessionKey) -> RoomReport:
         """Flush, then begin an empty context under the same key. Raises NotFound, ShuttingDown."""
         return await self._owned(self._rooms.start_over(session))
+
+    async def delete(self, session: SessionKey) -> None:
+        """Erase the session; `main` is emptied. Raises NotFound, ShuttingDown, Busy while anything of
+        it runs or waits.
+        """
+        await self._owned(self._rooms.delete(session))
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn and why. Raises NotFound."""
