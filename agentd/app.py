@@ -49,6 +49,7 @@ from agentd.heartbeat.surroundings import Surroundings
 from agentd.jobs import questions
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.jobs import Jobs
+from agentd.logs import OpenLog
 from agentd.memory.erasure import Erasure
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.indexer import Indexer
@@ -88,6 +89,7 @@ from agentd.tools.memory_tree import MemoryTree
 from agentd.tools.memory_write import MemoryWrite
 from agentd.tools.notify import Notify
 from agentd.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
+from agentd.upkeep import Upkeep
 from agentd.workspace import template
 from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
@@ -126,7 +128,11 @@ class App:
 
 @asynccontextmanager
 async def open_app(
-    config: Config, places: Places, clock: Clock, environ: MutableMapping[str, str]
+    config: Config,
+    places: Places,
+    clock: Clock,
+    environ: MutableMapping[str, str],
+    output: OpenLog,
 ) -> AsyncIterator[App]:
     """The daemon, recovered and listening; closed in reverse when the block ends.
 
@@ -141,7 +147,7 @@ async def open_app(
         events = Watchers(hub, WhenEnded(memory.indexer.touch))
         alerts = await build.alerts(stores, clients, events)
         approver = Permissions(hub, config.server, clock, build.root)
-        agenda = Agenda(config.jobs, stores.book, Triggers(), clock, lambda: scheduler.poke())
+        agenda = build.agenda(stores, lambda: scheduler.poke())
         tools = build.tools(stores, memory, alerts, agenda)
         engine = await build.engine(
             Outside(
@@ -171,6 +177,7 @@ async def open_app(
             **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
             **JobMethods(agenda, jobs, pulse, stores.jobs, config.heartbeat.interval).routes(),
             **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
+            **Upkeep(clock, output).routes(),
         }
         kinds = {tool.spec.name: tool.spec.kind for tool in tools}
         await build.listen(stores, engine, hub, clients, methods, kinds)
@@ -385,6 +392,10 @@ class Assembly:
         sinks, to = alerts.targets(Origin.HEARTBEAT)
         prompt = settings.prompt or _prompt("heartbeat")
         return Pulse(settings, around, Examination(settings, around, prompt, sinks=sinks, to=to))
+
+    def agenda(self, stores: Stores, wake: Callable[[], None]) -> Agenda:
+        """The list of jobs."""
+        return Agenda(self.config.jobs, stores.book, Triggers(), self.clock, wake)
 
     def jobs(self, stores: Stores, model: Model, alerts: Alerting, engine: Engine) -> Jobs:
         """Reminders and questions at set times."""

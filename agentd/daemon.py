@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -191,13 +192,14 @@ def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
     state_dir = ensure_private_dir(places.state_dir)
     with (
         state_lock(state_dir),
-        open_log(config.log, state_dir, clock, os.environ, sys.stderr) as redactor,
+        open_log(config.log, state_dir, clock, os.environ, sys.stderr) as output,
         asyncio.Runner(loop_factory=_new_loop) as runner,
     ):
         for service in config.provider.services:
-            redactor.add(os.environ.get(service.key_variable, ""))
+            output.redactor.add(os.environ.get(service.key_variable, ""))
         try:
-            runner.run(run(lambda: open_app(config, places, clock, os.environ), clock, notifier))
+            app = partial(open_app, config, places, clock, os.environ, output)
+            runner.run(run(app, clock, notifier))
         except Exception as error:
             log.critical("failed", exc_info=True)
             return _told(_cause(error))

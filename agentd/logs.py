@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
@@ -68,6 +69,13 @@ class LogSettings(Settings):
     keep: int = Field(3, ge=1, le=100, description="how many rotated files are kept")
 
 
+def file_of(settings: LogSettings, state_dir: Path) -> Path:
+    """The log file where neither systemd nor a terminal takes the lines."""
+    if settings.file:
+        return Path(settings.file).expanduser()
+    return state_dir / "logs" / "agentd.log"
+
+
 class Redactor:
     """Hides what looks like a key, and the values it was told are secrets."""
 
@@ -123,6 +131,25 @@ def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(value for name, value in environ.items() if _SECRET_NAME.search(name))
 
 
+@dataclass(frozen=True, slots=True)
+class OpenLog:
+    """The log in use: where its lines go, and what can change about it.
+
+    `redactor` takes secrets that are learnt later. `file` is None where the lines go to standard
+    error, which is the journal if `is_journal`.
+    """
+
+    redactor: Redactor
+    file: Path | None
+    is_journal: bool = False
+
+    def set_level(self, level: str) -> None:
+        """From now on, log from this level on."""
+        number = _LEVELS[level]
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+        logging.getLogger(_OURS).setLevel(number)
+
+
 @contextmanager
 def open_log(
     settings: LogSettings,
@@ -130,14 +157,13 @@ def open_log(
     clock: Clock,
     environ: Mapping[str, str],
     stream: TextIO,
-) -> Iterator[Redactor]:
-    """Log until the block ends. `stream` is standard error.
-
-    Yields the redactor, for secrets that are learnt later. Raises OSError when the log file cannot
+) -> Iterator[OpenLog]:
+    """Log until the block ends. `stream` is standard error. Raises OSError when the log file cannot
     be opened.
     """
     redactor = Redactor(*known_secrets(environ))
     target, last = _target(settings, state_dir, environ, stream)
+    file = Path(target.baseFilename) if isinstance(target, _PrivateFile) else None
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -157,7 +183,7 @@ def open_log(
     )
     try:
         with _installed(handler, _LEVELS[settings.level], QueueListener(records, target)):
-            yield redactor
+            yield OpenLog(redactor, file, _is_journal(stream, environ))
     finally:
         target.close()
         structlog.reset_defaults()
@@ -189,7 +215,7 @@ def _target(
     if stream.isatty():
         plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         return logging.StreamHandler(stream), [plain]
-    path = Path(settings.file).expanduser() if settings.file else state_dir / "logs" / "agentd.log"
+    path = file_of(settings, state_dir)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return _PrivateFile(
         path, maxBytes=settings.max_bytes, backupCount=settings.keep, encoding="utf-8"

@@ -122,8 +122,8 @@ def test_secrets_are_hidden_at_any_depth_and_in_objects(tmp_path: Path) -> None:
 
 def test_a_secret_that_is_learnt_later_is_hidden_from_then_on(tmp_path: Path) -> None:
     stream = io.StringIO()
-    with open_log(LogSettings(), tmp_path, FakeClock(), SERVICE, stream) as redactor:
-        redactor.add("from a credential")
+    with open_log(LogSettings(), tmp_path, FakeClock(), SERVICE, stream) as opened:
+        opened.redactor.add("from a credential")
         log.info("x", text="it came from a credential!")
     assert "it came [secret]!" in stream.getvalue()
 
@@ -202,6 +202,24 @@ def test_a_terminal_gets_readable_lines(tmp_path: Path) -> None:
     assert "ready" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
     assert not (tmp_path / "logs").exists()
+
+
+def test_the_open_log_says_where_it_goes(tmp_path: Path) -> None:
+    with open_log(LogSettings(), tmp_path, FakeClock(), {}, io.StringIO()) as opened:
+        assert (opened.file, opened.is_journal) == (tmp_path / "logs" / "agentd.log", False)
+    with open_log(LogSettings(), tmp_path, FakeClock(), {}, Terminal()) as opened:
+        assert (opened.file, opened.is_journal) == (None, False)
+
+
+def test_the_level_can_change_while_the_log_is_open(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with open_log(LogSettings(), tmp_path, FakeClock(), SERVICE, stream) as opened:
+        log.debug("before")
+        opened.set_level("debug")
+        log.debug("meanwhile")
+        opened.set_level("error")
+        log.warning("afterwards")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["meanwhile"]
 
 
 def test_the_file_is_private_and_rotates(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import agentd
-from agentd.cli import alerts, config, daemon, heartbeat, jobs, memory, sessions, setup, talk
+from agentd.cli import alerts, config, daemon, heartbeat, jobs, logs, memory, sessions, setup, talk
 from agentd.cli.group import Group
 
 app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
@@ -35,6 +35,7 @@ app.command()(daemon.run)
 app.command()(daemon.stop)
 app.command()(daemon.restart)
 app.command()(daemon.status)
+app.command()(logs.logs)
 app.command()(talk.chat)
 app.command()(talk.send)
 app.command()(talk.acp)

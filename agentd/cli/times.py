@@ -31,6 +31,12 @@ class Times:
         words = f"{_DAYS.get(days, f'{local:%Y-%m-%d}')} {local:%H:%M}"
         return f"{words}, in {span(moment - now)}" if moment > now else words
 
+    def exact(self, at: str) -> str:
+        """An ISO time to the second, on the owner's clock; other text as it is."""
+        if not _ISO.fullmatch(at):
+            return at
+        return f"{datetime.fromisoformat(at).astimezone(self._clock.zone):%Y-%m-%d %H:%M:%S}"
+
     def age(self, at: str) -> timedelta:
         """How long ago an ISO time was."""
         return self._clock.now() - datetime.fromisoformat(at)

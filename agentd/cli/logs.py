@@ -1,0 +1,171 @@
+"""`agentd logs`: what the daemon did, from its file or from the journal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentd.cli.ask import QUICK_SECONDS, owners_times, sockets
+from agentd.cli.plain import visible, words
+from agentd.cli.report import AsJson, as_line, note, reporting
+from agentd.errors import AgentdError, DaemonUnreachable
+from agentd.logbook import Logbook, Wanted, parse
+from agentd.paths import daemon_places
+from agentd.units import Unit
+
+if TYPE_CHECKING:
+    from agentd.cli.times import Times
+
+_MOST_AT_ONCE = 1000  # what the daemon gives in one answer
+_HEAD = ("at", "level", "event")
+
+
+def logs(
+    number: Annotated[
+        int, typer.Option("--number", "-n", min=1, max=1_000_000, help="How many, the newest.")
+    ] = 200,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    session: Annotated[str, typer.Option(help="Of this session only.")] = "",
+    turn: Annotated[int, typer.Option(min=0, help="Of the turn with this number only.")] = 0,
+    origin: Annotated[
+        str, typer.Option(help="Only user, heartbeat, flush, summary or job turns.")
+    ] = "",
+    level: Annotated[str, typer.Option(help="From this level on: warning, error …")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show the daemon's log, one record a line."""
+    import asyncio
+
+    wanted = Wanted(session, turn, origin, level)
+    with reporting(as_json=as_json):
+        try:
+            unit = asyncio.run(_of_daemon(wanted, number, follow=follow, as_json=as_json))
+        except DaemonUnreachable:
+            if follow:
+                raise
+            _of_file(wanted, number, as_json=as_json)
+            return
+        if unit is not None:
+            show = _printer(None, as_json=as_json)
+            _of_journal(unit, wanted, number, show, follow=follow)
+
+
+class Tail:
+    """Prints the records among the daemon's notifications."""
+
+    def __init__(self, show: Callable[[Iterable[Mapping[str, Any]]], None]) -> None:
+        self._show = show
+
+    def notified(self, method: str, params: Mapping[str, Any]) -> None:
+        """Print records."""
+        if method == "_agentd/log":
+            self._show(params.get("records") or [])
+
+    async def requested(self, method: str, params: Mapping[str, Any]) -> None:
+        """Know no question."""
+
+
+async def _of_daemon(wanted: Wanted, number: int, *, follow: bool, as_json: bool) -> Unit | None:
+    """Print what the daemon's file has; the unit whose journal has it instead, if that is so."""
+    from dataclasses import asdict
+
+    from agentd.client.connection import Deaf, connected
+
+    async with connected(sockets(), Deaf()) as connection:
+        times = await owners_times(connection)
+        show = _printer(times, as_json=as_json)
+        pages: list[list[dict[str, Any]]] = []
+        left, before, after = number, None, ""
+        while left:
+            params = {**asdict(wanted), "limit": min(left, _MOST_AT_ONCE), "before": before}
+            page = await connection.call("_agentd/logs", params, within=QUICK_SECONDS)
+            if unit := page.get("journal"):
+                return Unit(**unit)
+            after = after or page["after"]
+            pages.append(page["records"])
+            left -= len(page["records"])
+            before = page["before"]
+            if before is None:
+                break
+        for records in reversed(pages):
+            show(records)
+    if follow:
+        async with connected(sockets(), Tail(show)) as connection:
+            await connection.call("_agentd/logs/follow", {**asdict(wanted), "after": after})
+    return None
+
+
+def _of_file(wanted: Wanted, number: int, *, as_json: bool) -> None:
+    """What a daemon that does not run any more left behind."""
+    from agentd.cli.times import Times
+    from agentd.clock import SystemClock
+    from agentd.config import load
+    from agentd.logs import file_of
+
+    places = daemon_places(os.environ)
+    config = load(places.config_file, os.environ)
+    file = file_of(config.log, places.state_dir)
+    if not file.exists():
+        raise DaemonUnreachable(
+            f"no daemon runs, and there is no {file}", cure="start it with `agentd up`"
+        )
+    note(f"no daemon runs; this is {file}")
+    times = Times(SystemClock(config.agent.timezone))
+    _printer(times, as_json=as_json)(Logbook(file).page(wanted, number).records)
+
+
+def _of_journal(
+    unit: Unit,
+    wanted: Wanted,
+    number: int,
+    show: Callable[[Iterable[Mapping[str, Any]]], None],
+    *,
+    follow: bool,
+) -> None:
+    if shutil.which("journalctl") is None:
+        raise AgentdError(
+            f"the log is in the journal of {unit.name}, and there is no journalctl here",
+            cure="install systemd's journalctl, or set [log] file and run without systemd",
+        )
+    newest: list[Mapping[str, Any]] = []
+    for record in filter(wanted.takes, _lines(unit.journal("--reverse"))):
+        newest.append(record)
+        if len(newest) == number:
+            break
+    show(reversed(newest))
+    if follow:
+        for record in filter(wanted.takes, _lines(unit.journal("--follow", "--lines=0"))):
+            show([record])
+
+
+def _lines(argv: list[str]) -> Iterator[dict[str, Any]]:
+    """The records that a command prints; it ends when nobody wants more."""
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                yield parse(line.rstrip(b"\n"))
+        finally:
+            process.terminate()
+
+
+def _printer(
+    times: Times | None, *, as_json: bool
+) -> Callable[[Iterable[Mapping[str, Any]]], None]:
+    def show(records: Iterable[Mapping[str, Any]]) -> None:
+        for record in records:
+            print(as_line(dict(record)) if as_json else _words(record, times), flush=True)
+
+    return show
+
+
+def _words(record: Mapping[str, Any], times: Times | None) -> str:
+    at = str(record.get("at", ""))
+    head = f"{times.exact(at) if times else at} {record.get('level', '')!s:<8}{record.get('event')}"
+    rest = " ".join(f"{name}={words(v)}" for name, v in record.items() if name not in _HEAD)
+    return visible(f"{head} {rest}".rstrip())
