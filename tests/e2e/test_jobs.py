@@ -1,0 +1,59 @@
+"""Jobs through a real daemon and a shell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.harness import PATIENCE
+from tests.e2e.shell import Shell, a_shell
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with a_shell(AGENTD__JOBS__MIN_INTERVAL="1s") as shell:
+        yield shell
+
+
+def history(shell: Shell, count: int) -> list[dict[str, object]]:
+    """The rows of the history, the oldest first, once there are so many."""
+    end = time.monotonic() + PATIENCE
+    while len(runs := shell.json("jobs", "history")["runs"]) < count:
+        assert time.monotonic() < end, runs
+        time.sleep(0.1)
+    return list(reversed(runs))
+
+
+def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(shell: Shell) -> None:
+    shell.ok("up", given="hello\n")
+    soon = shell.json("jobs", "add", "stand up", "--in", "1s")
+    later = shell.json("jobs", "add", "what now?", "--in", "1d", "--ask", "--session", "main")
+    (run,) = history(shell, 1)
+    assert (run["job"], run["outcome"], run["reason"]) == (soon["id"], "alert", "reminder")
+    assert run["due"] == soon["next_due"]
+    assert run["at"] >= run["due"]
+    assert [job["id"] for job in shell.json("jobs", "list")["jobs"]] == ["heartbeat", later["id"]]
+    asked = shell.json("jobs", "run", str(later["id"]))
+    assert (asked["outcome"], asked["text"]) == ("alert", "what now?")
+    assert {alert["text"] for alert in shell.json("alerts", "list")["alerts"]} == {
+        "stand up",
+        "what now?",
+    }
+    shell.json("jobs", "add", "while away", "--in", "2s")
+    shell.ok("stop")
+    time.sleep(2)
+    shell.ok("up", given="hello again\n")
+    late = history(shell, 3)[-1]
+    assert (late["reason"], late["text"]) == ("reminder", "while away")
+    rows = shell.ok("sessions", "export", "main").lines
+    assert not [
+        row for row in rows if row["role"] in ("user", "assistant") and "what now" in str(row)
+    ]
+    words = shell.ok("jobs", "list").out
+    assert "heartbeat  system  every 30m" in words
+    assert shell("jobs", "remove", "heartbeat").code != 0
+    refused = shell("jobs", "add", "x", "--at", "2020-01-01 09:00")
+    assert refused.code == 2
+    assert "is past: it is 2" in refused.err

@@ -1,0 +1,90 @@
+"""`_agentd/jobs/*`: the jobs as commands see them, the heartbeat among them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.job import Ending, JobOutcome, JobReason, Step
+from agentd.errors import InvalidRequest, NotFound
+from agentd.jobs.agenda import Agenda
+from agentd.jobs.settings import JobsSettings
+from agentd.scheduler.triggers import Triggers
+from agentd.server.methods.jobs import JobMethods
+from agentd.testing import FakeClock, MemoryJobBook, MemoryJobs
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class Pulse:
+    async def run(self, *, force=False):
+        return Beat(1, NOW, None, Outcome.SKIPPED, Reason.NOTHING_DUE)
+
+    async def status(self):
+        return {"enabled": True, "next_due": NOW.isoformat(), "last": None}
+
+
+class Jobs:
+    def __init__(self, book):
+        self.book = book
+
+    async def run(self, job_id):
+        await self.book.get(job_id)
+        ending = Ending(JobOutcome.ALERT, JobReason.REMINDER, "tea")
+        return await self.book.record(Step(job_id, None, None), ending)
+
+
+@pytest.fixture
+def ask():
+    clock = FakeClock(NOW)
+    book = MemoryJobBook(clock)
+    agenda = Agenda(JobsSettings(), book, Triggers(), clock, lambda: None)
+    beats = MemoryJobs(clock)
+    methods = JobMethods(agenda, Jobs(book), Pulse(), beats, timedelta(minutes=30))
+    routes = methods.routes()
+
+    async def ask(name, **params):
+        return await routes[f"_agentd/jobs/{name}"](params, None)
+
+    return ask
+
+
+async def test_a_job_is_added_listed_run_and_removed(ask):
+    job = await ask("add", text="tea", **{"in": "2h"}, misfire="skip")
+    assert job["schedule"] == {"at": "2026-11-21T14:00:00+00:00"}
+    assert (job["kind"], job["misfire"], job["enabled"]) == ("remind", "skip", True)
+    heartbeat, listed = (await ask("list"))["jobs"]
+    assert listed == job
+    assert (heartbeat["id"], heartbeat["schedule"]) == ("heartbeat", {"every": "30m"})
+    run = await ask("run", id=job["id"])
+    assert (run["outcome"], run["reason"], run["text"]) == ("alert", "reminder", "tea")
+    assert (await ask("history"))["runs"] == [run]
+    assert (await ask("history", id=job["id"], limit=1))["runs"] == [run]
+    assert (await ask("remove", id=job["id"]))["removed"]["text"] == "tea"
+    assert len((await ask("list"))["jobs"]) == 1
+
+
+async def test_a_question_is_added_in_the_words_of_the_command(ask):
+    job = await ask("add", text="new?", cron="0 9 * * 1-5", ask=True, session="main", model="m")
+    assert (job["kind"], job["session"], job["model"]) == ("ask", "main", "m")
+    assert len(job["next"]) == 5
+
+
+async def test_the_heartbeat_can_be_run_and_not_removed(ask):
+    assert (await ask("run", id="heartbeat"))["reason"] == "nothing_due"
+    assert (await ask("history", id="heartbeat")) == {"runs": []}
+    with pytest.raises(InvalidRequest) as refused:
+        await ask("remove", id="heartbeat")
+    assert "heartbeat pause" in refused.value.cure
+
+
+@pytest.mark.parametrize("name", ["run", "remove", "history"])
+async def test_a_job_that_is_not_there(ask, name):
+    with pytest.raises(NotFound):
+        await ask(name, id=9)
+
+
+@pytest.mark.parametrize("params", [{}, {"id": "x"}, {"id": True}, {"id": 1, "y": 2}])
+async def test_params_are_checked(ask, params):
+    with pytest.raises(InvalidRequest):
+        await ask("run", **params)
