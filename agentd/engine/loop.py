@@ -13,53 +13,31 @@ It takes no lane, compacts nothing and knows no sockets.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any
 
 from agentd.domain.event import (
     AnswerRetracted,
     TextChunk,
     ThoughtChunk,
-    ToolCallEnded,
-    ToolCallStarted,
     TurnStarted,
 )
-from agentd.domain.message import Block, Text, ToolResult, ToolUse
+from agentd.domain.message import Block, Text, ToolUse
 from agentd.domain.prompt import Answered, ModelStop, Restarted, TextDelta, ThoughtDelta
-from agentd.domain.tool import ToolCall, ToolOutput
-from agentd.domain.transcript import TAINTED, NewRow, Row, RowRole
+from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import Failure, Receipt, StopReason, Turn, Usage
 from agentd.engine import prompt as prompts
+from agentd.engine.calls import Calls
 from agentd.engine.durable import together, when_space
-from agentd.engine.interrupt import Interrupt, Interrupted
-from agentd.engine.prompt import Scene
+from agentd.engine.interrupt import Interrupted
+from agentd.engine.progress import Progress
 from agentd.engine.toolbox import Toolbox
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
-from agentd.ports import Clock, EventSink, Journal, Ledger, Provider, SessionStore
+from agentd.ports import Clock, Journal, Ledger, Provider, SessionStore
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
-CLIP_RESULTS = 2000
-_NOTHING = Usage()
-
-
-@dataclass(slots=True)
-class Progress:
-    """One turn while it runs; owned by the task that runs it."""
-
-    receipt: Receipt
-    scene: Scene
-    sink: EventSink
-    rows: list[Row] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
-    usage: Usage = _NOTHING
-    cost_usd: float = 0.0
-    calls: list[dict[str, Any]] = field(default_factory=list)
-    model_calls: int = 0
-    clip: int | None = None
-    interrupt: Interrupt = field(default_factory=Interrupt)
 
 
 class Loop:
@@ -78,9 +56,8 @@ class Loop:
         max_model_calls: int,
     ) -> None:
         self._store = store
-        self._journal = journal
         self._ledger = ledger
-        self._toolbox = toolbox
+        self._calls = Calls(toolbox, journal, clock)
         self._provider = provider
         self._clock = clock
         self._price = price
@@ -98,9 +75,9 @@ class Loop:
             receipt = progress.receipt
             progress.rows.extend(await self.begin(receipt))
             hit("turn.begun")
-            self._recount(progress)
+            progress.recount(lambda used: self._price(self._provider.model, used))
             if progress.rows[-1].role is RowRole.ASSISTANT:
-                await self._toolbox.settle_open(receipt.turn_id)
+                await self._calls.settle(receipt.turn_id)
             request = progress.scene.request
             progress.sink.emit(TurnStarted(request.session, request.message_id, request.text))
         while True:
@@ -109,7 +86,7 @@ class Loop:
             last = progress.rows[-1]
             uses = last.as_message().tool_uses if last.role is RowRole.ASSISTANT else ()
             if uses:
-                await self._run_tools(progress, uses)
+                await self._answer_calls(progress, uses)
             elif progress.model_calls >= self._max_model_calls:
                 return await self._end(progress, StopReason.MAX_TURN_REQUESTS, ())
             else:
@@ -129,7 +106,7 @@ class Loop:
         if last is not None and last.role is RowRole.ASSISTANT:
             uses = last.as_message().tool_uses
             if uses:
-                rows.append(await self._close_calls(progress.receipt.turn_id, uses, CANCELLED_CALL))
+                rows.append(await self._calls.close(progress.receipt.turn_id, uses, CANCELLED_CALL))
         if (shown := "".join(progress.shown)).strip():
             rows.append(NewRow(RowRole.ASSISTANT, (Text(shown),), provider=progress.scene.provider))
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
@@ -141,7 +118,7 @@ class Loop:
         last = progress.rows[-1] if progress.rows else None
         uses = last.as_message().tool_uses if last and last.role is RowRole.ASSISTANT else ()
         if uses:
-            rows.append(await self._close_calls(progress.receipt.turn_id, uses, failure.message))
+            rows.append(await self._calls.close(progress.receipt.turn_id, uses, failure.message))
         words = f"This turn failed: {failure.message} {failure.cure}".strip()
         rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag="failure"))
         return await self._end(progress, None, rows, failure)
@@ -216,61 +193,13 @@ class Loop:
             progress.sink.emit(AnswerRetracted(progress.scene.request.session, reason))
             progress.shown.clear()
 
-    async def _run_tools(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
+    async def _answer_calls(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
+        row = await self._calls.run(progress, uses)
         turn_id = progress.receipt.turn_id
-        done = await self._outputs(turn_id)
-        for use in uses:
-            if use.id not in done and progress.interrupt.requested:
-                raise Interrupted
-            self._announce(progress, use)
-            if use.id not in done:
-                done[use.id] = await self._run_tool(progress, use, tuple(done.values()))
-            output = done[use.id]
-            progress.calls.append(_call_json(use, output))
-            session = progress.scene.request.session
-            progress.sink.emit(
-                ToolCallEnded(session, use.id, use.name, output.text, output.is_error)
-            )
-        row = _results_row(uses, done)
         progress.rows.append(
             await when_space(self._clock, lambda: self._store.append(turn_id, row))
         )
         hit("turn.results_stored")
-
-    async def _run_tool(
-        self, progress: Progress, use: ToolUse, earlier: Sequence[ToolOutput]
-    ) -> ToolOutput:
-        request = progress.scene.request
-        tainted = any(o.tainted for o in earlier) or any(
-            r.tag == TAINTED for r in (*progress.scene.past, *progress.rows)
-        )
-        call = ToolCall(
-            use.id, use.name, use.input, request.session, request.kind, request.origin, tainted
-        )
-        return await self._toolbox.run(progress.receipt.turn_id, call, request, progress.interrupt)
-
-    def _announce(self, progress: Progress, use: ToolUse) -> None:
-        spec = self._toolbox.spec(use.name)
-        progress.sink.emit(
-            ToolCallStarted(
-                progress.scene.request.session,
-                use.id,
-                use.name,
-                use.title,
-                spec.kind if spec else "other",
-                use.input,
-            )
-        )
-
-    async def _outputs(self, turn_id: int) -> dict[str, ToolOutput]:
-        return dict(await when_space(self._clock, lambda: self._journal.outputs(turn_id)))
-
-    async def _close_calls(self, turn_id: int, uses: Sequence[ToolUse], why: str) -> NewRow:
-        await self._toolbox.settle_open(turn_id)  # what has begun is told as it really ended
-        done = await self._outputs(turn_id)
-        for use in uses:
-            done.setdefault(use.id, ToolOutput(why, is_error=True))
-        return _results_row(uses, done)
 
     async def _end(
         self,
@@ -299,38 +228,12 @@ class Loop:
         hit("turn.finished")
         return turn
 
-    def _recount(self, progress: Progress) -> None:
-        """Take over what a cut turn had already used and called."""
-        results = {
-            b.tool_use_id: b for r in progress.rows for b in r.blocks if isinstance(b, ToolResult)
-        }
-        for row in progress.rows:
-            if row.role is RowRole.ASSISTANT:
-                progress.model_calls += 1
-                used = row.usage or Usage()
-                progress.usage += used
-                progress.cost_usd += self._price(self._provider.model, used)
-                for use in row.as_message().tool_uses:
-                    if use.id in results:
-                        result = results[use.id]
-                        output = ToolOutput(result.text, result.is_error)
-                        progress.calls.append(_call_json(use, output))
-
 
 _STOPS = {
     ModelStop.END_TURN: StopReason.END_TURN,
     ModelStop.MAX_TOKENS: StopReason.MAX_TOKENS,
     ModelStop.REFUSAL: StopReason.REFUSAL,
 }
-
-
-def can_clip(progress: Progress) -> bool:
-    """Whether this turn has tool results that could be cut to make room."""
-    return progress.clip is None and any(
-        isinstance(b, ToolResult) and len(b.text) > CLIP_RESULTS
-        for row in progress.rows
-        for b in row.blocks
-    )
 
 
 def failure_of(error: ProviderError) -> Failure:
@@ -357,16 +260,6 @@ def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
         known.add(unused)
         blocks.append(replace(block, id=unused))
     return tuple(blocks)
-
-
-def _results_row(uses: Sequence[ToolUse], done: dict[str, ToolOutput]) -> NewRow:
-    blocks = tuple(ToolResult(u.id, done[u.id].text, done[u.id].is_error) for u in uses)
-    tainted = any(done[u.id].tainted for u in uses)
-    return NewRow(RowRole.USER, blocks, tag=TAINTED if tainted else "")
-
-
-def _call_json(use: ToolUse, output: ToolOutput) -> dict[str, Any]:
-    return {"id": use.id, "name": use.name, "input": dict(use.input), "is_error": output.is_error}
 
 
 def _last_words(rows: Sequence[Row | NewRow]) -> str:

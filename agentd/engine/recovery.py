@@ -5,7 +5,8 @@ from __future__ import annotations
 import structlog
 
 from agentd.domain.turn import Failure, Origin, PendingTurn, Receipt, Turn
-from agentd.engine.loop import Loop, Progress
+from agentd.engine.loop import Loop
+from agentd.engine.progress import Progress
 from agentd.engine.prompt import Scene
 from agentd.engine.silent import Silence
 from agentd.engine.toolbox import Toolbox

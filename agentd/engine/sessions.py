@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import structlog
@@ -27,14 +26,17 @@ from agentd.domain.turn import (
     Turn,
     TurnRequest,
 )
-from agentd.engine.interrupt import Interrupt, Interrupted
+from agentd.engine.interrupt import Interrupted
 from agentd.engine.lanes import Lanes, Ticket
-from agentd.engine.loop import CLIP_RESULTS, Loop, Progress, can_clip, failure_of
+from agentd.engine.loop import Loop, failure_of
+from agentd.engine.progress import CLIP_RESULTS, Progress
 from agentd.engine.prompt import Scene
 from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
 from agentd.engine.scenes import Scenes
 from agentd.engine.silent import Silence
+from agentd.engine.submission import Job, reject
+from agentd.engine.trace import marked, outcome
 from agentd.errors import (
     AgentdError,
     ContextOverflow,
@@ -53,17 +55,6 @@ INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `
 RESERVED = ("flush:", "beat:", "job:")  # message ids of silent turns
 _TAKES_NO_MORE = "agentd is stopping and takes no new messages."
 _NOT_STORED = "The turn could not be stored; it will be tried again after a restart."
-
-
-@dataclass(slots=True)
-class Job:
-    """A submitted turn on its way to the end."""
-
-    request: TurnRequest
-    receipt: Receipt
-    sink: EventSink
-    ended: asyncio.Future[Turn]
-    interrupt: Interrupt = field(default_factory=Interrupt)
 
 
 class Sessions:
@@ -94,9 +85,7 @@ class Sessions:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Repair the journal, then take turns until the block ends. None runs before `start`; those
-        that the last stop or crash cut come first.
-        """
+        """Repair the journal, then take turns; none runs before `start`, the cut ones come first."""
         cut = await self._recovery.repair()
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -181,7 +170,7 @@ class Sessions:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=1)
         for job in self._jobs.values():  # those that had not even begun to wait
-            _reject(job.ended, ShuttingDown(_TAKES_NO_MORE))
+            reject(job.ended, ShuttingDown(_TAKES_NO_MORE))
 
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact the session now. Raises NotFound, ShuttingDown."""
@@ -221,7 +210,7 @@ class Sessions:
 
         def leave(_: object) -> None:
             work.close()  # a stop may come before it has begun
-            _reject(done, ShuttingDown(_TAKES_NO_MORE))
+            reject(done, ShuttingDown(_TAKES_NO_MORE))
 
         if self._group is None:
             work.close()
@@ -238,7 +227,7 @@ class Sessions:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         job = Job(request, receipt, sink, ended)
         if self._group is None:  # the stop came while it was stored: it runs after the next start
-            _reject(ended, ShuttingDown(_TAKES_NO_MORE))
+            reject(ended, ShuttingDown(_TAKES_NO_MORE))
             return job
         self._jobs[request.session, request.message_id] = job
         self._rooms.expect(request.session, receipt.turn_id)
@@ -260,20 +249,22 @@ class Sessions:
                 await self._started.wait()  # in the lane, so that those cut before keep their place
                 self._running[session] = job
                 try:
-                    turn = await self._run(job)
+                    with marked(job.request, job.receipt):
+                        turn = await self._run(job)
+                        log.info("turn_ended", **outcome(turn))
                     self._rooms.ended(session, job.receipt.turn_id)
                 finally:
                     del self._running[session]
         except ShuttingDown as error:
-            _reject(job.ended, error)
+            reject(job.ended, error)
         except asyncio.CancelledError:
-            _reject(job.ended, ShuttingDown(_TAKES_NO_MORE))
+            reject(job.ended, ShuttingDown(_TAKES_NO_MORE))
             raise
         except Exception:
             # Not even the failure could be stored. The journal still has the turn: it goes on at the
             # next start, or when it is sent again, and other turns go on now.
-            log.exception("turn_not_stored", session=session)
-            _reject(job.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
+            log.exception("turn_not_stored", session=session, turn=job.receipt.turn_id)
+            reject(job.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
         else:
             if not job.ended.done():
                 job.ended.set_result(turn)
@@ -301,11 +292,11 @@ class Sessions:
                 await self._park(job.receipt.turn_id)
             raise
         except ProviderError as error:
-            log.info("turn_failed", session=job.request.session, reason=error.reason)
+            log.info("turn_failed", reason=error.reason)
             return await self._loop.failed(progress or await self._bare(job), failure_of(error))
         except Exception:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
-            log.exception("turn_crashed", session=job.request.session)
+            log.exception("turn_crashed")
             return await self._loop.failed(progress or await self._bare(job), INTERNAL)
 
     async def _park(self, turn_id: int) -> None:
@@ -319,8 +310,8 @@ class Sessions:
         try:
             return await self._loop.run(progress)
         except ContextOverflow:
-            if can_clip(progress):
-                log.info("overflow", session=job.request.session, cure="clip tool results")
+            if progress.can_clip:
+                log.info("overflow", cure="clip tool results")
                 progress.clip = CLIP_RESULTS
             elif not await self._make_room(job, progress):
                 raise
@@ -356,9 +347,3 @@ class Sessions:
         scene = Scene(job.request, (), (), (), "", "", "")
         rows = await self._loop.begin(job.receipt)
         return Progress(job.receipt, scene, job.sink, rows)
-
-
-def _reject(ended: asyncio.Future[T], error: AgentdError) -> None:
-    if not ended.done():
-        ended.set_exception(error)
-        ended.exception()  # seen: nobody has to wait for it

@@ -11,11 +11,13 @@ import asyncio
 from agentd.domain.compaction import Answer, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.prompt import Effect
-from agentd.domain.turn import Failure, Origin, SessionKey, Turn, TurnRequest
+from agentd.domain.turn import Failure, Origin, Receipt, SessionKey, Turn, TurnRequest
 from agentd.engine.durable import when_space
-from agentd.engine.loop import Loop, Progress, failure_of
+from agentd.engine.loop import Loop, failure_of
+from agentd.engine.progress import Progress
 from agentd.engine.scenes import Scenes
 from agentd.engine.toolbox import Toolbox
+from agentd.engine.trace import marked
 from agentd.errors import ProviderError
 from agentd.ports import Clock, SessionStore
 
@@ -58,6 +60,10 @@ class SilentTurns:
         receipt = await when_space(self._clock, lambda: self._store.receive(request))
         if receipt.ended is not None:
             return self._answer(receipt.ended)
+        with marked(request, receipt):
+            return await self._run(question, request, receipt)
+
+    async def _run(self, question: Question, request: TurnRequest, receipt: Receipt) -> Answer:
         scene = await self._scenes.for_question(question, request)
         progress = Progress(receipt, scene, Silence())
         try:

@@ -12,7 +12,7 @@ import fastjsonschema
 import structlog
 
 from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.tool import Approval, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
+from agentd.domain.tool import Approval, Decision, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
 from agentd.domain.turn import Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
@@ -137,7 +137,7 @@ class Toolbox:
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
 
     async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
-        """The user's answer, asked at most once for a scope in a session; silent turns get a no."""
+        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no."""
         if call.origin is not Origin.USER:
             return False
         grant = (call.session, approval.scope)
@@ -145,10 +145,10 @@ class Toolbox:
             return True
         async with interrupt.guard():
             answer = await self._approver.ask(call.session, call.id, approval)
-        if answer and approval.scope != "once":
+        if answer is Decision.ALWAYS and approval.scope != "once":
             self._granted.add(grant)
-        log.info("approval", session=call.session, tool=call.name, granted=answer)
-        return answer
+        log.info("approval", session=call.session, tool=call.name, answer=str(answer))
+        return answer is not Decision.DENY
 
     async def intend(self, turn_id: int, intent: Intent) -> None:
         """Make an intent durable."""

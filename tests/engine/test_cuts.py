@@ -44,7 +44,7 @@ class Tripwire:
         try:
             await self.step()
         except BaseException:
-            call.close()  # type: ignore[attr-defined]
+            call.close()  # type: ignore[attr-defined]  # always a coroutine here
             raise
         return await call
 
