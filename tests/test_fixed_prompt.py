@@ -52,7 +52,7 @@ async def home(tmp_path: Path) -> AsyncIterator[Untouched]:
                 approver=Answers(),
                 events=events,
                 clock=clock,
-                tools=build.tools(stores, memory, alerts),
+                tools=build.tools(stores, memory, alerts, build.agenda(stores, lambda: None)),
                 sources=(memory.injection,),
                 hooks=(build.flush(stores),),
             )

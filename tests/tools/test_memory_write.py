@@ -75,6 +75,7 @@ async def test_note_and_time_are_in_the_owners_zone():
     ("how", "mark"),
     [
         ({"origin": Origin.HEARTBEAT}, "heartbeat"),
+        ({"origin": Origin.JOB}, "job"),
         ({"tainted": True}, "untrusted"),
         ({"origin": Origin.HEARTBEAT, "tainted": True}, "untrusted"),
     ],

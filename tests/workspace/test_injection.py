@@ -101,6 +101,8 @@ async def test_beats_and_silent_turns_get_no_more_than_they_need(home) -> None:
     _, source = _injection(home)
     beat = TurnRequest(MAIN, "", "1", origin=Origin.HEARTBEAT)
     light = TurnRequest(SessionKey("heartbeat:main"), "", "1", Origin.HEARTBEAT, Context.LIGHT)
+    job = TurnRequest(MAIN, "", "1", origin=Origin.JOB)
+    assert await _text(source, job) == await _text(source, beat)
     flush = TurnRequest(MAIN, "", "1", origin=Origin.FLUSH)
     assert "HEARTBEAT" not in await _text(source, beat)
     assert "MEMORY text" in await _text(source, beat)
