@@ -25,6 +25,7 @@ from agentd.domain.money import Cap
 from agentd.domain.prompt import Prompt, ProviderEvent, ToolSpec
 from agentd.domain.tool import (
     Approval,
+    Decision,
     FileAction,
     FileIntent,
     Intent,
@@ -113,8 +114,8 @@ class Tool(Protocol):
 class Approver(Protocol):
     """Who asks the user."""
 
-    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> bool:
-        """The user's answer. False when nobody can be asked in time."""
+    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
+        """The user's answer. A no when nobody can be asked in time."""
 
 
 class EventSink(Protocol):

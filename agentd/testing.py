@@ -24,7 +24,15 @@ from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.domain.message import Message, Text, ToolResult, ToolUse, assistant, encode_blocks
 from agentd.domain.money import Cap
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
-from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, OpenCall, ToolOutput
+from agentd.domain.tool import (
+    Approval,
+    Decision,
+    FileAction,
+    FileIntent,
+    Intent,
+    OpenCall,
+    ToolOutput,
+)
 from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
 from agentd.domain.turn import (
     DELETED,
@@ -191,12 +199,12 @@ class RecordingSink:
 class Answers:
     """An approver that answers from a list, then with `default`, and keeps the questions."""
 
-    def __init__(self, *answers: bool, default: bool = True) -> None:
-        self._answers: Iterable[bool] = iter(answers)
+    def __init__(self, *answers: Decision, default: Decision = Decision.ALWAYS) -> None:
+        self._answers: Iterable[Decision] = iter(answers)
         self._default = default
         self.questions: list[Approval] = []
 
-    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> bool:
+    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
         self.questions.append(approval)
         return next(iter(self._answers), self._default)
 

@@ -21,7 +21,7 @@ from agentd.errors import AgentdError
 _PROMPT = "> "
 _ALLOW = "allow? [y]es, [n]o: "
 _ALLOW_MORE = "allow? [y]es, [n]o, [a]lways: "
-_COVERS = "a yes covers later changes of this file too, until BOOTSTRAP.md is gone"
+_COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _REDONE = "the answer above was cut by a fault and is being redone"
 _KINDS = {
@@ -99,9 +99,9 @@ class Chat:
         call = params.get("toolCall") or {}
         options = params.get("options") or []
         self._screen.question(call)
-        if str(marks(params).get("agentd/scope", "")).startswith("bootstrap"):
-            self._screen.aside(_COVERS)
         lasting = any(option.get("kind") == "allow_always" for option in options)
+        if lasting and str(marks(params).get("agentd/scope", "")).startswith("bootstrap"):
+            self._screen.aside(_COVERS)
         self._allow = _ALLOW_MORE if lasting else _ALLOW
         self._question = asyncio.get_running_loop().create_future()
         self._asked.set()

@@ -75,8 +75,9 @@ class ToolOutput:
 class Approval:
     """A question to the user before an effect, bound to the exact bytes by `digest`.
 
-    `path` with `old_text` and `new_text` make a diff for the client. `scope` is what one yes covers:
-    "once", or a word that later questions with the same scope need not ask again in this session.
+    `path` with `old_text` and `new_text` make a diff for the client. `scope` is what a lasting
+    yes covers: nothing more than this ("once"), or all later questions of the same scope in this
+    session; a lasting yes is offered for the latter only.
     """
 
     title: str
@@ -85,6 +86,14 @@ class Approval:
     old_text: str | None = None
     new_text: str | None = None
     scope: str = "once"
+
+
+class Decision(StrEnum):
+    """What the user answers to an Approval."""
+
+    DENY = "deny"
+    ONCE = "once"  # this very change
+    ALWAYS = "always"  # and what later questions of the same scope ask in this session
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,15 @@ import fastjsonschema
 import structlog
 
 from agentd.domain.prompt import Effect, ToolSpec
-from agentd.domain.tool import Approval, Decision, FileIntent, Intent, OpenCall, ToolCall, ToolOutput
+from agentd.domain.tool import (
+    Approval,
+    Decision,
+    FileIntent,
+    Intent,
+    OpenCall,
+    ToolCall,
+    ToolOutput,
+)
 from agentd.domain.turn import Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted

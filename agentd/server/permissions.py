@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 import structlog
 
-from agentd.domain.tool import Approval
+from agentd.domain.tool import Approval, Decision
 from agentd.domain.turn import SessionKey
 from agentd.ports import Clock
 from agentd.server.hub import Hub
@@ -22,18 +22,11 @@ _NO_ROOT = PurePath("/")
 _LARGEST_DIFF = 150_000  # characters that surely fit a frame
 
 
-class Choice(StrEnum):
-    """What the user can answer; the option ids on the wire."""
-
-    ALLOW_ALWAYS = "allow_always"
-    ALLOW_ONCE = "allow_once"
-    REJECT_ONCE = "reject_once"
-
-
-_NAMES = {
-    Choice.ALLOW_ALWAYS: "Allow, also what follows of this kind",
-    Choice.ALLOW_ONCE: "Allow this once",
-    Choice.REJECT_ONCE: "Do not allow",
+# The option ids on the wire, which are the protocol's kinds at the same time.
+_DECISIONS = {
+    "allow_always": Decision.ALWAYS,
+    "allow_once": Decision.ONCE,
+    "reject_once": Decision.DENY,
 }
 
 
@@ -51,35 +44,27 @@ class Permissions:
         self._wait = settings.permission_wait.total_seconds()
         self._clock = clock
         self._root = root
-        self._granted: set[tuple[SessionKey, str]] = set()
 
-    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> bool:
+    async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
         """The user's answer. Cancelling takes the question back."""
-        if approval.scope != "once" and (session, approval.scope) in self._granted:
-            return True
         author = self._hub.author(session)
         if author is not None and author.profile.denies:
-            return False
-        choice = await self._poll(session, self._question(session, call_id, approval))
-        if choice is Choice.ALLOW_ALWAYS and approval.scope != "once":
-            self._granted.add((session, approval.scope))
-        log.info("permission_answered", session=session, title=approval.title, choice=str(choice))
-        return choice is not Choice.REJECT_ONCE
+            return Decision.DENY
+        decision = await self._poll(session, self._question(session, call_id, approval))
+        log.info("permission_answered", session=session, title=approval.title, answer=str(decision))
+        return decision
 
-    async def _poll(self, session: SessionKey, question: dict[str, Any]) -> Choice:
+    async def _poll(self, session: SessionKey, question: dict[str, Any]) -> Decision:
         async with asyncio.TaskGroup() as group:
             poll = _Poll(question, group, self._clock, self._wait)
             with self._hub.watching(session, poll.include):
                 for peer in self._hub.watchers(session):
                     poll.include(peer)
-                choice = await poll.choice
+                decision = await poll.decision
             poll.end()
-        return choice
+        return decision
 
     def _question(self, session: SessionKey, call_id: str, approval: Approval) -> dict[str, Any]:
-        choices = [Choice.ALLOW_ONCE, Choice.REJECT_ONCE]
-        if approval.scope != "once":
-            choices.insert(0, Choice.ALLOW_ALWAYS)
         return {
             "sessionId": session,
             "toolCall": {
@@ -90,8 +75,7 @@ class Permissions:
                 "content": self._content(approval),
             },
             "options": [
-                {"optionId": str(choice), "name": _NAMES[choice], "kind": str(choice)}
-                for choice in choices
+                {"optionId": kind, "name": name, "kind": kind} for kind, name in _offers(approval)
             ],
             "_meta": {"agentd/digest": approval.digest, "agentd/scope": approval.scope},
         }
@@ -115,13 +99,22 @@ class Permissions:
         return [diff]
 
 
+def _offers(approval: Approval) -> Iterator[tuple[str, str]]:
+    """The kinds and names of the options; a lasting yes only where something would be covered."""
+    if approval.scope != "once":
+        what = f"changes of {approval.path}" if approval.path else "questions of this kind"
+        yield "allow_always", f"Allow, also for later {what} in this conversation"
+    yield "allow_once", "Allow this once"
+    yield "reject_once", "Do not allow"
+
+
 class _Poll:
-    """One question on its way to several clients. `choice` is set once."""
+    """One question on its way to several clients. `decision` is set once."""
 
     def __init__(
         self, question: dict[str, Any], group: asyncio.TaskGroup, clock: Clock, wait: float
     ) -> None:
-        self.choice: asyncio.Future[Choice] = asyncio.get_running_loop().create_future()
+        self.decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._question = question
         self._group = group
         self._clock = clock
@@ -131,7 +124,7 @@ class _Poll:
 
     def include(self, peer: Peer) -> None:
         """Ask this client too."""
-        if peer.profile.denies or peer in self._asked or self.choice.done():
+        if peer.profile.denies or peer in self._asked or self.decision.done():
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -151,21 +144,21 @@ class _Poll:
         except (PeerGone, PeerRefused) as error:
             log.info("permission_not_answered", client=peer.profile.name, reason=error.reason)
             del self._asked[peer]
-            if not self._asked and not self.choice.done():
+            if not self._asked and not self.decision.done():
                 self._timer = self._group.create_task(self._give_up())
             return
-        if not self.choice.done():
-            self.choice.set_result(self._read(answer))
+        if not self.decision.done():
+            self.decision.set_result(self._read(answer))
 
     async def _give_up(self) -> None:
         await self._clock.sleep(self._wait)
-        if not self.choice.done():
-            self.choice.set_result(Choice.REJECT_ONCE)
+        if not self.decision.done():
+            self.decision.set_result(Decision.DENY)
 
-    def _read(self, answer: Any) -> Choice:
+    def _read(self, answer: Any) -> Decision:
         """The option that was chosen; anything but one that was offered is a no."""
         offered = {option["optionId"] for option in self._question["options"]}
         match answer:
             case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
-                return Choice(chosen) if chosen in offered else Choice.REJECT_ONCE
-        return Choice.REJECT_ONCE
+                return _DECISIONS[chosen] if chosen in offered else Decision.DENY
+        return Decision.DENY

@@ -151,7 +151,7 @@ async def test_a_question_shows_the_change_and_takes_the_answer(
         pytest.param([_OPTIONS[0], _OPTIONS[2]], "once", "[y]es, [n]o: ", False, id="once"),
     ],
 )
-async def test_a_question_says_what_a_yes_covers(
+async def test_a_question_says_what_always_covers(
     daemon, capsys, options, scope, prompt, covers
 ) -> None:
     def ask(params, wire):
@@ -163,7 +163,7 @@ async def test_a_question_says_what_a_yes_covers(
     daemon.on("session/prompt", ask)
     typist = await talk(daemon, "be brave", "y")
     assert prompt in typist.prompts[1]
-    assert ("a yes covers later changes" in capsys.readouterr().out) is covers
+    assert ("always covers later changes" in capsys.readouterr().out) is covers
 
 
 async def test_what_is_to_be_allowed_hides_no_character(daemon, capsys) -> None:

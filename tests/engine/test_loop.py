@@ -11,11 +11,19 @@ import pytest
 from agentd.domain.event import AnswerRetracted, TextChunk
 from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
 from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
-from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, ToolCall, ToolOutput
+from agentd.domain.tool import (
+    Approval,
+    Decision,
+    FileAction,
+    FileIntent,
+    Intent,
+    ToolCall,
+    ToolOutput,
+)
 from agentd.domain.transcript import NewRow, RowRole
 from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, StopReason, TurnRequest, Usage
 from agentd.errors import InvalidRequest, NotFound, ShuttingDown
-from agentd.testing import ScriptedProvider, call, check_messages
+from agentd.testing import Answers, ScriptedProvider, call, check_messages
 from agentd.tools.memory_write import MemoryWrite
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
@@ -428,7 +436,10 @@ async def test_words_of_a_stream_that_ends_too_early_are_taken_back_and_not_stor
     assert [r.role for r in await world.store.rows(MAIN)] == ["user", "notice"]
 
 
-async def test_one_yes_of_a_wider_scope_is_not_asked_for_again_and_never_in_silence(world) -> None:
+@pytest.mark.parametrize(("answer", "questions"), [(Decision.ALWAYS, 1), (Decision.ONCE, 2)])
+async def test_only_a_lasting_yes_is_not_asked_for_again_and_none_is_in_silence(
+    world, answer, questions
+) -> None:
     class Asking:
         spec = ToolSpec("asking", "a", {"type": "object"}, Effect.READ_ONLY)
 
@@ -436,7 +447,7 @@ async def test_one_yes_of_a_wider_scope_is_not_asked_for_again_and_never_in_sile
             said = await gate.approve(Approval("May I?", "d", scope="all"))
             return ToolOutput(str(said))
 
-    world.tools = (Asking(),)
+    world.tools, world.answers = (Asking(),), Answers(default=answer)
     await world.start()
     beat = TurnRequest(SessionKey("heartbeat:main"), "go", "beat:1", Origin.HEARTBEAT)
     world.provider.say(call("asking", "a0"), "ok")
@@ -445,14 +456,14 @@ async def test_one_yes_of_a_wider_scope_is_not_asked_for_again_and_never_in_sile
     for n in (1, 2):
         world.provider.say(call("asking", f"a{n}"), "ok")
         await world.say("go")
-    assert len(world.answers.questions) == 1
+    assert len(world.answers.questions) == questions
 
 
 async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None:
     class Slow:
-        async def ask(self, session, call_id, approval) -> bool:
+        async def ask(self, session, call_id, approval) -> Decision:
             await asyncio.sleep(0.1)  # real time, since the limit of a tool is real
-            return True
+            return Decision.ONCE
 
     class Asking:
         spec = ToolSpec("asking", "a", {"type": "object"}, Effect.READ_ONLY)

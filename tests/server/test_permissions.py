@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from acp import schema
 
-from agentd.domain.tool import Approval
+from agentd.domain.tool import Approval, Decision
 
 WRITE = Approval("Write MEMORY.md", "d1", "MEMORY.md", "old", "new")
 QUESTION = "session/request_permission"
@@ -26,7 +26,13 @@ async def asking(house):
 
 
 @pytest.mark.parametrize(
-    ("option", "verdict"), [("allow_once", True), ("reject_once", False), ("x", False)]
+    ("option", "verdict"),
+    [
+        ("allow_once", Decision.ONCE),
+        ("reject_once", Decision.DENY),
+        ("allow_always", Decision.DENY),  # it was not offered
+        ("x", Decision.DENY),
+    ],
 )
 async def test_the_prompting_client_is_asked_with_a_diff(asking, option, verdict):
     client = await (await asking.client()).hello()
@@ -49,7 +55,7 @@ async def test_the_first_answer_of_all_clients_wins_and_the_others_are_told(aski
     mine = await first.until(QUESTION)
     await second.reply(await second.until(QUESTION), "allow_once")
     await first.answer(call_id)
-    assert asking.verdicts == [True]
+    assert asking.verdicts == [Decision.ONCE]
     cancelled = await first.until("$/cancel_request")
     assert cancelled["params"]["requestId"] == mine["id"]
 
@@ -66,7 +72,7 @@ async def test_a_client_that_attaches_later_is_asked(asking):
     await second.resume("main")
     await second.reply(await second.until(QUESTION), "allow_once")
     await second.answer(await second.prompt("main", "hi", "m1"))
-    assert asking.verdicts == [True]
+    assert asking.verdicts == [Decision.ONCE]
 
 
 async def test_nobody_attached_for_five_minutes_is_a_no(asking):
@@ -78,13 +84,13 @@ async def test_nobody_attached_for_five_minutes_is_a_no(asking):
     await asking.clock.advance(299)
     assert asking.verdicts == []
     await asking.clock.advance(2)
-    assert asking.verdicts == [False]
+    assert asking.verdicts == [Decision.DENY]
 
 
 async def test_a_client_nobody_sits_at_denies_at_once(asking):
     client = await (await asking.client()).hello(**{"agentd/permissions": "deny"})
     await client.answer(await client.prompt("main", "hi"))
-    assert asking.verdicts == [False]
+    assert asking.verdicts == [Decision.DENY]
     assert QUESTION not in [f["method"] for f in client.seen]
 
 
@@ -97,24 +103,25 @@ async def test_a_client_that_cannot_answer_counts_as_none(asking):
     await client.call("session/list")
     assert asking.verdicts == []
     await asking.clock.advance(301)
-    assert asking.verdicts == [False]
+    assert asking.verdicts == [Decision.DENY]
 
 
-async def test_a_yes_for_a_scope_is_asked_once_in_a_session(asking):
-    asking.approval = Approval("Write BOOTSTRAP.md", "d2", scope="bootstrap")
+async def test_a_lasting_yes_is_offered_for_a_scope_by_what_it_covers(asking):
+    asking.approval = Approval(
+        "Write USER.md", "d2", "USER.md", "a", "b", scope="bootstrap:USER.md"
+    )
     client = await (await asking.client()).hello()
     call_id = await client.prompt("main", "one")
     question = await client.until(QUESTION)
-    assert question["params"]["options"][0]["kind"] == "allow_always"
+    options = [(option["kind"], option["name"]) for option in question["params"]["options"]]
+    assert options == [
+        ("allow_always", "Allow, also for later changes of USER.md in this conversation"),
+        ("allow_once", "Allow this once"),
+        ("reject_once", "Do not allow"),
+    ]
     await client.reply(question, "allow_always")
     await client.answer(call_id)
-    await client.answer(await client.prompt("main", "two"))
-    assert asking.verdicts == [True, True]
-    await client.new("chat:other")
-    await client.prompt("chat:other", "three")
-    await client.reply(await client.until(QUESTION), "reject_once")
-    await client.call("session/list")
-    assert asking.verdicts == [True, True, False]
+    assert asking.verdicts == [Decision.ALWAYS]
 
 
 async def test_a_cancelled_question_is_taken_back(house):
@@ -137,4 +144,4 @@ async def test_a_diff_too_large_for_a_frame_is_described(house):
     question = await client.until(QUESTION)
     assert "400000 characters" in question["params"]["toolCall"]["content"][0]["content"]["text"]
     await client.reply(question, "allow_once")
-    assert await asking
+    assert await asking is Decision.ONCE
