@@ -16,7 +16,7 @@ conversation always gets the same answer. Words it understands, at the start of 
     cut NAME                   an answer that breaks off, the first time
 
 Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
-checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks. The part of the URL
+checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks, jobs their own words. The part of the URL
 before `/v1` names who asks, so that many daemons can share one server.
 """
 
@@ -75,7 +75,7 @@ class Model:
             return Reply(summary(body["messages"]))
         if "NO_REPLY" in system or "NO_REPLY" in words:
             return Reply("NO_REPLY") if rounds else flushing(who, body["messages"])
-        if "HEARTBEAT.md" in words and "HEARTBEAT_OK" in words:
+        if ("HEARTBEAT.md" in words or "## Job" in words) and "HEARTBEAT_OK" in words:
             words = _checklist(words)
         for start, replacement in self.rules:
             if words.startswith(start):
