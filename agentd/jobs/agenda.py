@@ -91,7 +91,10 @@ class Agenda:
 
     def described(self, job: Job) -> dict[str, Any]:
         """A job and its next five times in the owner's zone: the shape in `agentd jobs list`."""
-        times = upcoming(job.next_due, self._after(job.what), _SHOWN)
+        try:
+            times = upcoming(job.next_due, self._after(job.what), _SHOWN)
+        except InvalidRequest:  # its zone has gone from the system: `status` says so
+            times = ()
         zone = self._clock.zone
         return {**job.as_json(), "next": [at.astimezone(zone).isoformat() for at in times]}
 

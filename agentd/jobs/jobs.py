@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from agentd.domain.health import Problem
 from agentd.domain.job import JobKind, JobRun, Step
 from agentd.errors import NotFound
 from agentd.jobs.line import Line, Work
@@ -46,6 +47,10 @@ class Jobs:
         if count:
             log.warning("job_runs_interrupted", count=count)
         return count
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps jobs from running."""
+        return tuple(problem for line in self.lines.values() for problem in line.problems())
 
     async def run(self, job_id: int) -> JobRun:
         """Run a job now; its schedule stays as it is. Raises NotFound."""

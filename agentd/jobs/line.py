@@ -12,7 +12,9 @@ from typing import Protocol
 
 import structlog
 
+from agentd.domain.health import Problem
 from agentd.domain.job import Job, JobKind, JobRun, Step
+from agentd.errors import InvalidRequest
 from agentd.jobs.settings import JobsSettings
 from agentd.jobs.slots import After, settled, step
 from agentd.ports import Clock, JobBook, Triggers
@@ -51,6 +53,7 @@ class Line:
         self._clock = clock
         self._work = work
         self._seen: datetime | None = None  # the latest time at which this has looked
+        self._lost: dict[int, str] = {}
         self._waiting: dict[int, float] = {}  # jobs that found their lane taken, until when
 
     async def tick(self) -> None:
@@ -74,8 +77,30 @@ class Line:
             return None
         return min([self._wanted(job) for job in await self._jobs()], default=None)
 
+    def problems(self) -> tuple[Problem, ...]:
+        """Jobs that cannot be followed: the time zone of one may have gone from the system."""
+        return tuple(
+            Problem(
+                "job_lost", f"job {job_id} no longer runs: {message}", "remove it, and add it anew"
+            )
+            for job_id, message in self._lost.items()
+        )
+
     async def _jobs(self) -> list[Job]:
-        return [job for job in await self._book.jobs() if job.what.kind is self._kind]
+        """The jobs to come, without those whose schedule means nothing here: one of them must not
+        keep the others from their work.
+        """
+        jobs = [job for job in await self._book.jobs() if job.what.kind is self._kind]
+        lost: dict[int, str] = {}
+        for job in jobs:
+            try:
+                self._triggers.check(job.what.schedule)
+            except InvalidRequest as error:
+                lost[job.id] = error.message
+        if lost.keys() - self._lost.keys():
+            log.error("jobs_lost", jobs=sorted(lost))
+        self._lost = lost
+        return [job for job in jobs if job.id not in lost]
 
     async def _next(self) -> tuple[Job, Step] | None:
         """The job that has been due for longest, and what to do with it."""

@@ -77,7 +77,7 @@ def _schedule(order: Order, now: datetime, zone: ZoneInfo, settings: JobsSetting
     if order.at.strip():
         return At(_instant(order.at.strip(), now, zone))
     if order.within.strip():
-        return At(now + _duration(order.within, "in", settings.min_interval * 0))
+        return At(now + _duration(order.within, "in", timedelta()))
     if order.every.strip():
         return Every(_duration(order.every, "every", settings.min_interval), now)
     return Cron(" ".join(order.cron.split()), zone.key)

@@ -23,6 +23,7 @@ from agentd.ports import Clock, Gate
 from agentd.tools.fence import printable
 
 _TEXT = {"type": "string"}
+_MOST_CHARS = 1_000  # all of it is shown when the user is asked
 
 
 def _spec(name: str, told: str, fields: dict[str, Any], needed: list[str]) -> ToolSpec:
@@ -67,6 +68,9 @@ class ScheduleCreate:
             return self._told(known)
         words = {name: printable(str(value)) for name, value in call.input.items()}
         job, first = self._agenda.read(Order(**words, created_by="model"))
+        if len(job.text) > _MOST_CHARS:
+            msg = f"the text has {len(job.text)} characters; at most {_MOST_CHARS} are allowed"
+            raise ToolFailed(msg, cure="Put the details into a file and name it.")
         if not await gate.approve(_approval(job, first, self._clock.zone)):
             return ToolOutput("The user did not allow this job.", is_error=True)
         return self._told(await self._agenda.add(job, first, key=key))
@@ -121,7 +125,7 @@ class ScheduleCancel:
             job = await self._agenda.get(job_id)
         except NotFound:
             return ToolOutput(f"There is no job {job_id} (any more).")
-        title = f"Cancel job {job.id}: “{_short(job.what.text)}”"
+        title = f"Cancel job {job.id}: “{_line(job.what.text)}”"
         if not await gate.approve(
             Approval(title, _digest(["cancel", job.id, job.as_json()["text"]]))
         ):
@@ -151,7 +155,7 @@ def _approval(job: NewJob, first: datetime, zone: ZoneInfo) -> Approval:
     schedule = spelled(job.schedule)
     when = " ".join(f"{name} {value}" for name, value in schedule.items() if name != "anchor")
     what = "Remind" if job.kind == "remind" else f"Ask the model ({job.session})"
-    title = f"{what}: “{_short(job.text)}”, {when}, first {_local(first, zone)}"
+    title = f"{what}: “{_line(job.text)}”, {when}, first {_local(first, zone)}"
     # An anchor is the moment of the call: not a matter that anybody says yes to.
     bound = [job.text, {**schedule, "anchor": ""}, job.kind, job.session, job.misfire, job.model]
     return Approval(title, _digest(bound), new_text=job.text)
@@ -165,9 +169,8 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:299]}…"
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _local(at: datetime, zone: ZoneInfo) -> str:

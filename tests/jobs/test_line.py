@@ -288,3 +288,16 @@ async def test_a_taken_lane_is_asked_again_after_half_a_minute_and_leaves_no_row
     await world.line.tick()
     done = await world.book.get(job.id)
     assert (done.runs, done.next_due) == (1, START + 2 * HOUR)
+
+
+async def test_a_job_whose_zone_is_gone_keeps_no_other_from_its_work():
+    world = World()
+    gone = Cron("0 * * * *", "Mars/Olympus")
+    lost = await world.book.add(NewJob("tea", gone), START + MINUTE, most=9)
+    await world.add(Every(HOUR, START))
+    assert await world.live(2 * HOUR) == [START + HOUR, START + 2 * HOUR]
+    (problem,) = world.line.problems()
+    assert f"job {lost.id} no longer runs" in problem.text
+    await world.book.remove(lost.id)
+    await world.line.tick()
+    assert world.line.problems() == ()

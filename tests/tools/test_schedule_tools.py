@@ -128,6 +128,14 @@ async def test_a_time_that_makes_no_sense_is_answered_with_a_right_one():
     assert gate.asked == []
 
 
+async def test_a_text_that_could_not_be_shown_whole_is_refused():
+    desk, gate = Desk(), Gate()
+    with pytest.raises(ToolFailed):
+        await desk.create.run(create({**TEA, "text": "x" * 1001}), gate)
+    await desk.create.run(create({**TEA, "text": "x" * 999 + "y"}), gate)
+    assert "xy" in gate.asked[0].title
+
+
 async def test_letters_that_steer_a_terminal_are_shown_and_kept_as_marks():
     desk, gate = Desk(), Gate()
     await desk.create.run(create({**TEA, "text": "tea\u202e\x1b[2J"}), gate)
