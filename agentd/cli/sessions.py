@@ -53,15 +53,18 @@ def import_(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH…", help="JSONL files or folders.", exists=True)
     ],
+    as_: Annotated[
+        str | None, typer.Option("--as", metavar="KEY", help="The session that one file becomes.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring in transcripts; each becomes the session `chat:<file name>`."""
+    """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes `chat:<file name>`."""
     import asyncio
 
     from agentd.cli.transcripts import bring_in
 
     with reporting(as_json=as_json):
-        made = asyncio.run(bring_in(sockets(), paths, MODEL_SECONDS))
+        made = asyncio.run(bring_in(sockets(), paths, MODEL_SECONDS, as_))
         show(
             {"sessions": made},
             lambda result: table(result["sessions"], ("key", "rows"), "no transcripts found"),

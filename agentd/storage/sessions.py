@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
+from agentd.domain.choices import Choices
 from agentd.domain.message import Text
 from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
 from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 from agentd.errors import Busy
 from agentd.ports import Clock
-from agentd.storage import inbox, transcript
+from agentd.storage import forking, inbox, transcript
 from agentd.storage.codec import stamp, well_formed
 from agentd.storage.sqlite import Database
 
@@ -27,6 +28,7 @@ UPDATE sessions SET covered_to = max(covered_to, ?), flush_failures = 0, flush_f
     flush_due = 0
 WHERE id = ?
 """
+_CHOOSE = "UPDATE sessions SET mode = ?, model = ?, effort = ? WHERE id = ?"
 _COUNT_FAILURE = """
 UPDATE sessions SET flush_failures = flush_failures + 1, flush_failure = ? WHERE id = ?
 RETURNING flush_failures
@@ -226,7 +228,7 @@ class SqliteSessions:
             if found["rows"]:
                 raise Busy(
                     f"session {session!r} has messages already",
-                    cure="import under another name, or delete the session first",
+                    cure="import it with --as KEY, or delete the session first",
                 )
             for new, at in rows:
                 transcript.add_row(conn, found["id"], new, at)
@@ -237,6 +239,31 @@ class SqliteSessions:
     async def last_heard(self) -> tuple[datetime, str] | None:
         """See SessionStore."""
         return await self._db.read(inbox.last_heard)
+
+    async def choices(self, session: SessionKey) -> Choices:
+        """See SessionStore."""
+
+        def find(conn: sqlite3.Connection) -> Choices:
+            found = transcript.find_session(conn, session)
+            return Choices() if found is None else transcript.load_choices(found)
+
+        return await self._db.read(find)
+
+    async def choose(self, session: SessionKey, choices: Choices) -> None:
+        """See SessionStore. Raises NotFound."""
+        now = self._clock.now()
+
+        def change(conn: sqlite3.Connection) -> None:
+            found = transcript.require_session(conn, session, now)
+            chosen = (choices.mode, choices.model, choices.effort, found["id"])
+            conn.execute(_CHOOSE, chosen)
+
+        await self._db.write(change)
+
+    async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
+        """See SessionStore. Raises NotFound, Busy."""
+        now = self._clock.now()
+        await self._db.write(lambda conn: forking.fork_session(conn, session, copy, cwd, now))
 
     async def delete(self, session: SessionKey) -> None:
         """See SessionStore."""

@@ -119,6 +119,7 @@ def test_import_sends_files_and_folders_in_pieces_that_fit(
     (tmp_path / "old" / "note.txt").write_text("not a transcript")
     (tmp_path / "talk.jsonl").write_text("")
     daemon.on("_agentd/sessions/import", take)
+    daemon.on("_agentd/sessions/list", lambda params, wire: {"sessions": []})
     argv = ["sessions", "import", str(tmp_path / "old"), str(tmp_path / "talk.jsonl"), "--json"]
     result = runner.invoke(app, argv)
     assert json.loads(result.output) == {
@@ -139,8 +140,27 @@ def test_a_file_that_is_no_transcript_is_refused_before_anything_is_sent(
     argv = ["sessions", "import", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
     result = runner.invoke(app, argv)
     assert result.exit_code == 2
+    assert "a.jsonl, line 1" in result.stderr
     assert "b.jsonl, line 1" in result.stderr
     assert daemon.calls == []
+
+
+def test_a_session_that_exists_is_told_before_anything_is_sent(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    listed = {"sessions": [{"key": "chat:b", "rows": 2}, {"key": "main", "rows": 0}]}
+    daemon.on("_agentd/sessions/list", lambda params, wire: listed)
+    daemon.on("_agentd/sessions/import", lambda params, wire: {"key": params["key"], "rows": 1})
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text('{"role": "user", "content": "hi"}\n')
+    refused = runner.invoke(app, ["sessions", "import", str(tmp_path), "--json"])
+    assert (refused.exit_code, json.loads(refused.output)["error"]["code"]) == (75, "busy")
+    assert daemon.params_of("_agentd/sessions/import") == []
+    file = str(tmp_path / "b.jsonl")
+    renamed = runner.invoke(app, ["sessions", "import", file, "--as", "chat:c", "--json"])
+    assert json.loads(renamed.output) == {"sessions": [{"key": "chat:c", "rows": 1}]}
+    both = runner.invoke(app, ["sessions", "import", str(tmp_path), "--as", "chat:c"])
+    assert both.exit_code == 2
 
 
 def test_a_long_file_is_read_page_by_page(daemon: ScriptedDaemon) -> None:

@@ -43,6 +43,7 @@ TABLE = [
     (["sessions", "flush"], _ROOM, "tokens after"),
     (["sessions", "flush", "--explain"], {"tokens", "flush_at", "compact_at"}, "would flush"),
     (["sessions", "compact"], _ROOM, "tokens before"),
+    (["sessions", "reset", "main"], _ROOM, "tokens before"),
     (["memory", "read", "MEMORY.md"], {"path", "text"}, "# Long-term memory"),
     (["memory", "write", "tea at five"], {"path"}, "added to memory/"),
     (["memory", "tree"], {"entries"}, "MEMORY.md"),
@@ -187,6 +188,41 @@ def test_what_comes_in_goes_out_and_in_again_unchanged(shell: Shell) -> None:
     again = shell("sessions", "import", "old", "--json")
     assert (again.code, again.json["error"]["code"]) == (75, "busy")
     check_survives(shell, "chat:parking")
+
+
+def openclaw(number: int, role: str, content: Any, **more: Any) -> str:
+    entry = {
+        "type": "message",
+        "id": f"e{number}",
+        "parentId": f"e{number - 1}" if number else None,
+    }
+    at = f"2026-02-01T09:0{number}:00.000Z"
+    return json.dumps(
+        {**entry, "timestamp": at, "message": {"role": role, "content": content, **more}}
+    )
+
+
+def test_a_transcript_of_openclaw_can_be_gone_on_with(shell: Shell) -> None:
+    call = {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "x"}}
+    lines = [
+        json.dumps({"type": "session", "version": 3, "id": "abc"}),
+        openclaw(0, "user", [{"type": "text", "text": "where is the walnut chest?"}]),
+        openclaw(1, "assistant", [call]),
+        openclaw(2, "toolResult", "in the attic", toolCallId="t1", toolName="read"),
+        openclaw(3, "assistant", [{"type": "text", "text": "The walnut chest is in the attic."}]),
+    ]
+    (shell.root / "claw.jsonl").write_text("\n".join(lines))
+    assert shell.json("sessions", "import", "claw.jsonl")["sessions"][0]["rows"] == 4
+    rows = shell.ok("sessions", "export", "chat:claw").lines
+    assert [row["role"] for row in rows] == ["user", "assistant", "user", "assistant"]
+    assert rows[0]["at"] == "2026-02-01T09:00:00+00:00"
+    asked = shell.json("send", "where is the walnut chest?", "--session", "chat:claw")
+    assert asked["stop_reason"] == "end_turn"
+    (shell.root / "claw.jsonl").write_text("\n".join([*lines, '{"type": "message"}', "nonsense"]))
+    refused = shell("sessions", "import", "claw.jsonl", "--as", "chat:torn")
+    assert refused.code == 2
+    assert "claw.jsonl, line 7" in refused.err
+    assert shell("sessions", "show", "chat:torn").code == 1
 
 
 def test_a_transcript_of_ours_survives_the_round(shell: Shell) -> None:

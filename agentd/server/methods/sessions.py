@@ -16,6 +16,7 @@ from agentd.errors import InvalidRequest
 from agentd.ports import Clock, Ledger, SessionStore
 from agentd.server.keys import existing_key, parse_key
 from agentd.server.methods.imports import read_line
+from agentd.server.methods.pairing import paired
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
 from agentd.server.peer import Handler, Peer
 from agentd.server.turns import Turns
@@ -138,11 +139,13 @@ class SessionMethods:
                 f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
             )
         now = self._clock.now()
-        rows = [
+        read = [
             read_line(line, number, now, self._clock.zone)
             for number, line in enumerate(lines, start=1)
         ]
-        return {"key": key, "rows": await self._store.add_rows(key, rows)}
+        rows = paired([row for row, _ in read])
+        dated = [(row, at) for row, (_, at) in zip(rows, read, strict=True)]
+        return {"key": key, "rows": await self._store.add_rows(key, dated)}
 
     async def _compact(self, params: KeyParams) -> dict[str, Any]:
         key = await self._key(params)

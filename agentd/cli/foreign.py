@@ -1,0 +1,141 @@
+"""Transcripts of other agents as lines of ours. Pure.
+
+Ours, and RustyClaw's, have a message a line: `role` and `content`. OpenClaw's begin with a `session`
+line; what follows are entries that name their parent, since a conversation may be taken up again at an
+earlier point: what counts is the way from the newest entry back to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentd.errors import InvalidRequest
+
+Line = dict[str, Any]
+Numbered = tuple[int, Line]  # the number in the file
+
+_SHOWN = frozenset({"message", "compaction", "branch_summary", "custom_message"})
+_MILLISECONDS = 1e11  # from here on a number cannot be seconds since 1970
+
+
+def read(lines: Sequence[Numbered]) -> list[Numbered]:
+    """The messages of a transcript in our form, each with the number of its line. Raises
+    InvalidRequest, naming the line.
+    """
+    if any("type" in line and "role" not in line for _, line in lines[:1]):
+        return [(n, _entry(n, line)) for n, line in _path(lines) if line.get("type") in _SHOWN]
+    return [(number, _message(line)) for number, line in lines]
+
+
+def _path(lines: Sequence[Numbered]) -> list[Numbered]:
+    """The entries that lead to the newest one, oldest first; all, where none has a parent."""
+    entries = [(n, line) for n, line in lines if line.get("type") != "session"]
+    known = {line["id"]: (n, line) for n, line in entries if isinstance(line.get("id"), str)}
+    if not known:
+        return entries
+    number, line = next((n, e) for n, e in reversed(entries) if isinstance(e.get("id"), str))
+    path = [(number, line)]
+    while (parent := line.get("parentId")) is not None:
+        if parent not in known or known[parent][0] >= number:
+            raise InvalidRequest(
+                f"line {number}: what it follows is not above it in the file",
+                cure="a part of the file is missing; import a whole copy",
+            )
+        number, line = known[parent]
+        path.append((number, line))
+    return path[::-1]
+
+
+def _entry(number: int, entry: Line) -> Line:
+    """An entry of OpenClaw as a message of ours."""
+    at = _time(entry.get("timestamp"))
+    match entry:
+        case {"type": "message", "message": {"role": "user" | "assistant" as role, **message}}:
+            line = {"role": role, "content": _content(message.get("content"))}
+        case {"type": "message", "message": {"role": "toolResult", "toolCallId": str(id_), **rest}}:
+            result = _result(id_, rest.get("content"), is_error=rest.get("isError") is True)
+            line = {"role": "user", "content": [result], "tainted": True}
+        case {"type": "message", "message": {"role": str(role), **message}}:
+            line = {"role": "notice", "content": f"[{role}] {_told(message)}"}
+        case {"type": "compaction", "summary": str(summary)}:
+            line = {"role": "summary", "content": summary}
+        case {"type": "branch_summary", "summary": str(summary)}:
+            line = {"role": "notice", "content": summary}
+        case {"type": "custom_message", "content": content}:
+            line = {"role": "notice", "content": _words(content)}
+        case _:
+            raise InvalidRequest(
+                f"line {number}: this {entry.get('type')} cannot be read", cure="leave it out"
+            )
+    return line if at is None else {**line, "at": at}
+
+
+def _message(line: Line) -> Line:
+    """A line of ours or RustyClaw's as one of ours: only what we do not write is changed."""
+    changed = dict(line)
+    if line.get("role") == "tool":
+        result = _result(str(line.get("tool_call_id", "")), line.get("content"), is_error=False)
+        changed |= {"role": "user", "content": [result], "tainted": True}
+    elif isinstance(line.get("content"), list):
+        changed["content"] = _content(line["content"])
+    for name in ("at", "timestamp"):
+        if name in line:
+            changed[name] = _time(line[name])
+    return changed
+
+
+def _content(content: Any) -> Any:
+    """Blocks as ours; what is no list is left to be judged by whoever stores it."""
+    if not isinstance(content, list):
+        return content
+    return [block for item in content if (block := _block(item)) is not None]
+
+
+def _block(item: Any) -> Any:
+    """A block as ours; None for thoughts, which only the model that had them can read."""
+    match item:
+        case str():
+            return {"type": "text", "text": item}
+        case {"type": "thinking" | "redacted_thinking"}:
+            return None
+        case {"type": "toolCall", "id": str(id_), "name": str(name), **rest}:
+            arguments = rest.get("arguments")
+            given = arguments if isinstance(arguments, dict) else {}
+            return {"type": "tool_use", "id": id_, "name": name, "input": given}
+        case {"type": "toolResult", "toolCallId": str(id_), **rest}:
+            return _result(id_, rest.get("content"), is_error=rest.get("isError") is True)
+        case {"type": "tool_result", "tool_use_id": str(id_), "content": list(content), **rest}:
+            return _result(id_, content, is_error=rest.get("is_error") is True)
+        case {"type": "image" | "image_url" | "document" | "audio" as kind}:
+            return {"type": "text", "text": f"[{kind}]"}
+        case {"type": "text", "text": str(text)}:
+            return {"type": "text", "text": text}
+    return item
+
+
+def _result(id_: str, content: Any, *, is_error: bool) -> Line:
+    text = _words(content)
+    return {"type": "tool_result", "tool_use_id": id_, "content": text, "is_error": is_error}
+
+
+def _words(content: Any) -> str:
+    """All words of a message's content."""
+    if isinstance(content, str):
+        return content
+    blocks = _content(content) if isinstance(content, list) else []
+    texts = (b.get("text") for b in blocks if isinstance(b, dict))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _told(message: Line) -> str:
+    """What a message of a role of its own says: a command and its output, or words."""
+    parts = [message.get(name) for name in ("command", "output", "summary")]
+    return "\n".join(
+        p for p in (*parts, _words(message.get("content"))) if isinstance(p, str) and p
+    )
+
+
+def _time(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value / 1000 if is_number and value >= _MILLISECONDS else value
