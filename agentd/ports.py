@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from agentd.domain.alert import Alert, Delivery, NewAlert
 from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.domain.choices import Choices
 from agentd.domain.compaction import Answer, CompactionPlan, Question
 from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
@@ -215,6 +216,17 @@ class SessionStore(Protocol):
 
     async def last_heard(self) -> tuple[datetime, str] | None:
         """When the owner's newest message came, and from which client; None if there is none."""
+
+    async def choices(self, session: SessionKey) -> Choices:
+        """What the user has chosen for the session; nothing for an unknown one."""
+
+    async def choose(self, session: SessionKey, choices: Choices) -> None:
+        """Keep what the user has chosen. Raises NotFound."""
+
+    async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
+        """Make a session `copy` with the transcript, context and choices of another, up to its first
+        turn that has not ended. Raises NotFound, Busy if `copy` exists.
+        """
 
     async def delete(self, session: SessionKey) -> None:
         """Erase the session and all that was said in it; `main` is emptied and stays. When this

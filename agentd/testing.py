@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
 from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.domain.choices import Choices
 from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
@@ -595,6 +596,42 @@ class MemorySessions:
             if not t.is_silent and t.request.kind is Kind.MAIN
         )
         return next(mine, None)
+
+    async def choices(self, session: SessionKey) -> Choices:
+        found = self._sessions.get(session)
+        return found.history.choices if found else Choices()
+
+    async def choose(self, session: SessionKey, choices: Choices) -> None:
+        found = self._require(session)
+        found.history = replace(found.history, choices=choices)
+
+    async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
+        found = self._require(session)
+        if copy in self._sessions:
+            raise Busy(f"there is a session {copy!r} already")
+        running = {t.id for t in self._turns if t.ended is None}
+        last = next((r.seq - 1 for r in found.rows if r.turn_id in running), len(found.rows))
+        self._make(copy, cwd or found.info.cwd)
+        made = self._sessions[copy]
+        made.rows = [replace(row, turn_id=None) for row in found.rows[:last]]
+        made.coverages = [c for c in found.coverages if c.last <= last]
+        made.history = replace(
+            found.history,
+            session=copy,
+            covered_to=min(found.history.covered_to, last),
+            flush_failures=0,
+            flush_due=False,
+        )
+        made.info = replace(
+            found.info,
+            key=copy,
+            cwd=made.info.cwd,
+            created_at=made.info.created_at,
+            updated_at=made.info.updated_at,
+            rows=last,
+            turns=sum(map(_opens_turn, made.rows)),
+            flush_due=False,
+        )
 
     async def delete(self, session: SessionKey) -> None:
         found = self._require(session)

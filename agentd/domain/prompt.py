@@ -42,6 +42,7 @@ class Prompt:
     tools: tuple[ToolSpec, ...] = ()
     cached_messages: int = 0
     model: str | None = None
+    effort: str = ""  # how much to think; "" leaves it to the configuration
     max_tokens: int | None = None
     origin: Origin = Origin.USER
 

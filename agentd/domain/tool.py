@@ -13,7 +13,8 @@ from agentd.domain.turn import Kind, Origin, SessionKey
 class ToolCall:
     """One call, with all that a tool may know about the turn it runs in.
 
-    `tainted` says that text from outside the owner's own notes is in this turn's context.
+    `tainted` says that text from outside the owner's own notes is in this turn's context;
+    `careful` that the user wants to be asked before every file change.
     """
 
     id: str
@@ -23,6 +24,7 @@ class ToolCall:
     kind: Kind
     origin: Origin
     tainted: bool = False
+    careful: bool = False
 
 
 class FileAction(StrEnum):

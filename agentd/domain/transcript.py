@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agentd.domain.choices import UNCHOSEN, Choices
 from agentd.domain.message import Block, Message, Role, Text, encode_blocks
 from agentd.domain.turn import SessionKey, Usage
 
@@ -86,6 +87,7 @@ class History:
     swapped_at: int = 0
     flush_failures: int = 0  # failed tries for what is not covered yet
     flush_due: bool = False  # a stop found something uncovered
+    choices: Choices = UNCHOSEN
 
     @property
     def last_seq(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agentd.domain.choices import NOTHING_OFFERED, Offer
 from agentd.domain.transcript import History
 from agentd.domain.turn import MAIN, TurnRequest, Usage
 from agentd.engine import tokens
@@ -40,7 +41,8 @@ class Outside:
     """What the engine needs of the world: one implementation of each port.
 
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
-    leave a context, in order; `events` is who watches turns that are not silent.
+    leave a context, in order; `events` is who watches turns that are not silent;
+    `offer` is what sessions may choose.
     """
 
     store: SessionStore
@@ -53,6 +55,7 @@ class Outside:
     tools: tuple[Tool, ...] = ()
     sources: tuple[ContextSource, ...] = ()
     hooks: tuple[CompactionHook, ...] = ()
+    offer: Offer = NOTHING_OFFERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def build_engine(
         max_model_calls=agent.max_model_calls,
     )
     instructions = Instructions(wording.system, wording.light)
-    scenes = Scenes(outside.sources, toolbox, clock, provider, instructions)
+    scenes = Scenes(outside.sources, toolbox, clock, provider, instructions, outside.offer)
     summariser = Summariser(
         provider,
         outside.ledger,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agentd.domain.choices import Mode
 from agentd.domain.event import ToolCallEnded, ToolCallStarted
 from agentd.domain.message import ToolResult, ToolUse
 from agentd.domain.tool import ToolCall, ToolOutput
@@ -60,7 +61,14 @@ class Calls:
             r.tag == TAINTED for r in (*progress.scene.past, *progress.rows)
         )
         call = ToolCall(
-            use.id, use.name, use.input, request.session, request.kind, request.origin, tainted
+            use.id,
+            use.name,
+            use.input,
+            request.session,
+            request.kind,
+            request.origin,
+            tainted,
+            careful=progress.scene.choices.mode is Mode.ASK,
         )
         return await self._toolbox.run(progress.receipt.turn_id, call, request, progress.interrupt)
 

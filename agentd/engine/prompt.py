@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from agentd.domain.choices import UNCHOSEN, Choices
 from agentd.domain.message import Block, Message, Role, Text, ToolResult
 from agentd.domain.prompt import Prompt, ToolSpec
 from agentd.domain.transcript import Row, RowRole
@@ -36,6 +37,7 @@ class Scene:
     summary: str
     volatile: str
     provider: str
+    choices: Choices = UNCHOSEN
 
 
 def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None) -> Prompt:
@@ -59,7 +61,8 @@ def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None)
         messages=tuple(messages),
         tools=scene.tools,
         cached_messages=cached,
-        model=scene.request.model,
+        model=scene.request.model or scene.choices.model or None,
+        effort=scene.choices.effort,
         origin=scene.request.origin,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentd.domain.choices import UNCHOSEN, Offer
 from agentd.domain.compaction import Question
 from agentd.domain.transcript import History
 from agentd.domain.turn import Context, Origin, TurnRequest
@@ -32,12 +33,14 @@ class Scenes:
         clock: Clock,
         provider: Provider,
         instructions: Instructions,
+        offer: Offer,
     ) -> None:
         self._sources = tuple(sources)
         self._toolbox = toolbox
         self._clock = clock
         self._provider = provider
         self._instructions = instructions
+        self._offer = offer
 
     async def for_turn(self, request: TurnRequest, past: History) -> Scene:
         """The scene of a request over the session's history before it."""
@@ -64,6 +67,7 @@ class Scenes:
             summary=past.summary,
             volatile="\n\n".join(loose),
             provider=self._provider.name,
+            choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
         )
 
 

@@ -36,6 +36,8 @@ def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
         body["tools"] = tools
     if settings.thinking == "adaptive":
         body["thinking"] = {"type": "adaptive"}
+    if prompt.effort:
+        body["output_config"] = {"effort": prompt.effort}
     return body
 
 

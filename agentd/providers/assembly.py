@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from agentd.domain.choices import Offer
 from agentd.domain.health import Problem
 from agentd.ports import Clock, Provider
 from agentd.providers.anthropic import AnthropicProvider
@@ -21,6 +22,8 @@ from agentd.providers.retry import Retrying
 from agentd.providers.settings import ProviderSettings, ServiceSettings
 
 log = structlog.get_logger()
+
+EFFORTS = ("low", "medium", "high")
 
 Meter = Callable[[Provider, ServiceSettings], Provider]
 
@@ -35,6 +38,7 @@ class Model:
     provider: Provider
     breaker: CircuitBreaker | Fallback
     warm: Callable[[], Awaitable[None]] | None
+    offer: Offer
 
     def status(self) -> dict[str, Any]:
         """For `agentd status`: what is configured, why, and who answers instead just now."""
@@ -74,7 +78,16 @@ async def open_model(
             choices.append(choice)
             warms.append(warm)
         chain = Fallback(breakers) if len(breakers) > 1 else breakers[0]
-        yield Model(tuple(choices), chain, chain, warms[0])
+        yield Model(tuple(choices), chain, chain, warms[0], _offer(settings, choices[0]))
+
+
+def _offer(settings: ProviderSettings, choice: Choice) -> Offer:
+    """What a session may choose. A server that was not told an effort may not know the word."""
+    if choice.kind == "offline":
+        return Offer((choice.model,))
+    models = tuple(dict.fromkeys((choice.model, *settings.models)))
+    thinks = choice.kind == "anthropic" or bool(settings.capabilities.reasoning_effort)
+    return Offer(models, EFFORTS if thinks else ())
 
 
 def _remote(service: ServiceSettings, choice: Choice) -> AnthropicProvider | OpenAIProvider:

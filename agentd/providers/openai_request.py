@@ -27,8 +27,8 @@ def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
     }
     if can.stream_options:
         body["stream_options"] = {"include_usage": True}
-    if can.reasoning_effort:
-        body["reasoning_effort"] = can.reasoning_effort
+    if effort := prompt.effort or can.reasoning_effort:
+        body["reasoning_effort"] = effort
     if prompt.tools:
         body["tools"] = [_tool(t) for t in prompt.tools]
         if can.parallel_tool_calls is not None:

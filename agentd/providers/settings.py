@@ -165,10 +165,13 @@ class ProviderSettings(ServiceSettings):
         ge=1_000,
         description="tokens that the model can read at once; with fallbacks, the smallest of all",
     )
+    models: tuple[str, ...] = Field(
+        default=(), description="other models of this service that a session may choose"
+    )
     fallback: tuple[FallbackSettings, ...] = Field(
         default=(),
         description='models asked in turn when the service fails: [{kind = "openai", model = "…"}], '
-        "with any key of this table but context_window",
+        "with any key of this table but context_window and models",
     )
 
     @property

@@ -28,7 +28,7 @@ def _read(*names: str) -> tuple[str, ...]:
     return tuple((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-STATE = Schema("state", 0x41474453, _read("state_001.sql"))
+STATE = Schema("state", 0x41474453, _read("state_001.sql", "state_002.sql"))
 INDEX = Schema("index", 0x41474449, _read("index_001.sql"), derived=True)
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 from datetime import datetime
 
+from agentd.domain.choices import Choices, Mode
 from agentd.domain.message import ToolResult
 from agentd.domain.transcript import History, NewRow, Row, RowRole, SessionInfo
 from agentd.domain.turn import DELETED, MAIN, SessionKey
@@ -178,7 +179,13 @@ def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
         swapped_at=found["swapped_at"],
         flush_failures=found["flush_failures"],
         flush_due=bool(found["flush_due"]),
+        choices=load_choices(found),
     )
+
+
+def load_choices(found: sqlite3.Row) -> Choices:
+    """What was chosen, from a session's columns."""
+    return Choices(Mode(found["mode"]), found["model"], found["effort"])
 
 
 def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:

@@ -138,7 +138,7 @@ class MemoryWrite:
         its lock, so that two of them never collide.
         """
         plain = call.kind is Kind.MAIN and change.mode is Mode.APPEND
-        return not plain or self._workspace.is_protected(change.path)
+        return call.careful or not plain or self._workspace.is_protected(change.path)
 
     async def _draft(self, call: ToolCall, change: Change, stamp: Stamp | None) -> _Draft:
         current, digest = await self._current(change.path, call.kind)
@@ -154,7 +154,8 @@ class MemoryWrite:
         before = current or ""
         after = before + data.decode() if change.mode is Mode.APPEND else data.decode()
         ask = (
-            call.kind is not Kind.MAIN
+            call.careful
+            or call.kind is not Kind.MAIN
             or self._workspace.is_protected(change.path)
             or (change.mode is not Mode.APPEND and alters_marks(before, after))
         )

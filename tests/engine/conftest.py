@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentd.domain.choices import NOTHING_OFFERED
 from agentd.domain.turn import MAIN, SessionKey, Turn, TurnRequest
 from agentd.domain.workspace import ContextBlock
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
@@ -53,6 +54,7 @@ class World:
         self.compaction_settings = CompactionSettings(background=False)
         self.settings = AgentSettings()
         self.tools: tuple[Tool, ...] = ()
+        self.offer = NOTHING_OFFERED
         self.sent = 0
         self.wrap: Callable[[Any], Any] = lambda part: part  # around the stores
         self.stack = AsyncExitStack()
@@ -80,6 +82,7 @@ class World:
                 tools=(MemoryWrite(self.workspace, self.clock), *self.tools),
                 sources=(Block("# Project Context"),),
                 hooks=(hook,),
+                offer=self.offer,
             ),
             Wording("You are the agent.", "Light.", "Summarise."),
             limits,

@@ -102,3 +102,8 @@ def test_building_a_request_leaves_the_prompt_as_it_was():
     prompt = Prompt((), (user("a"), answer), cached_messages=2)
     assert body(prompt) == body(prompt)
     assert answer.blocks[0].raw == {"type": "text", "text": "x"}
+
+
+def test_effort_is_said_only_when_it_was_chosen():
+    assert "output_config" not in body(Prompt((), (user("a"),)))
+    assert body(Prompt((), (user("a"),), effort="low"))["output_config"] == {"effort": "low"}

@@ -117,3 +117,9 @@ def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one():
     short = json.dumps(body(Prompt(("s",), (user("a"),), (LOOK,))))
     longer = json.dumps(body(Prompt(("s",), (user("a"), assistant("b"), user("c")), (LOOK,))))
     assert longer.startswith(short.removesuffix("]}"))
+
+
+def test_the_effort_of_a_session_goes_before_the_configured_one():
+    told = {"reasoning_effort": "high"}
+    assert body(Prompt((), (user("a"),)), told)["reasoning_effort"] == "high"
+    assert body(Prompt((), (user("a"),), effort="low"), told)["reasoning_effort"] == "low"

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -230,6 +231,14 @@ async def test_nothing_is_no_content(target):
     for content in ("", " \n\t"):
         with pytest.raises(ToolFailed):
             await write.run(made(content=content, target=target), RecordingGate())
+
+
+async def test_a_careful_session_is_asked_before_every_change():
+    write, _ = tool({"notes/a.md": "a"})
+    for target in ("daily_log", "notes/a.md", "memory"):
+        gate = RecordingGate()
+        await write.run(replace(made(content="x", target=target), careful=True), gate)
+        assert len(gate.asked) == 1
 
 
 async def test_content_left_out_never_ends_the_bootstrap():
