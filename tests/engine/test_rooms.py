@@ -80,6 +80,75 @@ async def test_a_flush_in_the_background_sees_nothing_of_a_turn_that_runs(world)
     await running.wait()
 
 
+class Interrupted:
+    """A store of which one reading of the context takes long: `meanwhile` happens while it does."""
+
+    def __init__(self, store) -> None:
+        self._store = store
+        self.left = 0  # readings until then; never again when it is used up
+        self.before = self.behind = nothing
+
+    async def load(self, session: SessionKey):
+        self.left -= 1
+        if self.left == 0:
+            await self.before()
+        history = await self._store.load(session)
+        if self.left == 0:
+            await self.behind()
+        return history
+
+    def __getattr__(self, name: str):
+        return getattr(self._store, name)
+
+
+async def nothing() -> None:
+    pass
+
+
+@pytest.mark.parametrize("trigger", [Trigger.RESTART, Trigger.NEW])
+@pytest.mark.parametrize("moment", ["waiting", "begins", "ends"])
+async def test_a_turn_that_comes_or_goes_while_room_is_made_is_left_alone(
+    world, trigger, moment
+) -> None:
+    """It begins while the work waits for its lock, begins while it reads, or ends while it reads."""
+    world.compaction_settings = CompactionSettings(background=True)
+    world.provider = Gated(Origin.FLUSH)
+    world.provider.go.set()
+    world.wrap = lambda part: Interrupted(part) if hasattr(part, "load") else part
+    await world.start()
+    await world.say("first")
+    tickets = []
+
+    async def begin() -> None:
+        world.provider.turns.clear()
+        tickets.append(await world.submit("second"))
+        while len(await world.store.rows(MAIN)) < 3:
+            await asyncio.sleep(0.001)
+
+    async def end() -> None:
+        world.provider.turns.set()
+        await tickets[0].wait()
+
+    if moment == "ends":
+        await begin()
+        world.store.behind = end
+    if moment == "begins":
+        world.store.before = begin
+    await world.store.set_flush_due((MAIN,))
+    world.store.left = 2  # the first reading judges, the second is under the lock
+    async with asyncio.TaskGroup() as group, world.compaction.alone(MAIN):
+        group.create_task(world.sessions._rooms.ahead(MAIN, trigger))
+        if moment == "waiting":
+            await begin()
+    (flush,) = [p for p in world.provider.prompts if p.origin is Origin.FLUSH]
+    assert "second" not in str(flush.messages)
+    history = await world.store.load(MAIN)
+    assert history.covered_to == 2
+    assert history.context_from <= 3
+    assert "second" in str(history.rows)
+    await end()
+
+
 async def test_room_made_at_a_start_leaves_the_turn_alone_that_a_stop_cut(world) -> None:
     world.compaction_settings = CompactionSettings(background=True)
     world.provider = Gated(Origin.USER)
