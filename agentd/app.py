@@ -11,7 +11,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Iterable,
     Mapping,
     MutableMapping,
@@ -22,7 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any
 
 import structlog
 
@@ -54,6 +52,7 @@ from agentd.memory.erasure import Erasure
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
+from agentd.parts import Alerting, Memory, Parts, Stores, Work
 from agentd.paths import Places, ensure_private_dir, shipped
 from agentd.ports import AlertSink, Clock, EventSink, Probe, Provider, Tool
 from agentd.providers.assembly import Model, open_model
@@ -95,8 +94,6 @@ from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
 
 log = structlog.get_logger()
-
-Work = Callable[[], Coroutine[Any, Any, None]]
 
 HEARTBEAT = Reader(SessionKey("heartbeat:main"), Kind.MAIN)
 
@@ -161,6 +158,7 @@ async def open_app(
                 tools=tools,
                 sources=(memory.injection,),
                 hooks=(build.flush(stores),),
+                offer=model.offer,
             )
         )
         pulse = build.pulse(stores, model, memory, alerts, engine)
@@ -170,52 +168,24 @@ async def open_app(
         scheduler = Scheduler(clock, {"heartbeat": pulse, **jobs.lines})
         work = (*alerts.work, memory.indexer.run)
         app = App(engine.sessions, scheduler, stores.db, work)
+        upkeep = Upkeep(
+            Parts(config, places, clock, environ, stores, memory, model, alerts, engine, pulse),
+            scheduler,
+            build.limits,
+            output,
+        )
         methods = {
-            **build.status(app, stores, model, memory, alerts, engine, pulse).routes(),
+            **build.status(app, stores, model, memory, alerts, engine, pulse, jobs=jobs).routes(),
             **build.sessions(stores, engine, memory).routes(),
             **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
             **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
             **JobMethods(agenda, jobs, pulse, stores.jobs, config.heartbeat.interval).routes(),
             **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
-            **Upkeep(clock, output).routes(),
+            **upkeep.routes(),
         }
         kinds = {tool.spec.name: tool.spec.kind for tool in tools}
         await build.listen(stores, engine, hub, clients, methods, kinds)
         yield app
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The two databases and what they hold."""
-
-    db: Database
-    index_db: Database
-    sessions: SqliteSessions
-    journal: SqliteJournal
-    ledger: SqliteLedger
-    jobs: SqliteJobs
-    book: SqliteJobBook
-    outbox: SqliteOutbox
-    index: SqliteIndex
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The user's files and what finds things in them."""
-
-    files: Files
-    injection: Injection
-    indexer: Indexer
-    recall: MemoryRecall
-
-
-@dataclass(frozen=True, slots=True)
-class Alerting:
-    """What carries alerts; `targets` says where those of an origin go."""
-
-    dispatcher: Dispatcher
-    targets: Callable[[Origin], tuple[tuple[str, ...], str]]
-    work: tuple[Work, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +261,8 @@ class Assembly:
 
         opening = open_model(self.config.provider, self.environ, clock, metered)
         model = await self.stack.enter_async_context(opening)
-        self._check_prices(c.model for c in model.choices if c.kind != "offline")
+        paid = [c.model for c in model.choices if c.kind != "offline"]
+        self._check_prices((*paid, *self.config.provider.models) if paid else ())
         return model
 
     def _check_prices(self, models: Iterable[str]) -> None:
@@ -452,11 +423,13 @@ class Assembly:
         alerts: Alerting,
         engine: Engine,
         pulse: Pulse,
+        *,
+        jobs: Jobs,
     ) -> StatusMethods:
         """How the daemon tells that it is well."""
 
         def problems() -> tuple[Problem, ...]:
-            parts = (model, memory.files, memory.indexer, pulse)
+            parts = (model, memory.files, memory.indexer, pulse, jobs)
             return tuple(p for part in parts for p in part.problems())
 
         parts = StatusParts(

@@ -44,6 +44,11 @@ def system_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str
     What names no zone that zoneinfo knows is passed over (a TZ rule such as `EST5EDT4`, a copied
     /etc/localtime).
     """
+    return known_zone(environ, localtime) or "UTC"
+
+
+def known_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str:
+    """`system_zone`, or "" where the machine names none."""
     for name in (environ.get("TZ", "").removeprefix(":"), str(localtime.resolve())):
         candidate = name.rpartition("/zoneinfo/")[2]
         try:
@@ -51,4 +56,4 @@ def system_zone(environ: Mapping[str, str], localtime: Path = _LOCALTIME) -> str
                 return ZoneInfo(candidate).key
         except (ZoneInfoNotFoundError, ValueError, OSError):
             continue
-    return "UTC"
+    return ""

@@ -1,12 +1,16 @@
-"""The service manager's units: which one runs a process."""
+"""The service manager's units: where they are, and which one runs a process."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import pwd
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 CGROUP = Path("/proc/self/cgroup")
+_SYSTEM = Path("/etc/systemd/system")
+_LINGER = Path("/var/lib/systemd/linger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,23 @@ def unit_of(cgroup: Path = CGROUP) -> Unit | None:
     return next(
         (unit for line in lines if (unit := _unit(line.rpartition(":")[2].split("/")))), None
     )
+
+
+def users_unit(environ: Mapping[str, str]) -> Path:
+    """Where the user's own unit file belongs."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    config = Path(base) if base.startswith("/") else Path("~/.config").expanduser()
+    return config / "systemd" / "user" / "agentd.service"
+
+
+def system_unit() -> Path:
+    """Where the unit file for every user of the machine belongs."""
+    return _SYSTEM / "agentd@.service"
+
+
+def linger_marker() -> Path:
+    """The file that exists if this user's services go on after logging out."""
+    return _LINGER / pwd.getpwuid(os.getuid()).pw_name
 
 
 def _unit(path: Sequence[str]) -> Unit | None:

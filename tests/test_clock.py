@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.clock import SystemClock, system_zone
+from agentd.clock import SystemClock, known_zone, system_zone
 from agentd.ports import Clock
 
 
@@ -50,3 +50,8 @@ def test_system_zone(tmp_path: Path, tz: str, link: str, zone: str) -> None:
 def test_without_a_configured_zone_the_system_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Pacific/Auckland")
     assert SystemClock().zone.key == "Pacific/Auckland"
+
+
+def test_a_machine_that_names_no_zone_is_told_apart_from_one_in_utc(tmp_path: Path) -> None:
+    assert known_zone({"TZ": "UTC"}, tmp_path / "localtime") == "UTC"
+    assert known_zone({}, tmp_path / "localtime") == ""

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import agentd
-from agentd.cli import alerts, config, daemon, heartbeat, jobs, logs, memory, sessions, setup, talk
+from agentd.cli import (
+    alerts,
+    config,
+    daemon,
+    doctor,
+    heartbeat,
+    jobs,
+    logs,
+    memory,
+    migrate,
+    sessions,
+    setup,
+    talk,
+)
 from agentd.cli.group import Group
 
 app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
@@ -35,6 +48,7 @@ app.command()(daemon.run)
 app.command()(daemon.stop)
 app.command()(daemon.restart)
 app.command()(daemon.status)
+app.command()(doctor.doctor)
 app.command()(logs.logs)
 app.command()(talk.chat)
 app.command()(talk.send)
@@ -44,6 +58,7 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(heartbeat.app, name="heartbeat")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(migrate.app, name="import")
 app.add_typer(config.app, name="config")
 
 

@@ -133,6 +133,18 @@ class Scheduler:
             if rhythm.idle.is_set():
                 self._arm(rhythm, 0.0)
 
+    def ages(self) -> dict[str, float]:
+        """Seconds since each tick was last called, 0 while it runs; none before the start."""
+        if not self._is_started:
+            return {}
+        now = self._clock.monotonic()
+        return {r.name: now - r.woken_at if r.idle.is_set() else 0.0 for r in self._rhythms}
+
+    @property
+    def interval(self) -> float:
+        """The longest that a tick is let wait, in seconds."""
+        return self._longest_sleep
+
     def problems(self) -> tuple[Problem, ...]:
         """A schedule that has stopped waking."""
         if self._is_alive():

@@ -47,7 +47,7 @@ _MEANING: Mapping[str, str] = {
     _MEMORY: "Long-Term Memory",
     _HEARTBEAT: "Heartbeat Checklist",
 }
-_CUT = "file_cut"
+CUT = "file_cut"  # the code of the problem of a file that did not fit
 
 
 class Injection:
@@ -118,7 +118,7 @@ class Injection:
         if days_back == self._settings.daily_lookback_days:
             cut = {c.path for c in cuts}
             for path in self._cut_notes - cut:  # its day has gone by
-                self._files.complaints.clear(path, _CUT)
+                self._files.complaints.clear(path, CUT)
             self._cut_notes = cut
         return compose.daily_notes(texts)
 
@@ -150,11 +150,11 @@ class Injection:
         for path, view in views.items():
             if path not in cut:
                 self._files.mark_seen(view, reader)
-                self._files.complaints.clear(path, _CUT)
+                self._files.complaints.clear(path, CUT)
         for path, c in cut.items():
             text = f"only {c.kept:,} of {c.total:,} characters of {path} fit into the prompt"
             cure = "shorten it, or raise [workspace] max_file_chars or max_total_chars"
-            self._files.complaints.add(path, Problem(_CUT, text, cure))
+            self._files.complaints.add(path, Problem(CUT, text, cure))
 
 
 def _blocks(*ranked: tuple[int, str]) -> tuple[ContextBlock, ...]:

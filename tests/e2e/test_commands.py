@@ -35,6 +35,7 @@ def shell() -> Iterator[Shell]:
 TABLE = [
     (["init"], {"created", "config", "workspace"}, "nothing to do"),
     (["status"], _STATUS, "provider    offline"),
+    (["doctor"], {"ok", "checks"}, "ok   search: "),
     (["send", "what hangs behind the clock?"], _SEND, "cellar key"),
     (["config", "check"], {"ok", "file"}, "config.toml: ok"),
     (["config", "show"], {"file", "settings"}, "heartbeat.interval"),

@@ -1,0 +1,103 @@
+"""`agentd doctor`: what is wrong, here and in the daemon, and what cures it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from agentd.cli.report import AsJson, ConfigPath, reporting, show
+from agentd.errors import AgentdError
+from agentd.paths import Places, daemon_places
+
+if TYPE_CHECKING:
+    from agentd.config import Config
+    from agentd.doctor.examine import Check
+
+_SECONDS = 60.0
+_OK = "ok"
+_FAIL = "fail"
+
+
+def doctor(config: ConfigPath = None, as_json: AsJson = False) -> None:
+    """Check everything that can be wrong; exit code 1 if something does not work."""
+    import asyncio
+
+    places = daemon_places(os.environ, config)
+    with reporting(as_json=as_json):
+        found = [*_configuration(places), *asyncio.run(_of_daemon())]
+        is_well = all(check["level"] != _FAIL for check in found)
+        show({"ok": is_well, "checks": found}, lambda _: _told(found), as_json=as_json)
+    if not is_well:
+        raise typer.Exit(1)
+
+
+def _configuration(places: Places) -> list[dict[str, str]]:
+    """The checks on this machine; with a configuration that cannot be used, by its defaults."""
+    import asyncio
+
+    from agentd.config import Config, load
+    from agentd.doctor.examine import examine
+    from agentd.domain.health import Finding
+
+    try:
+        config = load(places.config_file, os.environ)
+        read = Finding.ok("config", f"{places.config_file} is right")
+    except AgentdError as error:
+        config = Config()
+        read = Finding.fail("config", error.message, error.cure)
+    found = asyncio.run(examine(_checks(places, config)))
+    return [finding.as_json() for finding in (read, *found)]
+
+
+def _checks(places: Places, config: Config) -> Sequence[Check]:
+    import shutil
+    import sqlite3
+    from pathlib import Path
+
+    from agentd.clock import SystemClock, known_zone
+    from agentd.daemon import Patience
+    from agentd.doctor.machine import Disk, Leftovers, Permissions, SocketPath, Sqlite, Time
+    from agentd.doctor.service import Linger, UnitFile
+    from agentd.units import linger_marker, system_unit, users_unit
+
+    path = config.workspace.path
+    workspace = Path(path).expanduser() if path else places.workspace
+    clock = SystemClock(config.agent.timezone)
+    own = users_unit(os.environ)
+    return (
+        Permissions(places, workspace),
+        Disk((places.state_dir, workspace), lambda folder: shutil.disk_usage(folder).free),
+        Time(clock, config.agent.timezone, known_zone(os.environ)),
+        Sqlite(sqlite3.sqlite_version_info),
+        SocketPath(places.socket),
+        Leftovers(places.state_dir, workspace, clock),
+        UnitFile((own, system_unit()), Patience().total),
+        Linger(own, linger_marker()),
+    )
+
+
+async def _of_daemon() -> list[dict[str, str]]:
+    from agentd.cli.ask import sockets
+    from agentd.client.connection import connected
+
+    try:
+        async with connected(sockets()) as connection:
+            found = await connection.call("_agentd/doctor", within=_SECONDS)
+    except AgentdError as error:
+        return [
+            {"code": "daemon", "level": _FAIL, "text": error.message, "cure": error.cure},
+        ]
+    checks: list[dict[str, str]] = found["checks"]
+    return checks
+
+
+def _told(found: list[dict[str, Any]]) -> str:
+    lines = []
+    for check in found:
+        lines.append(f"{check['level']:<5}{check['code']}: {check['text']}")
+        if check["level"] != _OK and check["cure"]:
+            lines.append(f"     → {check['cure']}")
+    return "\n".join(lines)

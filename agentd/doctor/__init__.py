@@ -1,0 +1,1 @@
+"""The checks of `agentd doctor`. They look and change nothing."""

@@ -1,0 +1,116 @@
+"""Each check of the workspace and the search finds its defect, and says well once it is cured."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agentd.doctor.memory import Injected, Readable, Required, Searchable
+from agentd.domain.memory import IndexState, Source
+from agentd.domain.turn import MAIN, Kind, TurnRequest
+from agentd.memory.indexer import Indexer
+from agentd.memory.recall import MemoryRecall
+from agentd.storage.index import SqliteIndex
+from agentd.storage.migrations import INDEX
+from agentd.storage.sqlite import Database
+from agentd.testing import FakeClock, MemorySessions
+from agentd.workspace.files import Files
+from agentd.workspace.injection import CUT, Injection
+from agentd.workspace.settings import WorkspaceSettings
+
+NAMES = ("SOUL", "AGENTS", "TOOLS", "IDENTITY", "USER", "MEMORY", "HEARTBEAT")
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
+    """A workspace with all its files and one note, and an index that knows nothing yet."""
+    root = tmp_path / "ws"
+    (root / "memory").mkdir(parents=True)
+    for name in NAMES:
+        (root / f"{name}.md").write_text(f"# {name}\n")
+    (root / "memory" / "2026-11-20.md").write_text("- the xylophone is in the attic\n")
+    clock = FakeClock()
+    settings = WorkspaceSettings(max_file_chars=2000)
+    files = Files(root, settings, clock, {}, tmp_path / "versions")
+    store = MemorySessions(clock)
+    async with AsyncExitStack() as stack:
+        db = await stack.enter_async_context(Database.open(tmp_path / "index.db", INDEX))
+        index = SqliteIndex(db)
+        indexer = Indexer(index, files, store, clock)
+        recall = MemoryRecall(index, indexer, store, files)
+        yield SimpleNamespace(
+            root=root,
+            files=files,
+            index=index,
+            indexer=indexer,
+            recall=recall,
+            injection=Injection(files, settings),
+        )
+
+
+async def test_a_file_that_does_not_fit_is_told_until_it_does(house: SimpleNamespace) -> None:
+    check = Injected(house.files, CUT)
+    (house.root / "USER.md").write_text("word " * 1000)
+    await house.injection.blocks(TurnRequest(MAIN, "", ""))
+    found = await check.look()
+    assert (found.level, "USER.md" in found.text) == ("warn", True)
+    assert "max_file_chars" in found.cure
+    (house.root / "USER.md").write_text("short\n")
+    await house.injection.blocks(TurnRequest(MAIN, "", ""))
+    assert (await check.look()).level == "ok"
+
+
+async def test_a_note_that_is_no_text_is_told_until_it_is(house: SimpleNamespace) -> None:
+    check = Readable(house.files)
+    assert (await check.look()).level == "ok"
+    note = house.root / "memory" / "bad.md"
+    note.write_bytes(b"\xff\xfe\x00")
+    found = await check.look()
+    assert (found.level, "memory/bad.md" in found.text) == ("fail", True)
+    assert found.cure
+    note.write_text("good\n")
+    assert (await check.look()).level == "ok"
+
+
+async def test_a_missing_file_of_the_prompt_is_told_until_it_is_back(
+    house: SimpleNamespace,
+) -> None:
+    check = Required(lambda: house.injection.audit(Kind.MAIN))
+    assert (await check.look()).level == "ok"
+    (house.root / "SOUL.md").unlink()
+    found = await check.look()
+    assert (found.level, "SOUL.md" in found.text) == ("warn", True)
+    (house.root / "SOUL.md").write_text("brave\n")
+    assert (await check.look()).level == "ok"
+
+
+async def test_a_note_that_is_not_found_fails_until_the_index_is_rebuilt(
+    house: SimpleNamespace,
+) -> None:
+    async def ready() -> IndexState:
+        return IndexState(1, 1, 0, "ready")
+
+    path = "memory/2026-11-20.md"
+    check = Searchable(house.files, house.recall, ready)
+    assert (await check.look()).level == "ok"
+    known = await house.index.digests(Source.NOTES)
+    await house.index.replace(path, known[path], [])
+    found = await check.look()
+    assert (found.level, path in found.text) == ("fail", True)
+    assert found.cure == "`agentd memory index`"
+    await house.indexer.rebuild()
+    assert (await check.look()).level == "ok"
+    (house.root / path).unlink()
+    assert "no note" in (await check.look()).text
+
+
+async def test_an_index_that_is_being_built_is_only_a_warning(house: SimpleNamespace) -> None:
+    async def building() -> IndexState:
+        return IndexState(1, 1, 7, "indexing")
+
+    found = await Searchable(house.files, house.recall, building).look()
+    assert (found.level, "7 files" in found.text) == ("warn", True)

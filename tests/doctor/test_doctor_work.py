@@ -1,0 +1,187 @@
+"""Each check of the daemon's work finds its defect, and says well once that is cured."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from agentd.doctor.examine import examine
+from agentd.doctor.work import (
+    Budgets,
+    Drift,
+    Flushes,
+    Problems,
+    Ticks,
+    Undelivered,
+    Unfinished,
+    Window,
+)
+from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.health import Finding, Problem
+from agentd.domain.message import Text
+from agentd.domain.transcript import Coverage, NewRow, RowRole
+from agentd.domain.turn import MAIN, StopReason, Turn, TurnRequest, Usage
+from agentd.errors import StorageError
+from agentd.testing import FakeClock, MemoryOutbox, MemorySessions
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock: FakeClock) -> MemorySessions:
+    return MemorySessions(clock)
+
+
+async def talk(store: MemorySessions, number: int) -> None:
+    receipt = await store.receive(TurnRequest(MAIN, "hi", f"m{number}"))
+    await store.begin(receipt.turn_id)
+    turn = Turn(MAIN, f"m{number}", receipt.seq, "ho", StopReason.END_TURN, Usage())
+    await store.finish(receipt.turn_id, turn, (NewRow(RowRole.ASSISTANT, (Text("ho"),)),))
+
+
+def level(finding: Finding) -> str:
+    assert finding.text
+    assert finding.level == "ok" or finding.cure
+    return str(finding.level)
+
+
+async def test_a_schedule_that_stopped_waking_fails_until_it_wakes() -> None:
+    ages: dict[str, float] = {}
+    check = Ticks(lambda: ages, 60)
+    assert level(await check.look()) == "fail"
+    ages |= {"heartbeat": 121, "jobs": 3}
+    assert level(found := await check.look()) == "fail"
+    assert "heartbeat" in found.text
+    assert "jobs" not in found.text
+    ages["heartbeat"] = 119
+    assert level(await check.look()) == "ok"
+
+
+async def test_rows_that_were_cut_unsaved_are_told_until_a_flush_covers_them(
+    store: MemorySessions,
+) -> None:
+    for number in range(4):
+        await talk(store, number)
+    check = Flushes(store, enabled=True)
+    assert level(await check.look()) == "ok", "nothing was cut"
+    assert await store.swap(MAIN, 0, 7, "what was said before")
+    assert level(found := await check.look()) == "warn"
+    assert "main" in found.text
+    await store.cover(MAIN, Coverage(1, 4, ok=True, reason="flushed"))
+    assert level(await check.look()) == "warn", "rows 5 and 6 are not covered"
+    await store.cover(MAIN, Coverage(5, 8, ok=True, reason="flushed"))
+    assert level(await check.look()) == "ok"
+    assert level(await Flushes(store, enabled=False).look()) == "ok"
+
+
+async def test_a_failed_flush_is_told_until_one_works(store: MemorySessions) -> None:
+    await talk(store, 1)
+    check = Flushes(store, enabled=True)
+    await store.flush_failed(MAIN, "empty")
+    assert level(await check.look()) == "warn"
+    await store.cover(MAIN, Coverage(1, 1, ok=False, reason="gave up"))
+    assert level(await check.look()) == "warn"
+    await store.cover(MAIN, Coverage(2, 2, ok=True, reason="flushed"))
+    assert level(await check.look()) == "ok"
+
+
+async def test_a_turn_that_begins_again_and_again_is_told_until_it_ends(
+    store: MemorySessions,
+) -> None:
+    receipt = await store.receive(TurnRequest(MAIN, "hi", "m1"))
+    await store.begin(receipt.turn_id)
+    check = Unfinished(store)
+    assert level(await check.look()) == "ok"
+    await store.begin(receipt.turn_id)
+    assert level(found := await check.look()) == "warn"
+    assert f"--turn {receipt.turn_id}" in found.cure
+    turn = Turn(MAIN, "m1", receipt.seq, "", StopReason.END_TURN, Usage())
+    await store.finish(receipt.turn_id, turn)
+    assert level(await check.look()) == "ok"
+
+
+async def test_an_alert_that_was_given_up_is_told_until_it_is_acknowledged(
+    clock: FakeClock,
+) -> None:
+    outbox = MemoryOutbox(clock)
+    alert = await outbox.put(NewAlert("x", "test", alert_digest("x"), ("webhook", "socket")))
+    await outbox.retry(alert.id, "socket", None)
+    check = Undelivered(outbox)
+    assert level(await check.look()) == "ok", "nobody was looking"
+    await outbox.retry(alert.id, "webhook", None)
+    assert level(found := await check.look()) == "warn"
+    assert f"agentd alerts ack {alert.id}" in found.cure
+    await outbox.ack(alert.id)
+    assert level(await check.look()) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("fixed", "effective", "expected"),
+    [
+        (2_000, 100_000, "ok"),
+        (2_000, 90_000, "warn"),
+        (20_000, 100_000, "warn"),
+        (40_000, 100_000, "fail"),
+    ],
+)
+async def test_a_window_that_the_prompt_fills_or_that_is_another_one_is_told(
+    fixed: int, effective: int, expected: str
+) -> None:
+    async def measure() -> int:
+        return fixed
+
+    assert level(await Window(100_000, effective, 76_000, measure).look()) == expected
+
+
+@pytest.mark.parametrize(
+    ("all_turns", "beats", "expected"),
+    [(False, False, "ok"), (False, True, "warn"), (True, True, "fail")],
+)
+async def test_a_budget_that_is_used_up_is_told(
+    all_turns: bool, beats: bool, expected: str
+) -> None:
+    async def answer(value: bool) -> bool:
+        return value
+
+    check = Budgets(lambda: answer(all_turns), lambda: answer(beats))
+    assert level(await check.look()) == expected
+
+
+async def test_what_a_part_complains_of_fails_with_its_own_cure() -> None:
+    told: list[Problem] = [Problem("breaker_open", "calls are paused", "wait"), Problem("x", "y")]
+    check = Problems(lambda: told, "it answers", "provider")
+    found = await check.look()
+    assert (level(found), found.cure) == ("fail", "wait")
+    assert "1 more" in found.text
+    told.clear()
+    assert level(await check.look()) == "ok"
+
+
+async def test_a_clock_that_was_set_back_is_told_and_a_sleep_is_not(clock: FakeClock) -> None:
+    check = Drift(clock, clock.now(), clock.monotonic())
+    clock.jump(timedelta(hours=9))
+    assert level(await check.look()) == "ok"
+    clock.jump(timedelta(hours=-10))
+    assert level(await check.look()) == "warn"
+    assert level(await Drift(clock, clock.now(), clock.monotonic()).look()) == "ok"
+
+
+async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
+    class Broken:
+        code = "broken"
+
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        async def look(self) -> Finding:
+            raise self.error
+
+    errors = [StorageError("no store", cure="restart"), OSError(13, "denied", "/x"), ValueError()]
+    fine = Problems(tuple, "all is well", "fine")
+    found = await examine([*map(Broken, errors), fine])
+    assert [str(f.level) for f in found] == ["fail", "fail", "fail", "ok"]
+    assert (found[0].cure, found[1].text) == ("restart", "/x cannot be looked at: denied")
