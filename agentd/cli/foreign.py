@@ -7,7 +7,7 @@ earlier point: what counts is the way from the newest entry back to the first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentd.errors import InvalidRequest
@@ -128,7 +128,7 @@ def _words(content: Any) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _told(message: Line) -> str:
+def _told(message: Mapping[Any, Any]) -> str:
     """What a message of a role of its own says: a command and its output, or words."""
     parts = [message.get(name) for name in ("command", "output", "summary")]
     return "\n".join(

@@ -1,0 +1,163 @@
+"""What another agent has kept, and bringing it in: a step for each file, told whether taken or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from agentd.cli import suggestions
+from agentd.cli.transcripts import existing, read_files, send
+from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
+from agentd.client.errors import RemoteError
+from agentd.errors import AgentdError, InvalidRequest
+from agentd.paths import shipped
+
+Step = dict[str, Any]
+
+_MOST_BYTES = MAX_FRAME_BYTES // 4  # a letter may take several bytes on the wire
+_TRANSCRIPTS = {
+    "openclaw": ("agents/*/sessions/*.jsonl", "sessions/*.jsonl"),
+    "rustyclaw": ("sessions/*.jsonl", "workspace/sessions/*.jsonl"),
+}
+_SETTINGS = {
+    "openclaw": ("openclaw.json", suggestions.openclaw),
+    "rustyclaw": ("config.toml", suggestions.rustyclaw),
+}
+_FIRST_MEETING = "BOOTSTRAP.md"
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Where another agent lives."""
+
+    agent: str
+    root: Path
+    workspace: Path
+
+    @classmethod
+    def of(cls, agent: str, root: Path) -> Self:
+        """The agent's folder, or its workspace alone. Raises InvalidRequest for any other folder."""
+        workspace = root / "workspace" if (root / "workspace").is_dir() else root
+        house = cls(agent, root, workspace)
+        if not (house.notes() or house.transcripts() or (root / _SETTINGS[agent][0]).is_file()):
+            raise InvalidRequest(
+                f"{root} holds nothing of {agent}", cure=f"give the folder of {agent} itself"
+            )
+        return house
+
+    def notes(self) -> list[Path]:
+        """Its markdown: at the top of the workspace and below `memory/`, links left out. The script of
+        a first meeting is for those who have not met.
+        """
+        found = (*self.workspace.glob("*.md"), *self.workspace.glob("memory/**/*.md"))
+        plain = [path for path in found if path.is_file() and not path.is_symlink()]
+        return sorted(path for path in plain if path.name != _FIRST_MEETING)
+
+    def transcripts(self) -> list[Path]:
+        """Its conversations."""
+        patterns = _TRANSCRIPTS[self.agent]
+        return sorted({path for pattern in patterns for path in self.root.glob(pattern)})
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Its settings that agentd has a key for. Raises InvalidRequest."""
+        name, read = _SETTINGS[self.agent]
+        file = self.root / name
+        if not file.is_file():
+            return []
+        try:
+            return read(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InvalidRequest(
+                f"{file} cannot be read", cure="move it away to import the rest"
+            ) from error
+
+
+async def move(
+    house: House, sockets: Sequence[Path], within: float, *, dry_run: bool
+) -> dict[str, list[Step]]:
+    """Bring in what is not there yet; each step says `imported`, `kept` or `refused` and why.
+
+    A file of the user's is kept; one that is as it was shipped counts as absent. Raises RemoteError.
+    """
+    config = house.settings()
+    async with connected(sockets) as connection:
+        taken = await existing(connection)
+        files = [await _note(connection, house, path, dry_run=dry_run) for path in house.notes()]
+        sessions = [
+            await _transcript(connection, path, taken, within, dry_run=dry_run)
+            for path in house.transcripts()
+        ]
+    return {"files": files, "sessions": sessions, "config": config}
+
+
+async def _note(connection: Connection, house: House, path: Path, *, dry_run: bool) -> Step:
+    target = path.relative_to(house.workspace).as_posix()
+    try:
+        text = _read(path)
+        ours = await _text(connection, target)
+        if ours == text:
+            return _step(target, "kept", "the same already")
+        if ours is not None and ours != _template(target):
+            return _step(target, "kept", "yours is another one")
+        if not dry_run:
+            params = {"content": text, "target": target, "append": False}
+            await connection.call("_agentd/memory/write", params)
+    except (InvalidRequest, RemoteError) as error:
+        return _step(target, "refused", error.message)
+    return _step(target, "imported", "" if ours is None else "in place of the template")
+
+
+def _read(path: Path) -> str:
+    """The file's text, every byte of it. Raises InvalidRequest."""
+    try:
+        data = path.read_bytes()
+        text = data.decode()
+    except OSError as error:
+        raise InvalidRequest(f"cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequest("not UTF-8") from error
+    if len(data) > _MOST_BYTES:
+        raise InvalidRequest(f"larger than {_MOST_BYTES} bytes: copy it yourself")
+    return text
+
+
+async def _text(connection: Connection, path: str) -> str | None:
+    """The file of that name in our workspace; None if there is none. Raises RemoteError."""
+    try:
+        page = await connection.call("_agentd/memory/read", {"path": path})
+    except RemoteError as error:
+        if error.reason == "file_missing":
+            return None
+        raise
+    return str(page["text"])
+
+
+def _template(path: str) -> str | None:
+    file = shipped("workspace_template") / path
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+async def _transcript(
+    connection: Connection, path: Path, taken: frozenset[str], within: float, *, dry_run: bool
+) -> Step:
+    key = f"chat:{path.stem}"
+    if key in taken:
+        return _session(key, 0, "kept", "there is such a session already")
+    try:
+        [transcript] = read_files([path])
+        rows = len(transcript.lines)
+        if not dry_run:
+            rows = (await send(connection, transcript, within))["rows"]
+    except AgentdError as error:
+        return _session(key, 0, "refused", error.message)
+    return _session(key, rows, "imported", "")
+
+
+def _step(path: str, action: str, reason: str) -> Step:
+    return {"path": path, "action": action, "reason": reason}
+
+
+def _session(key: str, rows: int, action: str, reason: str) -> Step:
+    return {"key": key, "rows": rows, "action": action, "reason": reason}

@@ -1,0 +1,97 @@
+"""Moving in from another agent, on a real daemon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell, a_shell
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with a_shell() as shell:
+        shell.ok("up", given="hello\n")
+        yield shell
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def openclaw(root: Path) -> None:
+    work = root / "workspace"
+    write(work / "SOUL.md", "Be kind to snails.\n")
+    write(work / "MEMORY.md", "The piano is a Bechstein.")
+    write(work / "BOOTSTRAP.md", "Say hello.\n")
+    write(work / "memory" / "2025-12-24.md", "- the goose was dry\n")
+    write(work / "memory" / "broken.md", "")
+    (work / "memory" / "broken.md").write_bytes(b"\xff\xfe")
+    write(
+        root / "openclaw.json", "{agents: {defaults: {heartbeat: {every: '1h'}}}}".replace("'", '"')
+    )
+    entries = [
+        {"type": "session", "version": 3, "id": "s"},
+        {"type": "message", "message": {"role": "user", "content": "who tunes the piano?"}},
+    ]
+    lines = "".join(f"{json.dumps(entry)}\n" for entry in entries)
+    write(root / "agents" / "main" / "sessions" / "talk.jsonl", lines)
+    write(root / "agents" / "main" / "sessions" / "torn.jsonl", lines + "nonsense\n")
+
+
+def steps(done: dict, kind: str) -> dict[str, str]:
+    return {step.get("path", step.get("key")): step["action"] for step in done[kind]}
+
+
+def test_a_house_is_moved_once_and_nothing_of_the_users_is_touched(shell: Shell) -> None:
+    house = shell.root / "claw"
+    openclaw(house)
+    write(shell.workspace / "MEMORY.md", "mine\n")
+    expected = {
+        "MEMORY.md": "kept",
+        "SOUL.md": "imported",
+        "memory/2025-12-24.md": "imported",
+        "memory/broken.md": "refused",
+    }
+    tried = shell("import", "openclaw", "claw", "--dry-run", "--json")
+    assert tried.code == 1, "something is refused"
+    assert steps(tried.json, "files") == expected
+    assert not (shell.workspace / "memory" / "2025-12-24.md").exists()
+    assert shell("sessions", "show", "chat:talk").code == 1
+
+    done = shell("import", "openclaw", "claw", "--json").json
+    assert steps(done, "files") == expected
+    assert steps(done, "sessions") == {"chat:talk": "imported", "chat:torn": "refused"}
+    assert done["config"] == [
+        {"theirs": "agents.defaults.heartbeat.every", "ours": "heartbeat.interval", "value": "1h"}
+    ]
+    assert (shell.workspace / "SOUL.md").read_text() == "Be kind to snails.\n"
+    assert (shell.workspace / "MEMORY.md").read_text() == "mine\n"
+    assert (shell.workspace / "memory" / "2025-12-24.md").read_text() == "- the goose was dry\n"
+    assert len(shell.ok("sessions", "export", "chat:talk").lines) == 1
+    assert shell("sessions", "show", "chat:torn").code == 1
+
+    again = shell("import", "openclaw", "claw")
+    assert "imported" not in again.out
+    assert "settings to set yourself" in again.out
+
+
+def test_rustyclaws_house_is_found_too(shell: Shell) -> None:
+    house = shell.root / "rusty"
+    write(house / "workspace" / "HISTORY.md", "[2026-01-01 10:00 UTC] moved the boat\n")
+    line = {"role": "user", "content": [{"type": "text", "text": "where is the boat?"}]}
+    write(house / "sessions" / "boat.jsonl", json.dumps(line))
+    done = shell.json("import", "rustyclaw", "rusty")
+    assert steps(done, "files") == {"HISTORY.md": "imported"}
+    assert steps(done, "sessions") == {"chat:boat": "imported"}
+    hits = shell.json("memory", "search", "moved the boat")["results"]
+    assert "HISTORY.md" in [hit["path"] for hit in hits]
+
+
+def test_another_folder_is_refused(shell: Shell) -> None:
+    (shell.root / "empty").mkdir()
+    assert shell("import", "openclaw", "empty").code == 2
