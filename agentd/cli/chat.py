@@ -6,29 +6,29 @@ import asyncio
 import signal
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentd.cli.screen import Screen
+from agentd.cli.asking import Asking, Prompt
+from agentd.cli.catalog import Catalog
+from agentd.cli.screen import Display
+from agentd.cli.slash import chosen, help_text, parse, session_table
+from agentd.cli.statusline import StatusLine
 from agentd.cli.times import Times
+from agentd.cli.toolcalls import Calls
 from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
-from agentd.client.errors import ConnectionLost
+from agentd.client.errors import ConnectionLost, RemoteError
 from agentd.client.reply import Reply, marks, words
 from agentd.errors import AgentdError
 
 _PROMPT = "> "
-_ALLOW = "allow? [y]es, [n]o: "
-_ALLOW_MORE = "allow? [y]es, [n]o, [a]lways: "
+_CHOOSE = "number or key (Enter stays): "
 _COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _REDONE = "the answer above was cut by a fault and is being redone"
-_KINDS = {
-    "y": ("allow_once", "allow_always"),
-    "a": ("allow_always", "allow_once"),
-    "n": ("reject_once", "reject_always"),
-}
 _ENDINGS = {
     "cancelled": "cancelled",
     "max_tokens": "the answer was cut at the length limit",
@@ -38,45 +38,90 @@ _ENDINGS = {
 
 
 class Keyboard(Protocol):
-    """Where lines come from."""
+    """Where messages come from."""
 
-    async def read(self, prompt: Callable[[], str]) -> str | None:
-        """The next line, None when the user wants to leave."""
+    async def read(self, prompt: Callable[[], Prompt]) -> str | None:
+        """The next message, None when the user wants to leave."""
 
     def refresh(self) -> None:
         """Ask for the prompt again: it says something else now."""
+
+    def hushed(self) -> AbstractContextManager[None]:
+        """During the block, keys that are pressed do not show."""
 
 
 class Chat:
     """A conversation on a terminal; also what hears the daemon meanwhile."""
 
-    def __init__(self, keyboard: Keyboard, times: Times) -> None:
+    def __init__(
+        self,
+        keyboard: Keyboard,
+        screen: Display,
+        times: Times,
+        *,
+        catalog: Catalog,
+        status: StatusLine,
+    ) -> None:
         self._keyboard = keyboard
+        self._screen = screen
         self._times = times
+        self._catalog = catalog
+        self._status = status
+        self._calls = Calls(times.clock)
+        self._asking = Asking()
         self._alerts: set[str] = set()  # the ids of those that were shown
-        self._screen = Screen()
         self._session = ""
         self._saying: str | None = None  # the user's message that is being answered
         self._shown = False  # whether words of the answer have come over this connection
         self._accepted = False
-        self._question: asyncio.Future[str] | None = None
-        self._allow = _ALLOW  # what the open question is asked with
-        self._asked = asyncio.Event()
+        self._choosing = False
         self._ahead: list[str] = []  # typed for a question that was taken back meanwhile
 
     async def run(self, sockets: Sequence[Path], session: str) -> None:
         """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
+        with self._keyboard.hushed():
+            await self._visits(sockets, session)
+
+    async def _visits(self, sockets: Sequence[Path], session: str) -> None:
+        before = ""
+        while session:
+            try:
+                wanted = await self._visit(sockets, session)
+            except RemoteError as error:
+                if not before:
+                    raise
+                self._tell(error)
+                wanted, session = before, ""
+            before, session = session, wanted
+
+    async def _visit(self, sockets: Sequence[Path], session: str) -> str:
+        """Talk in one session; returns the key of the next one, "" when the user leaves."""
         self._session = session
-        async with joined(sockets, session, self) as conversation:
+        async with joined(sockets, session, self) as conversation, alone():
             self._session = conversation.session
-            while True:
-                line = self._ahead.pop(0) if self._ahead else await self._read()
-                if self._settle(line):
-                    continue
-                if line is None or line.strip() == "/quit":
-                    return
-                if line.strip() and not await self._turn(conversation, line):
-                    return
+            self._catalog.conversation = conversation
+            async with asyncio.TaskGroup() as group:
+                keeping = group.create_task(self._status.keep(conversation, self._keyboard.refresh))
+                try:
+                    return await self._converse(conversation)
+                finally:
+                    keeping.cancel()
+
+    async def _converse(self, conversation: Conversation) -> str:
+        while True:
+            line = self._ahead.pop(0) if self._ahead else await self._read()
+            if self._asking.settle(line):
+                continue
+            if line is None:
+                return ""
+            if (command := parse(line)) is not None:
+                key = await self._command(*command)
+                if key is not None and key != self._session:
+                    return key
+            elif line.strip():
+                if not await self._turn(conversation, line):
+                    return ""
+                self._status.want()
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         """Show what the daemon tells."""
@@ -88,7 +133,7 @@ class Chat:
         elif method == "_agentd/accepted":
             self._accepted = True
         elif method == "_agentd/retracted":
-            self._screen.aside(_REDONE)
+            self._retracted()
         elif method == "session/update":
             self._update(params.get("update") or {}, marks(params))
 
@@ -96,26 +141,20 @@ class Chat:
         """Put a question to the user."""
         if method != "session/request_permission":
             return None
-        call = params.get("toolCall") or {}
         options = params.get("options") or []
-        self._screen.question(call)
+        self._screen.question(params.get("toolCall") or {})
         lasting = any(option.get("kind") == "allow_always" for option in options)
         if lasting and str(marks(params).get("agentd/scope", "")).startswith("bootstrap"):
             self._screen.aside(_COVERS)
-        self._allow = _ALLOW_MORE if lasting else _ALLOW
-        self._question = asyncio.get_running_loop().create_future()
-        self._asked.set()
-        self._keyboard.refresh()
         try:
-            return _outcome(await self._question, options)
+            return await self._asking.ask(options, self._keyboard.refresh)
         finally:
-            self._question = None
-            self._asked.clear()
             self._keyboard.refresh()
 
     def lost(self) -> None:
         """Tell that the daemon has gone."""
         safe = ", your message is safe" if self._saying is not None and self._accepted else ""
+        self._screen.end_line()
         self._screen.aside(f"the daemon has gone; waiting for it to come back{safe}")
 
     def regained(self) -> None:
@@ -123,18 +162,59 @@ class Chat:
         again = "; the answer starts again" if self._saying is not None and self._shown else ""
         self._shown = False
         self._screen.aside(f"the daemon is back{again}")
+        self._status.want()
 
     async def _read(self) -> str | None:
-        return await self._keyboard.read(self._prompt)
+        self._screen.still(reading=True)
+        try:
+            return await self._keyboard.read(self._prompt)
+        finally:
+            self._screen.still(reading=False)
 
-    def _prompt(self) -> str:
-        return _PROMPT if self._question is None else self._allow
+    def _prompt(self) -> Prompt:
+        if question := self._asking.prompt:
+            return Prompt(question, is_question=True)
+        return Prompt(_CHOOSE, is_question=True) if self._choosing else Prompt(_PROMPT)
+
+    async def _command(self, name: str, rest: str) -> str | None:
+        """Carry out a command of ours; returns the key of the session to go to, None to stay."""
+        match name:
+            case "quit":
+                return ""
+            case "help":
+                self._screen.line(help_text(self._catalog.commands()))
+            case "expand":
+                call = self._calls.last
+                lines = call.full(self._times.clock.monotonic()) if call else ["no tool was called"]
+                self._screen.line("\n".join(lines))
+            case "sessions":
+                return await self._choose()
+            case "switch" if rest:
+                return rest
+            case "switch":
+                self._screen.aside("/switch KEY goes to a session, /sessions lists them")
+        return None
+
+    async def _choose(self) -> str | None:
+        try:
+            sessions = await self._catalog.all_sessions()
+        except AgentdError as error:
+            self._tell(error)
+            return None
+        self._screen.line(session_table(sessions, self._session, self._times))
+        self._choosing = True
+        try:
+            line = await self._read()
+        finally:
+            self._choosing = False
+        return None if self._asking.settle(line) else chosen((line or "").strip(), sessions)
 
     async def _turn(self, conversation: Conversation, text: str) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""
         self._saying, self._shown, self._accepted = text, False, False
         loop = asyncio.get_running_loop()
         presses = 0
+        self._screen.work(going_on=True)
         try:
             async with alone(), asyncio.TaskGroup() as group:
                 saying = group.create_task(self._say(conversation, text))
@@ -152,6 +232,7 @@ class Chat:
                 loop.add_signal_handler(signal.SIGINT, interrupt)
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+            self._screen.work(going_on=False)
             self._saying = None
         return not saying.cancelled()
 
@@ -159,9 +240,8 @@ class Chat:
         try:
             result = await conversation.say(text, uuid.uuid4().hex)
         except AgentdError as error:
-            self._screen.line(f"error: {error.message}")
-            if error.cure:
-                self._screen.line(f"→ {error.cure}")
+            self._screen.end_line()
+            self._tell(error)
             return
         if not self._shown:
             self._screen.words(Reply().turn(result, self._session, "")["text"])
@@ -178,22 +258,16 @@ class Chat:
 
     async def _answer_questions(self) -> None:
         while True:
-            await self._asked.wait()
+            await self._asking.opened.wait()
             line = await self._read()
-            if not self._settle(line) and line:
+            if not self._asking.settle(line) and line:
                 self._ahead.append(line)
             await asyncio.sleep(0)  # let the question take its answer
 
-    def _settle(self, line: str | None) -> bool:
-        """Take the line as the answer if a question is open; says whether it was."""
-        question = self._question
-        if question is None or question.done():
-            return False
-        letter = "n" if line is None else line.strip().lower()[:1]
-        if letter in _KINDS:
-            question.set_result(letter)
-            self._asked.clear()
-        return True
+    def _tell(self, error: AgentdError) -> None:
+        self._screen.line(f"error: {error.message}")
+        if error.cure:
+            self._screen.line(f"→ {error.cure}")
 
     def _alert(self, alert_id: str, text: str, at: str = "") -> None:
         """Show an alert once, whether it comes as itself or as a notice of the session first."""
@@ -201,41 +275,38 @@ class Chat:
             return
         self._alerts.add(alert_id)
         is_late = bool(at) and self._times.age(at) > _LATE
-        self._screen.line(f"! {self._times.told(at)}: {text}" if is_late else f"! {text}")
+        self._screen.alert(f"{self._times.told(at)}: {text}" if is_late else text)
+
+    def _retracted(self) -> None:
+        self._screen.end_line()
+        self._screen.aside(_REDONE)
 
     def _update(self, update: Mapping[str, Any], marked: Mapping[str, Any]) -> None:
         text = words(update)
         match update.get("sessionUpdate"):
             case "agent_message_chunk" if "agentd/retracted" in marked:
-                self._screen.aside(_REDONE)
+                self._retracted()
             case "agent_message_chunk" if "agentd/notice" in marked:
-                tag, _, alert_id = str(marked["agentd/notice"]).partition(":")
-                if tag == "alert":
-                    self._alert(alert_id, text)
-                else:
-                    self._screen.aside(text)
+                self._notice(text, str(marked["agentd/notice"]))
             case "agent_message_chunk":
                 self._shown = True
                 self._screen.words(text)
             case "user_message_chunk" if text != self._saying:
                 self._screen.line(f"{_PROMPT}{text}")
             case "tool_call":
-                self._screen.aside(str(update.get("title", "")))
-            case "tool_call_update" if update.get("status") == "failed":
-                self._screen.aside(f"failed: {_tool_text(update)}")
+                self._screen.call_began(self._calls.start(update))
+            case "tool_call_update":
+                if (call := self._calls.end(update)) is not None:
+                    self._screen.call_ended(call)
+            case "available_commands_update":
+                self._catalog.learn(update.get("availableCommands") or [])
+            case "session_info_update" if "agentd/turnEnded" in marked and self._saying is None:
+                self._screen.end_line()
+                self._status.want()
 
-
-def _tool_text(update: Mapping[str, Any]) -> str:
-    """The first line of what a tool answered."""
-    for part in update.get("content") or []:
-        if text := words(part):
-            return text.splitlines()[0]
-    return "the tool"
-
-
-def _outcome(letter: str, options: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    for kind in _KINDS.get(letter, ()):
-        for option in options:
-            if option.get("kind") == kind:
-                return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
-    return {"outcome": {"outcome": "cancelled"}}
+    def _notice(self, text: str, notice: str) -> None:
+        tag, _, alert_id = notice.partition(":")
+        if tag == "alert":
+            self._alert(alert_id, text)
+        else:
+            self._screen.aside(text)

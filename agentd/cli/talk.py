@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from agentd.cli.ask import owners_times, sockets
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
+from agentd.paths import daemon_places
 
 Session = Annotated[str, typer.Option(metavar="KEY", help="The session's key.")]
 
@@ -62,14 +64,27 @@ def converse(session: str) -> int:
 
 
 async def _chat(session: str) -> None:
+    import shutil
+
+    from agentd.cli.catalog import Catalog
     from agentd.cli.chat import Chat
-    from agentd.cli.terminal import Terminal
+    from agentd.cli.markdown import is_plain
+    from agentd.cli.painter import Painter
+    from agentd.cli.screen import Screen
+    from agentd.cli.statusline import StatusLine
+    from agentd.cli.terminal import Terminal, history_in
     from agentd.client.connection import connected
 
     async with connected(sockets()) as connection:
         times = await owners_times(connection)
-    print(f"Session {session}. Ctrl-C cancels a running turn, /quit or Ctrl-D leaves.")
-    await Chat(Terminal(), times).run(sockets(), session)
+    print(f"Session {session}. Ctrl-C cancels a running turn, Ctrl-D leaves, /help says more.")
+    catalog, status = Catalog(), StatusLine()
+    plain = is_plain(os.environ) or not sys.stdout.isatty()
+    screen = Screen() if plain else Painter(shutil.get_terminal_size, times.clock)
+    history = history_in(daemon_places(os.environ).state_dir)
+    keyboard = Terminal(catalog, lambda: status.text, history, raw=not plain)
+    chat = Chat(keyboard, screen, times, catalog=catalog, status=status)
+    await chat.run(sockets(), session)
 
 
 def _readable(text: str) -> str:

@@ -2,24 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.styles import Style
+
+from agentd.cli.asking import Prompt
+from agentd.cli.completion import ChatCompleter, Sources, may_complete
+from agentd.paths import ensure_private_dir
+
+_LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
+_MENU_ROWS = 6
+_CONTINUATION = "  "  # as wide as the prompt
+_STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888"})
+
+
+class Typed(FileHistory):
+    """What was typed before. Answers to questions are not kept, nor what begins with a space."""
+
+    is_paused = False
+
+    def append_string(self, string: str) -> None:
+        """Keep a message."""
+        if not self.is_paused and not string.startswith(" "):
+            super().append_string(string)
 
 
 class Terminal:
-    """Reads lines; what is printed meanwhile appears above the line being typed."""
+    """Reads messages; what is printed meanwhile appears above the one being typed.
 
-    def __init__(self) -> None:
-        self._session: PromptSession[str] = PromptSession()
+    `raw` says that what is printed may hold colours. Enter sends, and the keys of `_keys` do the rest.
+    """
+
+    def __init__(
+        self, sources: Sources, status: Callable[[], str], history: Typed, *, raw: bool
+    ) -> None:
+        self._history = history
+        self._raw = raw
         self._interrupted = False
+        self._draft = ""  # what was being typed when a question came
+        self._prompt: Callable[[], Prompt] = lambda: Prompt("")
+        self._session: PromptSession[str] = PromptSession(
+            history=history,
+            multiline=True,
+            prompt_continuation=_CONTINUATION,
+            key_bindings=_keys(),
+            completer=ChatCompleter(sources),
+            complete_while_typing=Condition(_may_complete),
+            reserve_space_for_menu=_MENU_ROWS,
+            bottom_toolbar=lambda: f" {status()}",
+            style=_STYLE,
+        )
 
-    async def read(self, prompt: Callable[[], str]) -> str | None:
-        """The next line, None when the user wants to leave: Ctrl-D, or Ctrl-C twice."""
+    async def read(self, prompt: Callable[[], Prompt]) -> str | None:
+        """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice."""
+        self._prompt = prompt
+        asking = self._history.is_paused = prompt().is_question
+        if asking:  # nobody can have meant that with what was typed before it was asked
+            clear_typeahead(self._session.input)
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         try:
-            with patch_stdout():
-                line = await self._session.prompt_async(prompt)
+            with patch_stdout(raw=self._raw):
+                draft = "" if asking else self._draft
+                line = await self._session.prompt_async(lambda: prompt().text, default=draft)
         except EOFError:
             return None
         except KeyboardInterrupt:
@@ -28,9 +84,86 @@ class Terminal:
             self._interrupted = True
             print("(Ctrl-C once more or Ctrl-D leaves)")
             return ""
+        finally:
+            if not asking:
+                self._draft = ""
         self._interrupted = False
         return line
 
     def refresh(self) -> None:
-        """Show the prompt anew: it says something else now."""
+        """Show the prompt and the status anew. A question puts aside what is being typed."""
+        asking = self._prompt().is_question
+        if self._session.app.is_running and asking != self._history.is_paused:
+            buffer = self._session.default_buffer
+            if asking:
+                self._draft = buffer.text
+                buffer.reset()
+            else:
+                buffer.text, self._draft = self._draft, ""
+                buffer.cursor_position = len(buffer.text)
+            self._history.is_paused = asking
         self._session.app.invalidate()
+
+    @contextmanager
+    def hushed(self) -> Iterator[None]:
+        """Keys that are pressed while nothing is read do not show; they are read later, as they are."""
+        descriptor = sys.stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+        quiet = [*before]
+        quiet[0] &= ~termios.ICRNL
+        quiet[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def history_in(folder: Path) -> Typed:
+    """What was typed before, in a file that only its owner may read; none where that cannot be."""
+    path = folder / "chat_history"
+    try:
+        ensure_private_dir(folder)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "r+b") as file:  # noqa: PTH123 - a descriptor, no path
+            os.fchmod(descriptor, 0o600)
+            text = file.read()
+            if len(text) > _LONGEST_HISTORY:
+                file.seek(0)
+                file.write(text[max(0, text.find(b"\n# ", len(text) // 2)) :])
+                file.truncate()
+    except OSError:
+        return Typed(os.devnull)
+    return Typed(str(path))
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j")
+    def begin_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("c-c")
+    def clear(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
+    @keys.add("c-o")
+    def expand(event: KeyPressEvent) -> None:
+        if not event.current_buffer.text:
+            event.current_buffer.text = "/expand"
+            event.current_buffer.validate_and_handle()
+
+    return keys
+
+
+def _may_complete() -> bool:
+    return may_complete(get_app().current_buffer.document.text_before_cursor)

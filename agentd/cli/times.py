@@ -20,6 +20,11 @@ class Times:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
+    @property
+    def clock(self) -> Clock:
+        """Where the times come from."""
+        return self._clock
+
     def told(self, at: str) -> str:
         """An ISO time in short words, one to come with its distance; other text as it is."""
         if not _ISO.fullmatch(at):

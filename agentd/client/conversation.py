@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import agentd
-from agentd.client.connection import Connection, Watcher, alone, connected
+from agentd.client.connection import Connection, Params, Watcher, alone, connected
 from agentd.client.dialing import CURE
 from agentd.client.errors import ConnectionLost, RemoteError, exit_status
 from agentd.errors import Busy, DaemonUnreachable
@@ -74,6 +74,13 @@ class Conversation:
                 if error.reason != "shutting_down":
                     raise
                 await self._leave(connection)
+
+    async def call(self, method: str, params: Params | None = None, *, within: float) -> Any:
+        """The result of a method that may be lost. Raises what `Connection.call` raises, and
+        DaemonUnreachable.
+        """
+        connection = await self._attached()
+        return await connection.call(method, params, within=within)
 
     async def cancel(self) -> None:
         """Ask for the end of the running turn; it then ends with the stop reason `cancelled`."""

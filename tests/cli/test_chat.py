@@ -6,11 +6,15 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
+from agentd.cli.catalog import Catalog
 from agentd.cli.chat import Chat
+from agentd.cli.screen import Screen
+from agentd.cli.statusline import StatusLine
 from agentd.cli.times import Times
 from agentd.testing import FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
@@ -40,11 +44,14 @@ class Typist:
 
     async def read(self, prompt):
         await asyncio.sleep(0)
-        self.prompts.append(prompt())
+        self.prompts.append(prompt().text)
         return self._lines.pop(0) if self._lines else None
 
     def refresh(self) -> None:
         pass
+
+    def hushed(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @pytest.fixture
@@ -64,7 +71,8 @@ def answering(*texts: str, stop: str = "end_turn"):
 
 async def talk(daemon: ScriptedDaemon, *lines: str | None) -> Typist:
     typist = Typist(*lines)
-    await Chat(typist, _TIMES).run((daemon.path,), "main")
+    chat = Chat(typist, Screen(), _TIMES, catalog=Catalog(), status=StatusLine())
+    await chat.run((daemon.path,), "main")
     return typist
 
 
@@ -197,7 +205,7 @@ async def test_a_question_that_somebody_else_answered_is_taken_back(daemon, caps
     assert typist.prompts[-1] == "> "
 
 
-async def test_always_is_only_once_where_always_is_not_offered(daemon, capsys) -> None:
+async def test_only_what_is_offered_answers_a_question(daemon, capsys) -> None:
     answers = []
 
     def ask(params, wire):
@@ -206,7 +214,8 @@ async def test_always_is_only_once_where_always_is_not_offered(daemon, capsys) -
         return {"stopReason": "end_turn"}
 
     daemon.on("session/prompt", ask)
-    await talk(daemon, "x", "a")
+    typist = await talk(daemon, "x", "a", "y")
+    assert typist.prompts[1:3] == ["allow? [y]es, [n]o: "] * 2
     await talk(daemon, "x", "n")
     assert answers == [
         {"outcome": {"outcome": "selected", "optionId": "yes"}},

@@ -1,0 +1,171 @@
+"""What a chat shows on a terminal with colours: markdown as it comes, tools folded to a line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from rich.cells import set_cell_size
+
+from agentd.cli.blocks import Block, Blocks
+from agentd.cli.canvas import Canvas, Size
+from agentd.cli.markdown import Renderer
+from agentd.cli.plain import visible
+from agentd.cli.screen import asked, changes
+from agentd.cli.toolcalls import Call
+from agentd.ports import Clock
+
+_FRAME = 0.04  # seconds between two changes of the screen
+_TICK = 1.0
+_PATIENCE = 1.0  # seconds without a word before the wait is shown
+_NARROWEST = 20
+_DIFF = {"@": "cyan", "+": "green", "-": "red"}
+
+
+class Painter:
+    """A Display. Finished blocks are written once; only the last lines change."""
+
+    def __init__(self, size: Size, clock: Clock) -> None:
+        self._size = size
+        self._clock = clock
+        self._canvas = Canvas(size)
+        self._render = Renderer()
+        self._blocks = Blocks()
+        self._done: list[Block] = []
+        self._calls: list[Call] = []
+        self._begun = False  # whether the answer has shown something, from which blocks keep off
+        self._waiting: float | None = None  # since when nothing has come
+        self._reading = False
+        self._next: asyncio.TimerHandle | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+
+    def words(self, text: str) -> None:
+        """Go on with the answer."""
+        self._done += self._blocks.feed(visible(text))
+        self._waiting = None
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_later(_FRAME, self._paint)
+
+    def end_line(self) -> None:
+        """Finish what has begun of the answer."""
+        self._done += self._blocks.finish()
+        self._paint()
+        self._begun = False
+
+    def line(self, text: str) -> None:
+        """Lines of their own, above what still changes."""
+        self._above(visible(text))
+
+    def aside(self, text: str) -> None:
+        """A line that is not part of the answer."""
+        self._above(self._styled(f"· {text}", "dim"))
+
+    def alert(self, text: str) -> None:
+        """A line that must be seen."""
+        self._above(self._styled(f"! {text}", "bold yellow"))
+
+    def call_began(self, call: Call) -> None:
+        """A tool runs: the line of that changes until it has ended."""
+        self.end_line()
+        self._calls.append(call)
+        self._waiting = None
+        self._paint()
+
+    def call_ended(self, call: Call) -> None:
+        """A tool has answered: its line is final."""
+        self._calls = [running for running in self._calls if running is not call]
+        self._waiting = self._clock.monotonic()
+        style = "red" if call.is_failed else "dim"
+        self._above(self._render.styled(self._clipped(self._call(call)), style))
+
+    def question(self, call: Mapping[str, Any]) -> None:
+        """What the user is asked to allow, with every change in full view."""
+        self.end_line()
+        lines = [self._render.styled(visible(asked(call)), "bold")]
+        for line in changes(call):
+            style = "bold" if line.startswith(("+++", "---")) else _DIFF.get(line[:1], "none")
+            lines.append(self._styled(f"  {line}", style))
+        self._above("\n".join(lines))
+
+    def work(self, *, going_on: bool) -> None:
+        """A turn has begun, or ended."""
+        self._waiting = self._clock.monotonic() if going_on else None
+        if not going_on:
+            self._calls.clear()
+            self._stop_ticking()
+            self.end_line()
+        elif self._ticking is None:
+            self._tick()
+
+    def still(self, *, reading: bool) -> None:
+        """The keyboard is read from now on, or no longer: meanwhile only whole lines appear."""
+        if reading:
+            self._write(self._canvas.show([]))
+        self._reading = reading
+        self._paint()
+
+    def _paint(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        width = self._width()
+        written = []
+        done, self._done = self._done, []
+        for block in done:
+            written += [self._canvas.show(self._shown(block, width)), self._canvas.keep()]
+            self._begun = True
+        if not self._reading:
+            written.append(self._canvas.show(self._changing(width)))
+        self._write("".join(written))
+
+    def _changing(self, width: int) -> list[str]:
+        """What is not final yet."""
+        block = self._blocks.open()
+        lines = self._shown(block, width) if block else []
+        lines += [self._render.dim(self._clipped(self._call(call))) for call in self._calls]
+        if not lines and self._waiting is not None:
+            waited = self._clock.monotonic() - self._waiting
+            if waited >= _PATIENCE:
+                return [self._render.dim(f"⋯ {waited:.0f} s (Ctrl-C cancels)")]
+        return lines
+
+    def _shown(self, block: Block, width: int) -> list[str]:
+        lines = self._render.lines(block, width)
+        return lines[1:] if block.gap and not self._begun else lines
+
+    def _above(self, text: str) -> None:
+        """Write final lines; what still changes moves down."""
+        if self._done:
+            self._paint()
+        self._write(f"{self._canvas.show([])}{text}\n")
+        self._paint()
+
+    def _tick(self) -> None:
+        self._ticking = asyncio.get_running_loop().call_later(_TICK, self._tick)
+        if not self._reading and (self._calls or self._waiting is not None):
+            self._paint()
+
+    def _stop_ticking(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+
+    def _call(self, call: Call) -> str:
+        return visible(call.line(self._clock.monotonic()))
+
+    def _styled(self, text: str, style: str) -> str:
+        lines = visible(text).split("\n")
+        return "\n".join(self._render.styled(line, style) if line else "" for line in lines)
+
+    def _clipped(self, line: str) -> str:
+        width = self._width()
+        short = set_cell_size(line, width).rstrip()
+        return line if short == line.rstrip() else f"{set_cell_size(line, width - 1).rstrip()}…"
+
+    def _width(self) -> int:
+        return max(_NARROWEST, self._size()[0] - 1)  # the last column makes some terminals wrap
+
+    def _write(self, text: str) -> None:
+        if text:
+            print(text, end="", flush=True)

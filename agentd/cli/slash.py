@@ -1,0 +1,74 @@
+"""What a chat does itself when a message begins with a slash."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentd.cli.plain import table
+from agentd.cli.times import Times, span
+
+Suggestion = tuple[str, str]  # what is put in, what it is
+
+OWN: tuple[Suggestion, ...] = (
+    ("sessions", "List the sessions and choose one"),
+    ("switch", "Go to another session: /switch KEY"),
+    ("expand", "Show the last tool call in full (Ctrl-O)"),
+    ("quit", "Leave; what runs goes on (Ctrl-D)"),
+    ("help", "Show this"),
+)
+_KEYS = (
+    "Enter sends, Alt-Enter or Ctrl-J begins a new line, @ completes files of the workspace,",
+    "Tab completes, Ctrl-C cancels the running turn.",
+)
+_BESIDE_TITLE = 45  # columns of the other columns
+
+
+def parse(message: str) -> tuple[str, str] | None:
+    """The command of ours that a message is, and what stands behind it; None if it is none."""
+    name, _, rest = message.strip().partition(" ")
+    known = {f"/{own}" for own, _ in OWN}
+    return (name[1:], rest.strip()) if name in known and "\n" not in rest else None
+
+
+def help_text(commands: Sequence[Suggestion]) -> str:
+    """The commands and the keys."""
+    width = max(len(name) for name, _ in commands) + 1
+    lines = [f"{'/' + name:<{width}}  {what}" for name, what in commands]
+    return "\n".join([*lines, *_KEYS])
+
+
+def session_table(sessions: Sequence[Mapping[str, Any]], here: str, times: Times) -> str:
+    """The sessions with their numbers, titles and ages."""
+    room = max(10, shutil.get_terminal_size().columns - _BESIDE_TITLE)
+    rows = [
+        {
+            "#": number,
+            "key": session.get("key"),
+            "title": _clipped(" ".join(str(session.get("title") or "").split()), room),
+            "last used": "here" if session.get("key") == here else _age(session, times),
+        }
+        for number, session in enumerate(sessions, start=1)
+    ]
+    return table(rows, ("#", "key", "last used", "title"), "no sessions yet")
+
+
+def chosen(answer: str, sessions: Sequence[Mapping[str, Any]]) -> str | None:
+    """The key that a number or a key names; None for nothing."""
+    keys = [str(session.get("key")) for session in sessions]
+    if answer.isdecimal() and 1 <= int(answer) <= len(keys):
+        return keys[int(answer) - 1]
+    return answer or None
+
+
+def _age(session: Mapping[str, Any], times: Times) -> str:
+    try:
+        age = times.age(str(session.get("updated_at")))
+    except ValueError:
+        return ""
+    return f"{' '.join(span(age).split()[:2])} ago"
+
+
+def _clipped(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
