@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from agentd.domain.message import Block, Message, Opaque, Text, encode_block
+from agentd.domain.message import (
+    Block,
+    Message,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+    encode_block,
+)
 from agentd.domain.prompt import Prompt, ToolSpec
+from agentd.providers.labels import call_id, call_name
 from agentd.providers.settings import ServiceSettings
 
 PROVIDER = "anthropic"
@@ -62,6 +72,10 @@ def _block(block: Block) -> Json | None:
             return None  # the API refuses text without a visible character
         case Opaque(provider, raw):
             return dict(raw) if provider == PROVIDER else None
+        case ToolUse(id_, name):
+            block = replace(block, id=call_id(id_, strict=True), name=call_name(name))
+        case ToolResult(id_):
+            block = replace(block, tool_use_id=call_id(id_, strict=True))
     return encode_block(block)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentd.domain.message import Message, Role, Text, ToolResult, ToolUse
 from agentd.domain.prompt import Prompt, ToolSpec
+from agentd.providers.labels import call_id, call_name
 from agentd.providers.settings import ServiceSettings
 
 PROVIDER = "openai"
@@ -63,7 +64,8 @@ def _user(message: Message) -> Iterator[Json]:
         if isinstance(block, ToolResult):
             # The format has no mark for an error: the words must say it.
             text = f"Error: {block.text}" if block.is_error else block.text
-            yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": text}
+            id_ = call_id(block.tool_use_id, strict=False)
+            yield {"role": "tool", "tool_call_id": id_, "content": text}
     words = [b.text for b in message.blocks if isinstance(b, Text) and b.text.strip()]
     if words:
         yield {"role": "user", "content": "\n\n".join(words)}
@@ -72,9 +74,9 @@ def _user(message: Message) -> Iterator[Json]:
 def _call(use: ToolUse) -> Json:
     arguments = json.dumps(dict(use.input), ensure_ascii=False)
     return {
-        "id": use.id,
+        "id": call_id(use.id, strict=False),
         "type": "function",
-        "function": {"name": use.name, "arguments": arguments},
+        "function": {"name": call_name(use.name), "arguments": arguments},
     }
 
 
