@@ -38,8 +38,9 @@ from agentd.domain.workspace import Reader
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine, slice_tokens
 from agentd.engine.budget import SilentBudget
 from agentd.engine.compaction.plan import Thresholds, smallest_window, thresholds
+from agentd.engine.nudged import Nudged
 from agentd.engine.sessions import Sessions
-from agentd.engine.watchers import Watchers, WhenEnded
+from agentd.engine.watchers import Watchers, WhenEnded, WhenNoticed
 from agentd.errors import ConfigError
 from agentd.heartbeat.examination import Examination
 from agentd.heartbeat.pulse import Pulse
@@ -62,8 +63,10 @@ from agentd.scheduler.aps import Scheduler
 from agentd.scheduler.triggers import Triggers
 from agentd.server.alerts import SocketAlerts
 from agentd.server.clients import Clients
+from agentd.server.heartbeat_commands import HeartbeatCommands
 from agentd.server.hub import Hub
 from agentd.server.listener import inherited_socket
+from agentd.server.memory_commands import MemoryCommands
 from agentd.server.methods.alerts import AlertMethods
 from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.jobs import JobMethods
@@ -73,6 +76,7 @@ from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
 from agentd.server.server import Server
+from agentd.server.sessions import Services
 from agentd.storage.index import SqliteIndex
 from agentd.storage.jobs import SqliteJobs
 from agentd.storage.journal import SqliteJournal
@@ -140,8 +144,8 @@ async def open_app(
         stores = await build.stores()
         memory = await build.memory(stores)
         model = await build.model(stores)
-        hub, clients = Hub(), Clients()
-        events = Watchers(hub, WhenEnded(memory.indexer.touch))
+        hub, clients = Hub(build.limits.window), Clients()
+        events, audit = build.watching(hub, memory)
         alerts = await build.alerts(stores, clients, events)
         approver = Permissions(hub, config.server, clock, build.root)
         agenda = build.agenda(stores, lambda: scheduler.poke())
@@ -166,7 +170,8 @@ async def open_app(
         jobs = build.jobs(stores, model, alerts, engine)
         await jobs.recover()
         scheduler = Scheduler(clock, {"heartbeat": pulse, **jobs.lines})
-        work = (*alerts.work, memory.indexer.run)
+        warming = Nudged("warming", model.warm or _nothing)
+        work = (*alerts.work, memory.indexer.run, audit, warming.run)
         app = App(engine.sessions, scheduler, stores.db, work)
         upkeep = Upkeep(
             Parts(config, places, clock, environ, stores, memory, model, alerts, engine, pulse),
@@ -183,8 +188,8 @@ async def open_app(
             **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
             **upkeep.routes(),
         }
-        kinds = {tool.spec.name: tool.spec.kind for tool in tools}
-        await build.listen(stores, engine, hub, clients, methods, kinds)
+        services = build.services(engine, memory, model, pulse, tools, warming.nudge)
+        await build.listen(stores, engine, hub, clients, methods, services)
         yield app
 
 
@@ -382,6 +387,31 @@ class Assembly:
         sinks, to = alerts.targets(Origin.JOB)
         return Jobs(self.config.jobs, around, Triggers(), _prompt("job"), sinks=sinks, to=to)
 
+    def watching(self, hub: Hub, memory: Memory) -> tuple[Watchers, Work]:
+        """Who watches turns, and the audit of required files that follows a compaction."""
+        audit = Nudged("audit", partial(memory.injection.audit, Kind.MAIN))
+        touched = WhenEnded(memory.indexer.touch)
+        return Watchers(hub, touched, WhenNoticed("compaction", audit.nudge)), audit.run
+
+    def services(
+        self,
+        engine: Engine,
+        memory: Memory,
+        model: Model,
+        pulse: Pulse,
+        tools: Sequence[Tool],
+        on_session: Callable[[], None],
+    ) -> Services:
+        """What sessions on the wire need of the other parts."""
+        notes = MemoryCommands(memory.files, memory.recall)
+        return Services(
+            erase=Erasure(engine.sessions, memory.indexer).delete,
+            offer=model.offer,
+            commands=(*notes.all(), *HeartbeatCommands(pulse).all()),
+            on_session=on_session,
+            kinds={tool.spec.name: tool.spec.kind for tool in tools},
+        )
+
     async def listen(
         self,
         stores: Stores,
@@ -389,9 +419,9 @@ class Assembly:
         hub: Hub,
         clients: Clients,
         methods: Mapping[str, Handler],
-        kinds: Mapping[str, str],
+        services: Services,
     ) -> None:
-        """Open the socket; `kinds` are those of the tools, by name."""
+        """Open the socket."""
         server = Server(
             self.config.server,
             engine.sessions,
@@ -400,7 +430,7 @@ class Assembly:
             clients=clients,
             methods=methods,
             clock=self.clock,
-            kinds=kinds,
+            services=services,
         )
         place = inherited_socket(self.environ) or self.places.socket
         await self.stack.enter_async_context(server.listen(place))
@@ -446,6 +476,10 @@ class Assembly:
             problems=problems,
         )
         return StatusMethods(parts, self.clock, app.stop_requested.set)
+
+
+async def _nothing() -> None:
+    """There is no library to load."""
 
 
 def _prompt(name: str) -> str:

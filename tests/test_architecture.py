@@ -20,7 +20,7 @@ MODULE_LINES = 350
 FUNCTION_LINES = 55
 EXEMPTIONS = 12  # may only go down
 # One page by intent: every seam, every seam's double, every part's place.
-LONG_BY_INTENT = {"agentd/ports.py": 590, "agentd/testing.py": 1150, "agentd/app.py": 480}
+LONG_BY_INTENT = {"agentd/ports.py": 590, "agentd/testing.py": 1150, "agentd/app.py": 500}
 
 
 @cache

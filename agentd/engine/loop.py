@@ -220,6 +220,7 @@ class Loop:
             cost_usd=progress.cost_usd,
             tool_calls=tuple(progress.calls),
             failure=failure,
+            context_tokens=_context_tokens(ended),
         )
         stored = await when_space(
             self._clock, lambda: self._store.finish(receipt.turn_id, turn, rows)
@@ -260,6 +261,11 @@ def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
         known.add(unused)
         blocks.append(replace(block, id=unused))
     return tuple(blocks)
+
+
+def _context_tokens(rows: Sequence[Row | NewRow]) -> int:
+    used = next((row.usage for row in reversed(rows) if row.usage is not None), None)
+    return used.total_tokens if used else 0
 
 
 def _last_words(rows: Sequence[Row | NewRow]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentd.domain.event import TurnEnded, TurnEvent
+from agentd.domain.event import Noticed, TurnEnded, TurnEvent
 from agentd.domain.turn import SessionKey
 from agentd.ports import EventSink
 
@@ -31,3 +31,16 @@ class WhenEnded:
         """Look for the end of a turn."""
         if isinstance(event, TurnEnded):
             self._callback(event.session)
+
+
+class WhenNoticed:
+    """A sink that calls back for every notice of one tag."""
+
+    def __init__(self, tag: str, callback: Callable[[], None]) -> None:
+        self._tag = tag
+        self._callback = callback
+
+    def emit(self, event: TurnEvent) -> None:
+        """Look for such a notice."""
+        if isinstance(event, Noticed) and event.tag == self._tag:
+            self._callback()

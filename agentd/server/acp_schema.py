@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentd.errors import InvalidRequest
 from agentd.server.faults import wrong_params
-from agentd.server.requests import ListCall, PromptCall, SessionCall
+from agentd.server.requests import ListCall, OptionCall, PromptCall, SessionCall
 
 M = TypeVar("M", bound=BaseModel)
 _BACKTICKS = re.compile("`{3,}")
@@ -34,6 +34,30 @@ class AcpParser:
         call = _check(schema.ResumeSessionRequest, params)
         servers = len(call.mcp_servers or ())
         return SessionCall(call.session_id, call.cwd, servers, call.field_meta or {})
+
+    def fork(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/fork`."""
+        call = _check(schema.ForkSessionRequest, params)
+        servers = len(call.mcp_servers or ())
+        return SessionCall(call.session_id, call.cwd, servers, call.field_meta or {})
+
+    def close(self, params: dict[str, Any]) -> str:
+        """The session of `session/close`."""
+        return _check(schema.CloseSessionRequest, params).session_id
+
+    def delete(self, params: dict[str, Any]) -> str:
+        """The session of `session/delete`."""
+        return _check(schema.DeleteSessionRequest, params).session_id
+
+    def mode(self, params: dict[str, Any]) -> OptionCall:
+        """Params of `session/set_mode`."""
+        call = _check(schema.SetSessionModeRequest, params)
+        return OptionCall(call.session_id, "mode", call.mode_id)
+
+    def option(self, params: dict[str, Any]) -> OptionCall:
+        """Params of `session/set_config_option`; every option of ours is one of several values."""
+        call = _check(schema.SetSessionConfigOptionSelectRequest, params)
+        return OptionCall(call.session_id, call.config_id, call.value)
 
     def list(self, params: dict[str, Any]) -> ListCall:
         """Params of `session/list`."""

@@ -2,67 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentd.domain.compaction import RoomReport
 from agentd.domain.turn import SessionKey
 from agentd.ports import SessionStore
+from agentd.server.options import SessionOptions
 from agentd.server.turns import Turns
 
-_HELP = {
-    "compact": "Shorten this conversation's context now",
-    "new": "Save what matters and begin an empty context",
-    "flush": "Save what matters to memory now",
-    "status": "Say how this session stands",
-    "help": "List these commands",
-}
+Act = Callable[[SessionKey, str], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command. `act` gets the session and what follows the name, and returns what to tell
+    the user; `hint` says what may follow.
+    """
+
+    name: str
+    description: str
+    act: Act
+    hint: str = ""
 
 
 class Commands:
     """Runs slash commands. They are no turns: nothing of them is stored."""
 
-    def __init__(self, turns: Turns, store: SessionStore) -> None:
+    def __init__(
+        self,
+        turns: Turns,
+        store: SessionStore,
+        options: SessionOptions,
+        more: Sequence[Command] = (),
+    ) -> None:
+        """`more` are commands of other parts."""
         self._turns = turns
         self._store = store
-        self._actions: dict[str, Callable[[SessionKey], Awaitable[str]]] = {
-            "compact": self._compact,
-            "new": self._new,
-            "flush": self._flush,
-            "status": self._status,
-            "help": self._help,
-        }
+        self._options = options
+        own = (
+            Command("compact", "Shorten this conversation's context now", self._compact),
+            Command("flush", "Save what matters to memory now", self._flush),
+            Command("new", "Save what matters and begin an empty context", self._new),
+            Command("status", "Say how this session stands", self._status),
+            Command("model", "Say or choose who answers here", self._model, "a model's name"),
+            *more,
+            Command("help", "List these commands", self._help),
+        )
+        self._commands = {command.name: command for command in own}
 
-    def find(self, text: str) -> str | None:
-        """The command a message is, or None: any other text that begins with a slash is a message."""
+    def find(self, text: str) -> tuple[Command, str] | None:
+        """The command a message is and what follows its name, or None: any other text that begins
+        with a slash is a message.
+        """
         words = text.split(maxsplit=1)
-        if text.startswith("/") and words and words[0][1:] in self._actions:
-            return words[0][1:]
-        return None
-
-    async def run(self, command: str, session: SessionKey) -> str:
-        """Do it; returns what to tell the user."""
-        return await self._actions[command](session)
+        if not text.startswith("/") or not words or words[0][1:] not in self._commands:
+            return None
+        return self._commands[words[0][1:]], "".join(words[1:])
 
     def available(self) -> dict[str, Any]:
         """The `available_commands_update` that clients complete from."""
         return {
             "sessionUpdate": "available_commands_update",
-            "availableCommands": [
-                {"name": name, "description": text} for name, text in _HELP.items()
-            ],
+            "availableCommands": [_advertised(command) for command in self._commands.values()],
         }
 
-    async def _compact(self, session: SessionKey) -> str:
+    async def _compact(self, session: SessionKey, _: str) -> str:
         return _say(await self._turns.compact(session))
 
-    async def _new(self, session: SessionKey) -> str:
+    async def _new(self, session: SessionKey, _: str) -> str:
         return f"A new context begins. {_say(await self._turns.start_over(session))}"
 
-    async def _flush(self, session: SessionKey) -> str:
+    async def _flush(self, session: SessionKey, _: str) -> str:
         return _say(await self._turns.flush(session))
 
-    async def _status(self, session: SessionKey) -> str:
+    async def _status(self, session: SessionKey, _: str) -> str:
         info = next((i for i in await self._store.sessions() if i.key == session), None)
         if info is None:
             return f"Session {session}: nothing said yet."
@@ -71,8 +86,23 @@ class Commands:
             f"{info.context_tokens} tokens in the context, {self._turns.queued(session)} waiting."
         )
 
-    async def _help(self, session: SessionKey) -> str:
-        return "\n".join(f"/{name}: {text}" for name, text in _HELP.items())
+    async def _model(self, session: SessionKey, name: str) -> str:
+        if name.strip():
+            await self._options.set_option(session, "model", name.strip())
+            return f"From the next turn on {name.strip()} answers in this session."
+        offered = ", ".join(self._options.models)
+        return f"{await self._options.model(session)} answers in this session, of: {offered}."
+
+    async def _help(self, session: SessionKey, _: str) -> str:
+        return "\n".join(
+            f"/{c.name}{f' [{c.hint}]' if c.hint else ''}: {c.description}"
+            for c in self._commands.values()
+        )
+
+
+def _advertised(command: Command) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": command.name, "description": command.description}
+    return {**told, "input": {"hint": command.hint}} if command.hint else told
 
 
 def _say(report: RoomReport) -> str:

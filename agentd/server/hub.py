@@ -37,7 +37,9 @@ class Hub:
     middle sees it from the start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: int = 0) -> None:
+        """`window` is the model's, in tokens; without it nobody is told how full it is."""
+        self._window = window
         self._channels: dict[SessionKey, _Channel] = {}
         self._authors: dict[tuple[SessionKey, str], Peer] = {}
 
@@ -55,6 +57,10 @@ class Hub:
             channel.backlog.clear()
             self._authors.pop((event.session, event.turn.message_id), None)
             self._forget_if_idle(event.session)
+
+    def tell(self, session: SessionKey, update: Update) -> None:
+        """Show an update that is no event of a turn to all clients of the session."""
+        self._channel(session).tell(update)
 
     def seq(self, session: SessionKey) -> int:
         """The number of the session's newest event since the daemon started; 0 before the first."""
@@ -103,6 +109,12 @@ class Hub:
         if channel is not None and peer in channel.watchers:
             channel.watchers[peer] = None
 
+    def detach(self, session: SessionKey, peer: Peer) -> None:
+        """Show the session to the client no longer."""
+        if (channel := self._channels.get(session)) is not None:
+            channel.watchers.pop(peer, None)
+            self._forget_if_idle(session)
+
     def leave(self, peer: Peer) -> None:
         """Forget a client that has gone."""
         for session, channel in tuple(self._channels.items()):
@@ -146,7 +158,7 @@ class Hub:
             self._forget_if_idle(session)
 
     def _channel(self, session: SessionKey) -> _Channel:
-        return self._channels.setdefault(session, _Channel(session))
+        return self._channels.setdefault(session, _Channel(session, self._window))
 
     def _forget_if_idle(self, session: SessionKey) -> None:
         """Only the number outlives the last watcher, since numbers must not begin again."""
@@ -158,10 +170,11 @@ class Hub:
 class _Channel:
     """One session. A watcher's value is the queue that holds its frames back, or None."""
 
-    __slots__ = ("backlog", "running", "seq", "session", "watchers", "watches")
+    __slots__ = ("backlog", "running", "seq", "session", "watchers", "watches", "window")
 
-    def __init__(self, session: SessionKey) -> None:
+    def __init__(self, session: SessionKey, window: int) -> None:
         self.session = session
+        self.window = window
         self.seq = 0
         self.running = ""
         self.backlog: list[tuple[int, TurnEvent]] = []
@@ -173,6 +186,14 @@ class _Channel:
         shown = list(self._encode(self.seq, event)) if self.watchers else []
         if self.running:
             self.backlog.append((self.seq, event))
+        self._send(shown, author)
+
+    def tell(self, update: Update) -> None:
+        self.seq += 1
+        params = update_params(self.session, update, {"agentd/seq": self.seq})
+        self._send([frames.encode(frames.notification("session/update", params))])
+
+    def _send(self, shown: Iterable[bytes], author: Peer | None = None) -> None:
         for peer, held in tuple(self.watchers.items()):
             if peer is author:
                 continue
@@ -190,7 +211,7 @@ class _Channel:
         meta: dict[str, Any] = {"agentd/seq": seq}
         if self.running:
             meta["agentd/messageId"] = self.running
-        for update in event_updates(event):
+        for update in event_updates(event, self.window):
             params = update_params(self.session, update, meta)
             try:
                 yield frames.encode(frames.notification("session/update", params))

@@ -21,9 +21,10 @@ def parse_key(text: str) -> SessionKey:
     )
 
 
-def new_key() -> SessionKey:
-    """A key nobody has used."""
-    return SessionKey(f"chat:{secrets.token_hex(6)}")
+def new_key(like: SessionKey = MAIN) -> SessionKey:
+    """A key nobody has used, of the same kind of session as another; `chat:` like `main`."""
+    prefix = "chat" if like == MAIN else like.partition(":")[0]
+    return SessionKey(f"{prefix}:{secrets.token_hex(6)}")
 
 
 async def existing_key(store: SessionStore, text: str) -> SessionKey:

@@ -32,16 +32,16 @@ class Prompts:
     ) -> None:
         self._turns = turns
         self._hub = hub
-        self._commands = commands
+        self.commands = commands
         self._group = group
 
     async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
         """The answer to `session/prompt`. Raises TurnFailed and what `Turns.submit` raises."""
         self._hub.attach(session, peer)
-        command = self._commands.find(call.text)
-        if command is not None:
-            text = await self._commands.run(command, session)
-            await self._show(session, text, peer, {"agentd/command": command})
+        if (found := self.commands.find(call.text)) is not None:
+            command, argument = found
+            text = await command.act(session, argument)
+            await self._show(session, text, peer, {"agentd/command": command.name})
             return {"stopReason": str(StopReason.END_TURN), "_meta": {"agentd/text": text}}
         message_id = _message_id(call.meta)
         ticket = await self._submit(

@@ -8,12 +8,21 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
-    """`session/new|load|resume`. `session_id` is "" for a new one; `mcp_servers` counts those offered."""
+    """`session/new|load|resume|fork`. `session_id` is "" for a new one; `mcp_servers` counts those offered."""
 
     session_id: str
     cwd: str
     mcp_servers: int
     meta: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionCall:
+    """`session/set_mode|set_config_option`; a mode is the value of the option `mode`."""
+
+    session_id: str
+    option: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,21 @@ class Parser(Protocol):
 
     def resume(self, params: dict[str, Any]) -> SessionCall:
         """Params of `session/resume`."""
+
+    def fork(self, params: dict[str, Any]) -> SessionCall:
+        """Params of `session/fork`; `session_id` is the one to copy."""
+
+    def close(self, params: dict[str, Any]) -> str:
+        """The session of `session/close`."""
+
+    def delete(self, params: dict[str, Any]) -> str:
+        """The session of `session/delete`."""
+
+    def mode(self, params: dict[str, Any]) -> OptionCall:
+        """Params of `session/set_mode`."""
+
+    def option(self, params: dict[str, Any]) -> OptionCall:
+        """Params of `session/set_config_option`."""
 
     def list(self, params: dict[str, Any]) -> ListCall:
         """Params of `session/list`."""

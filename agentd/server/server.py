@@ -20,11 +20,12 @@ from agentd.server.commands import Commands
 from agentd.server.connection import Connection, Routes
 from agentd.server.hub import Hub
 from agentd.server.listener import bound_socket, peer_uid
+from agentd.server.options import SessionOptions
 from agentd.server.patience import time_limit
 from agentd.server.peer import Handler
 from agentd.server.prompts import Prompts
 from agentd.server.schema import LateParser
-from agentd.server.sessions import AcpSessions, View
+from agentd.server.sessions import AcpSessions, Services, View
 from agentd.server.settings import ServerSettings
 from agentd.server.turns import Turns
 
@@ -58,10 +59,9 @@ class Server:
         clients: Clients,
         methods: Mapping[str, Handler],
         clock: Clock,
-        kinds: Mapping[str, str],
+        services: Services,
         owner_uid: int | None = None,
     ) -> None:
-        """`kinds` are those of the tools by name, for calls that are shown again."""
         self._settings = settings
         self._turns = turns
         self._store = store
@@ -69,11 +69,17 @@ class Server:
         self._clients = clients
         self._methods = methods
         self._clock = clock
-        self._kinds = kinds
+        self._services = services
         self._owner_uid = os.getuid() if owner_uid is None else owner_uid
         self._connections: set[Connection] = set()
         self._all_gone = asyncio.Event()
         self._all_gone.set()
+
+    def adopt(self, settings: ServerSettings) -> None:
+        """Go by these limits with clients that connect from now on; the longest line, what is
+        replayed and how long questions wait stay as they are.
+        """
+        self._settings = settings
 
     @property
     def connections(self) -> int:
@@ -118,16 +124,18 @@ class Server:
                 await self._drain(group)
 
     def _routes(self, parser: LateParser, group: asyncio.TaskGroup) -> Routes:
-        commands = Commands(self._turns, self._store)
+        options = SessionOptions(self._store, self._hub, self._services.offer)
+        commands = Commands(self._turns, self._store, options, self._services.commands)
         acp = AcpSessions(
             parser=parser,
             turns=self._turns,
             store=self._store,
             hub=self._hub,
             clients=self._clients,
-            commands=commands,
             prompts=Prompts(self._turns, self._hub, commands, group),
-            view=View(self._settings.replay_turns, self._kinds, self._clock.zone.key),
+            options=options,
+            services=self._services,
+            view=View(self._settings.replay_turns, self._clock.zone.key),
         ).routes()
         return Routes({**acp.calls, **self._methods}, acp.notifications)
 

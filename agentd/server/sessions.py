@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentd import __version__
+from agentd.domain.choices import NOTHING_OFFERED, Offer
 from agentd.domain.transcript import Row, RowRole, SessionInfo
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import InvalidRequest
 from agentd.ports import SessionStore
 from agentd.server.clients import Clients
-from agentd.server.commands import Commands
+from agentd.server.commands import Command
 from agentd.server.connection import Routes
 from agentd.server.hello import read_hello
 from agentd.server.hub import Hub, update_params
 from agentd.server.keys import existing_key, new_key, parse_key
+from agentd.server.options import SessionOptions
 from agentd.server.peer import Peer, Profile, Reply
 from agentd.server.prompts import Prompts
 from agentd.server.requests import SessionCall
 from agentd.server.schema import LateParser
 from agentd.server.turns import Turns
-from agentd.server.updates import notice_updates, row_updates
+from agentd.server.updates import notice_updates, replay_updates
 
 _PROTOCOL_VERSION = 1
 _PAGE = 100
@@ -33,11 +35,26 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What clients are shown beside a session's events. `kinds` are those of the tools by name."""
+    """What clients are shown beside a session's events."""
 
     replay_turns: int
-    kinds: Mapping[str, str]
     zone: str  # the owner's
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the rest of agentd does for sessions on the wire.
+
+    `erase` deletes a session for good, `offer` is what one may choose, `commands` are slash commands
+    of other parts, and `on_session` is called whenever a client opens a session or says something.
+    `kinds` are those of the tools by name, for calls that are shown again.
+    """
+
+    erase: Callable[[SessionKey], Awaitable[None]]
+    offer: Offer = NOTHING_OFFERED
+    commands: tuple[Command, ...] = ()
+    on_session: Callable[[], None] = lambda: None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 class AcpSessions:
@@ -51,8 +68,9 @@ class AcpSessions:
         store: SessionStore,
         hub: Hub,
         clients: Clients,
-        commands: Commands,
         prompts: Prompts,
+        options: SessionOptions,
+        services: Services,
         view: View,
     ) -> None:
         self._parser = parser
@@ -60,8 +78,9 @@ class AcpSessions:
         self._store = store
         self._hub = hub
         self._clients = clients
-        self._commands = commands
         self._prompts = prompts
+        self._options = options
+        self._services = services
         self._view = view
 
     def routes(self) -> Routes:
@@ -72,6 +91,11 @@ class AcpSessions:
             "session/new": self._new,
             "session/load": self._load,
             "session/resume": self._resume,
+            "session/fork": self._fork,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_option,
             "session/list": self._list,
             "session/prompt": self._prompt,
         }
@@ -88,7 +112,13 @@ class AcpSessions:
                 "loadSession": True,
                 "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": False, "sse": False},
-                "sessionCapabilities": {"list": {}, "resume": {}},
+                "sessionCapabilities": {
+                    "list": {},
+                    "resume": {},
+                    "fork": {},
+                    "close": {},
+                    "delete": {},
+                },
             },
             "authMethods": [],
             "agentInfo": {"name": "agentd", "title": "agentd", "version": __version__},
@@ -106,13 +136,13 @@ class AcpSessions:
         key = new_key() if wanted is None else parse_key(wanted)
         await self._store.create(key, call.cwd)
         self._hub.attach(key, peer)
-        return self._opened(key, call, {"sessionId": key})
+        return await self._opened(key, call, {"sessionId": key})
 
     async def _resume(self, params: Params, peer: Peer) -> Reply:
         call = (await self._parser.ready()).resume(params)
         key = await existing_key(self._store, call.session_id)
         self._hub.attach(key, peer)
-        return self._opened(key, call, {})
+        return await self._opened(key, call, {})
 
     async def _load(self, params: Params, peer: Peer) -> Reply:
         call = (await self._parser.ready()).load(params)
@@ -120,17 +150,56 @@ class AcpSessions:
         rows = await self._shown_rows(key)
         held = self._hub.hold(key, peer)
         try:
-            for row in rows:
-                for update in row_updates(row, self._view.kinds):
-                    await peer.wait_room()
-                    meta = {"agentd/row": row.seq}
-                    peer.notify("session/update", update_params(key, update, meta))
+            for seq, update in replay_updates(rows, self._services.kinds):
+                await peer.wait_room()
+                meta = {"agentd/row": seq}
+                peer.notify("session/update", update_params(key, update, meta))
             while held:
                 await peer.wait_room()
                 peer.send(held.popleft())
         finally:
             self._hub.release(key, peer)
-        return self._opened(key, call, {})
+        return await self._opened(key, call, {})
+
+    async def _fork(self, params: Params, peer: Peer) -> Reply:
+        """The copy is of the same kind: what others said in a group stays a group's."""
+        call = (await self._parser.ready()).fork(params)
+        source = await existing_key(self._store, call.session_id)
+        key = new_key(source)
+        await self._store.fork(source, key, call.cwd)
+        self._hub.attach(key, peer)
+        return await self._opened(key, call, {"sessionId": key})
+
+    async def _close(self, params: Params, peer: Peer) -> Params:
+        """The client leaves the session. What runs is cancelled unless others watch it."""
+        key = await existing_key(self._store, (await self._parser.ready()).close(params))
+        self._hub.detach(key, peer)
+        if not self._hub.watchers(key):
+            self._turns.cancel(key)
+        return {}
+
+    async def _delete(self, params: Params, peer: Peer) -> Params:
+        """A session that is not there is as good as deleted."""
+        key = SessionKey((await self._parser.ready()).delete(params))
+        if key == MAIN:
+            raise InvalidRequest(
+                "main always exists", cure="`agentd sessions delete main` empties it"
+            )
+        if await self._store.exists(key):
+            await self._services.erase(key)
+            self._hub.detach(key, peer)
+        return {}
+
+    async def _set_mode(self, params: Params, peer: Peer) -> Params:
+        call = (await self._parser.ready()).mode(params)
+        key = await existing_key(self._store, call.session_id)
+        await self._options.set_option(key, call.option, call.value)
+        return {}
+
+    async def _set_option(self, params: Params, peer: Peer) -> Params:
+        call = (await self._parser.ready()).option(params)
+        key = await existing_key(self._store, call.session_id)
+        return {"configOptions": await self._options.set_option(key, call.option, call.value)}
 
     async def _shown_rows(self, key: SessionKey) -> tuple[Row, ...]:
         """What to replay: nothing that the hub still holds of the running turn, and no gap before it."""
@@ -168,6 +237,7 @@ class AcpSessions:
     async def _prompt(self, params: Params, peer: Peer) -> Params:
         call = (await self._parser.ready()).prompt(params)
         key = await existing_key(self._store, call.session_id)
+        self._services.on_session()
         return await self._prompts.prompt(key, call, peer)
 
     def _cancel(self, params: Params, peer: Peer) -> None:
@@ -175,12 +245,14 @@ class AcpSessions:
         if isinstance(session, str):
             self._turns.cancel(SessionKey(session))
 
-    def _opened(self, key: SessionKey, call: SessionCall, result: Params) -> Reply:
+    async def _opened(self, key: SessionKey, call: SessionCall, result: Params) -> Reply:
+        self._services.on_session()
+        result.update(await self._options.opened(key))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
         return Reply(result, tuple(self._greetings(key, call)))
 
     def _greetings(self, key: SessionKey, call: SessionCall) -> Iterator[tuple[str, Params]]:
-        yield "session/update", update_params(key, self._commands.available())
+        yield "session/update", update_params(key, self._prompts.commands.available())
         if call.mcp_servers:
             for update in notice_updates(_NO_MCP, "mcp_ignored"):
                 yield "session/update", update_params(key, update)

@@ -16,9 +16,9 @@ from agentd.domain.event import (
     TurnEvent,
     TurnStarted,
 )
-from agentd.domain.message import Block, Opaque, Text, ToolResult, ToolUse
+from agentd.domain.message import Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import Usage
+from agentd.domain.turn import Turn, Usage
 
 Update = dict[str, Any]
 
@@ -29,8 +29,8 @@ _KINDS = frozenset(
 )
 
 
-def event_updates(event: TurnEvent) -> Iterator[Update]:
-    """What watching clients are shown of an event."""
+def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
+    """What watching clients are shown of an event. `window` is the model's, in tokens; 0: unknown."""
     match event:
         case TurnStarted():
             yield from text_updates("user_message_chunk", event.text)
@@ -48,6 +48,8 @@ def event_updates(event: TurnEvent) -> Iterator[Update]:
         case Noticed():
             yield from notice_updates(event.text, event.tag)
         case TurnEnded(turn=turn):
+            if window and turn.context_tokens:
+                yield _usage_update(turn, window)
             failure = turn.failure.code if turn.failure else None
             yield {
                 "sessionUpdate": "session_info_update",
@@ -61,19 +63,33 @@ def event_updates(event: TurnEvent) -> Iterator[Update]:
             assert_never(event)
 
 
-def row_updates(row: Row, kinds: Mapping[str, str]) -> Iterator[Update]:
-    """What a client that loads a session is shown of a stored row; nothing for a summary. `kinds`
-    are those of the tools, by name.
+def replay_updates(rows: Iterable[Row], kinds: Mapping[str, str]) -> Iterator[tuple[int, Update]]:
+    """What a client that loads a session is shown of its rows, each update with its row's number;
+    nothing for a summary. `kinds` are those of the tools, by name.
+
+    Several calls of one answer come as they were shown live: behind its words, each with its result.
     """
+    rows = tuple(rows)
+    results = {b.tool_use_id: b for row in rows for b in row.blocks if isinstance(b, ToolResult)}
+    for row in rows:
+        for update in _words(row):
+            yield row.seq, update
+        for use in (b for b in row.blocks if isinstance(b, ToolUse)):
+            yield row.seq, _tool_call(use.id, use.title, kinds.get(use.name, ""), dict(use.input))
+            if (result := results.get(use.id)) is not None:
+                yield row.seq, _tool_result(use.id, result.text, is_error=result.is_error)
+
+
+def _words(row: Row) -> Iterator[Update]:
     match row.role:
         case RowRole.NOTICE:
             yield from notice_updates(row.text, row.tag)
-        case RowRole.USER:
+        case RowRole.USER | RowRole.ASSISTANT:
+            is_user = row.role is RowRole.USER
+            kind = "user_message_chunk" if is_user else "agent_message_chunk"
             for block in row.blocks:
-                yield from _block_updates("user_message_chunk", block, kinds)
-        case RowRole.ASSISTANT:
-            for block in row.blocks:
-                yield from _block_updates("agent_message_chunk", block, kinds)
+                if isinstance(block, Text):
+                    yield from text_updates(kind, block.text)
 
 
 def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> Iterator[Update]:
@@ -91,6 +107,15 @@ def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> It
 def notice_updates(text: str, tag: str) -> Iterator[Update]:
     """A notice of ours, told apart from the model's words by its `_meta`."""
     return text_updates("agent_message_chunk", text, {"agentd/notice": tag or "notice"})
+
+
+def _usage_update(turn: Turn, window: int) -> Update:
+    return {
+        "sessionUpdate": "usage_update",
+        "used": turn.context_tokens,
+        "size": window,
+        "_meta": {"agentd/usage": turn.usage.as_json(), "agentd/costUsd": turn.cost_usd},
+    }
 
 
 def usage_json(usage: Usage) -> dict[str, int]:
@@ -123,20 +148,6 @@ def join_chunks(events: Iterable[tuple[int, TurnEvent]]) -> Iterator[tuple[int, 
             yield seq, event
     if held is not None:
         yield held[0], type(held[1])(held[1].session, "".join(parts))
-
-
-def _block_updates(kind: str, block: Block, kinds: Mapping[str, str]) -> Iterator[Update]:
-    match block:
-        case Text(text):
-            yield from text_updates(kind, text)
-        case ToolUse(id_, name, arguments):
-            yield _tool_call(id_, block.title, kinds.get(name, ""), dict(arguments))
-        case ToolResult(id_, text, is_error):
-            yield _tool_result(id_, text, is_error=is_error)
-        case Opaque():
-            return
-        case _:
-            assert_never(block)
 
 
 def _tool_call(call_id: str, title: str, kind: str, arguments: dict[str, Any]) -> Update:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from agentd.domain.choices import Offer
 from agentd.domain.compaction import RoomReport
 from agentd.domain.event import TextChunk, TurnEnded, TurnStarted
 from agentd.domain.message import Text
@@ -23,8 +24,11 @@ from agentd.server.clients import Clients
 from agentd.server.hub import Hub
 from agentd.server.permissions import Permissions
 from agentd.server.server import Server
+from agentd.server.sessions import Services
 from agentd.server.settings import ServerSettings
 from agentd.testing import FakeClock, MemorySessions
+
+OFFER = Offer(("usual", "other"), ("low", "high"))
 
 
 class ScriptedTurns:
@@ -69,7 +73,14 @@ class ScriptedTurns:
         stop = None if self.failure else StopReason.END_TURN
         usage = Usage(3, 4)
         turn = Turn(
-            session, request.message_id, receipt.seq, text, stop, usage, failure=self.failure
+            session,
+            request.message_id,
+            receipt.seq,
+            text,
+            stop,
+            usage,
+            failure=self.failure,
+            context_tokens=7,
         )
         row = NewRow(RowRole.ASSISTANT, (Text(text),))
         await self.store.finish(receipt.turn_id, turn, () if self.failure else (row,))
@@ -254,10 +265,10 @@ def open_house(short_path):
     """A function that opens a house: settings, own methods and place may be chosen."""
 
     @asynccontextmanager
-    async def open_(settings=None, methods=None, path=None, **options):
+    async def open_(settings=None, methods=None, path=None, services=None, **options):
         settings = settings or ServerSettings()
         clock = FakeClock()
-        hub, clients, store = Hub(), Clients(), MemorySessions(clock)
+        hub, clients, store = Hub(1000), Clients(), MemorySessions(clock)
         turns = ScriptedTurns(store, hub)
         server = Server(
             settings,
@@ -267,7 +278,7 @@ def open_house(short_path):
             clients=clients,
             methods=methods or {},
             clock=clock,
-            kinds={},
+            services=Services(store.delete, OFFER, **(services or {})),
             **options,
         )
         place = path or short_path / "agentd.sock"

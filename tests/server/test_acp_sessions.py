@@ -24,7 +24,6 @@ async def test_initialize_advertises_what_is_there(house):
     assert told.agent_capabilities.load_session
     assert told.agent_capabilities.session_capabilities.list is not None
     assert told.agent_capabilities.session_capabilities.resume is not None
-    assert told.agent_capabilities.session_capabilities.fork is None
     assert not told.agent_capabilities.prompt_capabilities.image
     assert told.agent_capabilities.prompt_capabilities.embedded_context
     assert await client.call("authenticate", {"methodId": "x"}) == {}
@@ -81,8 +80,8 @@ async def test_all_clients_of_a_session_see_its_updates_with_the_same_numbers(ho
     while "turnEnded" not in str(second.seen):
         second.seen.append(await second.read())
     assert second.texts("user_message_chunk") == "hi"  # whoever wrote it has it on the screen
-    assert seqs(second) == [1, 2, 3, 4, 5]
-    assert seqs(first) == [2, 3, 4, 5]
+    assert seqs(second) == [1, 2, 3, 4, 5, 5]  # the end is told twice: with the usage, and as such
+    assert seqs(first) == [2, 3, 4, 5, 5]
     assert updates(first)[-4:] == updates(second)[-4:]
 
 

@@ -1,0 +1,63 @@
+"""`/heartbeat`: when it beats next, and a beat by hand."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from agentd.domain.beat import Beat
+from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.errors import InvalidRequest
+from agentd.server.commands import Command
+
+
+class Pulse(Protocol):
+    """What beats."""
+
+    async def run(self, *, force: bool) -> Beat:
+        """Beat now, if every gate lets it."""
+
+    async def status(self) -> dict[str, Any]:
+        """Whether it is on, when the next beat is due, and how the last one ended."""
+
+
+class HeartbeatCommands:
+    """The heartbeat as a person in a chat sees it."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+
+    def all(self) -> tuple[Command, ...]:
+        """The one command."""
+        told = "Say when the heartbeat is due, or beat now with `run`"
+        return (Command("heartbeat", told, self._heartbeat, "run"),)
+
+    async def _heartbeat(self, session: SessionKey, text: str) -> str:
+        if kind_of(session) is not Kind.MAIN:
+            raise InvalidRequest(
+                "the heartbeat is not for this session", cure="say it in main or a chat"
+            )
+        match text.strip():
+            case "run":
+                beat = (await self._pulse.run(force=False)).as_json()
+                return f"The heartbeat: {_told(beat)}."
+            case "":
+                return _standing(await self._pulse.status())
+        raise InvalidRequest(
+            f"/heartbeat knows no {text.strip()[:50]!r}", cure="write /heartbeat run"
+        )
+
+
+def _standing(status: dict[str, Any]) -> str:
+    if not status["enabled"]:
+        return "The heartbeat is off."
+    parts = [f"The heartbeat is due at {status['next_due']}"]
+    if status.get("paused_until"):
+        parts.append(f"paused until {status['paused_until']}")
+    if last := status["last"]:
+        parts.append(f"last time: {_told(last)}")
+    return "; ".join(parts) + "."
+
+
+def _told(beat: dict[str, Any]) -> str:
+    words = f"{beat['outcome']} ({beat['reason']})"
+    return f"{words}: {beat['text']}" if beat["text"] else words

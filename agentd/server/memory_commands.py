@@ -1,0 +1,69 @@
+"""`/remember` and `/forget`: the owner's own words about the notes, without a model."""
+
+from __future__ import annotations
+
+from agentd.domain.memory import Hit, Source
+from agentd.domain.tool import FileAction
+from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
+from agentd.domain.workspace import Reader
+from agentd.errors import FileMissing, InvalidRequest
+from agentd.ports import Recall, Workspace
+from agentd.server.commands import Command
+
+_OWNER = Reader(MAIN, Kind.MAIN)
+_FILE = "MEMORY.md"
+_MOST = 20
+
+
+class MemoryCommands:
+    """What the owner has noted, and where it stands."""
+
+    def __init__(self, workspace: Workspace, recall: Recall) -> None:
+        self._workspace = workspace
+        self._recall = recall
+
+    def all(self) -> tuple[Command, ...]:
+        """Both commands."""
+        return (
+            Command("remember", f"Note something in {_FILE}", self._remember, "what to remember"),
+            Command("forget", "Name the lines of notes that hold a text", self._forget, "a text"),
+        )
+
+    async def _remember(self, session: SessionKey, text: str) -> str:
+        line = " ".join(_wanted(session, text, "/remember the boiler code is 4417").split())
+        workspace = self._workspace
+        async with workspace.lock(_FILE):
+            try:
+                before = (await workspace.read(_FILE, _OWNER)).text
+            except FileMissing:
+                before = ""
+            head = "\n" if before and not before.endswith("\n") else ""
+            added = f"{head}- {line}\n".encode()
+            await workspace.apply(await workspace.plan(_FILE, FileAction.APPEND, added), _OWNER)
+        return f"Noted in {_FILE}: {line}"
+
+    async def _forget(self, session: SessionKey, text: str) -> str:
+        wanted = _wanted(session, text, "/forget boiler code")
+        found = await self._recall.search(wanted, Kind.MAIN, _MOST, frozenset({Source.NOTES}))
+        lines = sorted({line for hit in found.hits for line in _lines(hit, wanted.casefold())})
+        if not lines:
+            return f"No line of the notes holds “{wanted}”. Nothing was changed."
+        places = "\n".join(f"{path}:{number}: {line}" for path, number, line in lines)
+        return (
+            "agentd cannot forget by itself yet; nothing was changed. These lines hold it; delete "
+            f"them to have it forgotten:\n{places}"
+        )
+
+
+def _wanted(session: SessionKey, text: str, example: str) -> str:
+    if kind_of(session) is not Kind.MAIN:
+        raise InvalidRequest("your notes are not for this session", cure="say it in main or a chat")
+    if not text.strip():
+        raise InvalidRequest("the command needs a text", cure=f"write it like: {example}")
+    return text.strip()
+
+
+def _lines(hit: Hit, wanted: str) -> list[tuple[str, int, str]]:
+    chunk = hit.chunk
+    numbered = enumerate(chunk.text.split("\n"), start=chunk.start_line)
+    return [(chunk.path, n, line.strip()) for n, line in numbered if wanted in line.casefold()]

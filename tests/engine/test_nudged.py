@@ -1,0 +1,43 @@
+"""Work that waits until something happens."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agentd.domain.event import Noticed, TurnStarted
+from agentd.domain.turn import MAIN
+from agentd.engine.nudged import Nudged
+from agentd.engine.watchers import WhenNoticed
+
+
+async def test_nudges_before_the_work_begins_are_one_and_a_failure_is_no_end() -> None:
+    done: list[int] = []
+    times = asyncio.Semaphore(0)
+
+    async def work() -> None:
+        done.append(len(done))
+        times.release()
+        if len(done) == 1:
+            raise ValueError
+
+    nudged = Nudged("it", work)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        running = group.create_task(nudged.run())
+        nudged.nudge()
+        nudged.nudge()
+        await times.acquire()
+        assert done == [0]
+        nudged.nudge()
+        await times.acquire()
+        running.cancel()
+    assert done == [0, 1]
+
+
+def test_only_notices_of_the_tag_call_back() -> None:
+    called: list[bool] = []
+    sink = WhenNoticed("compaction", lambda: called.append(True))
+    sink.emit(TurnStarted(MAIN, "m", "hi"))
+    sink.emit(Noticed(MAIN, "cut", "failure"))
+    assert called == []
+    sink.emit(Noticed(MAIN, "shorter", "compaction"))
+    assert called == [True]
