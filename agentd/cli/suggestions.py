@@ -12,6 +12,7 @@ OPENCLAW = (
     ("agents.defaults.model.primary", "provider.model"),
     ("agents.defaults.contextTokens", "provider.context_window"),
     ("agents.defaults.userTimezone", "agent.timezone"),
+    ("session.reset.idleMinutes", "agent.idle_reset"),
     ("agents.defaults.maxConcurrent", "agent.max_concurrent_turns"),
     ("agents.defaults.compaction.reserveTokensFloor", "compaction.reserve_tokens"),
     ("agents.defaults.compaction.memoryFlush.enabled", "compaction.memory_flush.enabled"),
@@ -83,9 +84,13 @@ def _fits(ours: str, value: object) -> bool:
 
 
 def _as_ours(ours: str, value: Any) -> Any:
-    """Their models are written with the service before them, as in `anthropic/NAME`."""
+    """Their models are written with the service before them, as in `anthropic/NAME`, their minutes as
+    numbers.
+    """
     if ours == "provider.model" and isinstance(value, str):
         return value.split("/", 1)[-1]
+    if ours == "agent.idle_reset":
+        return f"{value}m"
     return value
 
 

@@ -19,6 +19,12 @@ class Trigger(StrEnum):
     NEW = "new"  # /new
     FLUSH = "flush"  # /flush, or the soft threshold: nothing is cut
     RESTART = "restart"  # a stop left a flush due
+    IDLE = "idle"  # nobody has said anything for long
+
+    @property
+    def empties(self) -> bool:
+        """Whether nothing of the context is to stay, not even as a summary."""
+        return self in (Trigger.NEW, Trigger.IDLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,15 @@ def build_engine(
     silent = SilentTurns(store, loop, scenes, toolbox, clock)
     lanes = Lanes(agent.max_queued, agent.max_concurrent_turns)
     events = outside.events
-    rooms = Rooms(store, shrink, silent, lanes, events, clock, background=compaction.background)
+    rooms = Rooms(
+        store,
+        shrink,
+        silent,
+        lanes,
+        events,
+        clock,
+        background=compaction.background,
+        idle_reset=agent.idle_reset,
+    )
     recovery = Recovery(store, outside.journal, toolbox, loop)
     return Engine(Sessions(store, loop, scenes, rooms, recovery, lanes, events), shrink, scenes)

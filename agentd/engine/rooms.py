@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import structlog
 
 from agentd.domain.compaction import RoomReport, Trigger
 from agentd.domain.event import Noticed
-from agentd.domain.transcript import History
+from agentd.domain.transcript import History, RowRole
 from agentd.domain.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
 from agentd.engine.compaction.manager import Compaction, without_turns
@@ -41,6 +42,7 @@ class Rooms:
         clock: Clock,
         *,
         background: bool,
+        idle_reset: timedelta = timedelta(0),
     ) -> None:
         self._store = store
         self._compaction = compaction
@@ -49,6 +51,7 @@ class Rooms:
         self._events = events
         self._clock = clock
         self._background = background
+        self._idle_reset = idle_reset
         self._unfinished: dict[SessionKey, set[int]] = {}
         self._basis: dict[SessionKey, dict[int, int]] = {}  # turn to generation of its context
         self._fixed: dict[SessionKey, int] = {}
@@ -80,13 +83,17 @@ class Rooms:
         return without_turns(history, self._open(session) | {turn_id})
 
     async def before_turn(self, past: History, scene: Scene) -> bool:
-        """Make room if the turn would not fit; True if the context may have changed.
+        """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
+        if the context may have changed.
 
         While room is already being made in the background, a turn that fits goes ahead.
         """
         request = scene.request
         limits = self._compaction.limits
         self._fixed[request.session] = tokens.of_fixed(scene.system, scene.tools)
+        if self._is_over(past):
+            await self._make_room(request.session, Trigger.IDLE, request.text)
+            return True
         used = self._measure(past, request.text)
         from_here = limits.compact_at if self._background else limits.flush_at
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
@@ -216,10 +223,19 @@ class Rooms:
             unfinished=partial(self._open, session),
         )
         if report.compacted:
-            words = STARTED_OVER if trigger is Trigger.NEW else COMPACTED
+            words = STARTED_OVER if trigger.empties else COMPACTED
             await when_space(self._clock, lambda: self._store.notice(session, words, "compaction"))
             self._events.emit(Noticed(session, words, "compaction"))
         return report
+
+    def _is_over(self, past: History) -> bool:
+        """Whether the conversation is idle for so long that the next message begins a new one. Alerts
+        and silent turns are no conversation.
+        """
+        spoken = [row.at for row in past.rows if row.role is not RowRole.NOTICE]
+        if not (self._idle_reset and spoken):
+            return False
+        return self._clock.now() - spoken[-1] >= self._idle_reset
 
     def _measure(self, history: History, text: str) -> int:
         """Tokens of the next request. What a turn used says nothing if the context was swapped under

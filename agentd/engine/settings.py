@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from pydantic import Field
 
 from agentd.domain.settings import Duration, Settings, ZoneName, parse_duration
@@ -21,6 +23,10 @@ class AgentSettings(Settings):
     tool_timeout: Duration = Field(
         parse_duration("60s"),
         description="how long a tool may take, waiting for a permission aside",
+    )
+    idle_reset: Duration = Field(
+        timedelta(0),
+        description='a session starts over, memories saved, when you write after so long; "0m": never',
     )
     max_tool_output: int = Field(
         32_000, ge=1000, description="characters of a tool's answer that the model is shown"

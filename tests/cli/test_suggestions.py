@@ -36,10 +36,12 @@ def test_openclaws_relaxed_json_is_read() -> None:
         heartbeat: { every: "45m", activeHours: { start: "07:00", }, },
         compaction: { memoryFlush: { enabled: false, prompt: "a // b, } c: d" } },
       } },
+      session: { reset: { mode: "idle", idleMinutes: 90 } },
       gateway: { auth: { token: "secret" } },
     }"""
     found = {row["ours"]: row["value"] for row in suggestions.openclaw(text)}
     assert found == {
+        "agent.idle_reset": "90m",
         "provider.model": "claude-x",
         "heartbeat.interval": "45m",
         "heartbeat.active_hours_start": "07:00",

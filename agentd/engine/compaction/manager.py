@@ -30,7 +30,7 @@ from agentd.ports import Clock, CompactionHook, SessionStore
 log = structlog.get_logger()
 Ask = Callable[[Question], Awaitable[Answer]]
 
-_CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW})
+_CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Compaction:
         if not rows:
             return history.context_from
         end = rows[-1].seq + 1 if running is None else min(running, rows[-1].seq + 1)
-        if trigger is Trigger.NEW:
+        if trigger.empties:
             return end
         tail = int(self._limits.window * self._settings.tail_ratio)
         estimated = tokens.of_rows(rows)
@@ -205,10 +205,10 @@ class Compaction:
         return covered[-1].ok
 
     async def _cut(self, plan: CompactionPlan) -> tuple[bool, str]:
-        if plan.trigger is not Trigger.NEW and not _spoken(plan.old):
+        if not plan.trigger.empties and not _spoken(plan.old):
             return False, "nothing_to_compact"
         summary = ""
-        if plan.trigger is not Trigger.NEW:
+        if not plan.trigger.empties:
             try:
                 async with asyncio.timeout(self._settings.timeout.total_seconds()):
                     summary = await self._summariser.summarise(plan.session, plan.old, plan.summary)
