@@ -214,7 +214,9 @@ def _compiled(spec: ToolSpec) -> Callable[[Any], str]:
 
 
 def _refusal(error: AgentdError) -> ToolOutput:
-    text = f"{error.message} {error.cure}".strip()
+    """What happened and what to do, as two sentences or as one."""
+    joint = ". " if error.cure[:1].isupper() else "; "
+    text = joint.join(part for part in (error.message.rstrip("."), error.cure) if part)
     return ToolOutput(text, is_error=True)
 
 

@@ -11,8 +11,8 @@ from agentd.domain.message import Text, ToolResult
 from agentd.domain.prompt import Prompt
 from agentd.domain.transcript import RowRole
 from agentd.domain.turn import MAIN, Context, Origin, SessionKey, StopReason, TurnRequest
-from agentd.errors import ContextOverflow, ProviderError, QueueFull, ShuttingDown
-from agentd.testing import ScriptedProvider, call, check_messages
+from agentd.errors import ContextOverflow, ProviderError, QueueFull, ShuttingDown, WorkspaceError
+from agentd.testing import MemoryWorkspace, ScriptedProvider, call, check_messages
 
 
 class Held:
@@ -87,6 +87,28 @@ async def test_an_unknown_tool_and_wrong_input_are_told_to_the_model(world) -> N
     ]
     assert "There is no tool 'rm_rf'" in results[0].text
     assert "colour" in results[1].text
+
+
+@pytest.mark.parametrize(
+    ("message", "cure", "told"),
+    [
+        ("a.md was not written: the disk is full", "free some space", "; free some space"),
+        ("There is no a.md.", "Look at the tree.", ". Look at the tree."),
+        ("a.md is broken", "", ""),
+    ],
+)
+async def test_what_a_tool_could_not_do_is_told_with_what_to_do(world, message, cure, told) -> None:
+    class Refusing(MemoryWorkspace):
+        async def apply(self, *_) -> None:
+            raise WorkspaceError(message, cure=cure)
+
+    world.workspace = Refusing(clock=world.clock)
+    await world.start()
+    world.provider.say(call("memory_write", content="x"), "sorry")
+    turn = await world.say("go")
+    assert turn.text == "sorry"
+    (result,) = world.provider.prompts[-1].messages[-1].blocks
+    assert (result.text, result.is_error) == (message.rstrip(".") + told, True)
 
 
 async def test_a_repeated_message_id_attaches_or_gives_the_stored_turn(world) -> None:
