@@ -11,7 +11,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Mapping,
     MutableMapping,
     Sequence,
@@ -19,7 +18,6 @@ from collections.abc import (
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files as package_files
 from pathlib import Path
 
 import structlog
@@ -29,14 +27,14 @@ from agentd.alerts.command import CommandSink
 from agentd.alerts.dispatch import Dispatcher
 from agentd.alerts.journal import JournalSink
 from agentd.alerts.main_session import MainSessionSink
-from agentd.alerts.targets import resolve
+from agentd.alerts.targets import Targets
 from agentd.alerts.webhook import WebhookSink
 from agentd.config import Config
 from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, Origin, SessionKey
 from agentd.domain.workspace import Reader
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine, slice_tokens
-from agentd.engine.budget import SilentBudget
+from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, smallest_window, thresholds
 from agentd.engine.nudged import Nudged
 from agentd.engine.sessions import Sessions
@@ -53,7 +51,7 @@ from agentd.memory.erasure import Erasure
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
-from agentd.parts import Alerting, Memory, Parts, Stores, Work
+from agentd.parts import Alerting, Memory, Parts, Stores, Work, prompt
 from agentd.paths import Places, ensure_private_dir, shipped
 from agentd.ports import AlertSink, Clock, EventSink, Probe, Provider, Tool
 from agentd.providers.assembly import Model, open_model
@@ -68,6 +66,7 @@ from agentd.server.hub import Hub
 from agentd.server.listener import inherited_socket
 from agentd.server.memory_commands import MemoryCommands
 from agentd.server.methods.alerts import AlertMethods
+from agentd.server.methods.export import ExportMethods
 from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.memory import MemoryMethods
@@ -92,7 +91,7 @@ from agentd.tools.memory_tree import MemoryTree
 from agentd.tools.memory_write import MemoryWrite
 from agentd.tools.notify import Notify
 from agentd.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
-from agentd.upkeep import Upkeep
+from agentd.upkeep import Upkeep, check_prices
 from agentd.workspace import template
 from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
@@ -106,11 +105,17 @@ class App:
     """The assembled daemon."""
 
     def __init__(
-        self, sessions: Sessions, scheduler: Scheduler, store: Database, work: Sequence[Work]
+        self,
+        sessions: Sessions,
+        scheduler: Scheduler,
+        store: Database,
+        work: Sequence[Work],
+        hangup: Callable[[], Awaitable[None]],
     ) -> None:
         self._sessions = sessions
         self._scheduler = scheduler
         self._work = tuple(work)
+        self._hangup = hangup
         self.probes: tuple[Probe, ...] = (store, scheduler)
         self.stop_requested = asyncio.Event()
 
@@ -121,6 +126,10 @@ class App:
                 group.create_task(work())
             await self._sessions.start()
             await asyncio.Event().wait()
+
+    async def reload(self) -> None:
+        """Take a changed configuration into use, or say in the log why not."""
+        await self._hangup()
 
     async def drain(self, seconds: float) -> None:
         """Take nothing new; running turns get `seconds` to finish, then they are put aside."""
@@ -140,7 +149,7 @@ async def open_app(
     Raises ConfigError, StorageError, WorkspaceError.
     """
     async with AsyncExitStack() as stack:
-        build = Assembly(config, places, clock, environ, stack)
+        build = Assembly(config, places, clock, environ, stack, Budget(config.budget))
         stores = await build.stores()
         memory = await build.memory(stores)
         model = await build.model(stores)
@@ -172,24 +181,15 @@ async def open_app(
         scheduler = Scheduler(clock, {"heartbeat": pulse, **jobs.lines})
         warming = Nudged("warming", model.warm or _nothing)
         work = (*alerts.work, memory.indexer.run, audit, warming.run)
-        app = App(engine.sessions, scheduler, stores.db, work)
-        upkeep = Upkeep(
-            Parts(config, places, clock, environ, stores, memory, model, alerts, engine, pulse),
-            scheduler,
-            build.limits,
-            output,
+        parts = Parts(
+            *(config, places, clock, environ, stores, memory, model, alerts, engine, pulse),
+            *(jobs, scheduler, build.budget),
         )
-        methods = {
-            **build.status(app, stores, model, memory, alerts, engine, pulse, jobs=jobs).routes(),
-            **build.sessions(stores, engine, memory).routes(),
-            **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
-            **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
-            **JobMethods(agenda, jobs, pulse, stores.jobs, config.heartbeat.interval).routes(),
-            **AlertMethods(stores.outbox, alerts.dispatcher, clients, clock).routes(),
-            **upkeep.routes(),
-        }
-        services = build.services(engine, memory, model, pulse, tools, warming.nudge)
-        await build.listen(stores, engine, hub, clients, methods, services)
+        upkeep = Upkeep(parts, build.limits, output)
+        app = App(engine.sessions, scheduler, stores.db, work, upkeep.hangup)
+        methods = {**build.methods(parts, app, agenda, clients), **upkeep.routes()}
+        services = build.services(parts, tools, warming.nudge)
+        await build.listen(parts, hub, clients, methods, services, upkeep)
         yield app
 
 
@@ -202,6 +202,7 @@ class Assembly:
     clock: Clock
     environ: MutableMapping[str, str]
     stack: AsyncExitStack
+    budget: Budget
 
     @property
     def root(self) -> Path:
@@ -259,26 +260,15 @@ class Assembly:
 
     async def model(self, stores: Stores) -> Model:
         """The provider that the configuration and the keys at hand call for, and its fallbacks."""
-        budget, clock = self.config.budget, self.clock
+        budget, clock = self.budget, self.clock
 
         def metered(provider: Provider, service: ServiceSettings) -> Provider:
             return Metered(provider, stores.ledger, budget, clock, service.max_tokens)
 
         opening = open_model(self.config.provider, self.environ, clock, metered)
         model = await self.stack.enter_async_context(opening)
-        paid = [c.model for c in model.choices if c.kind != "offline"]
-        self._check_prices((*paid, *self.config.provider.models) if paid else ())
+        check_prices(self.config, model)
         return model
-
-    def _check_prices(self, models: Iterable[str]) -> None:
-        """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
-        paid = tuple(models)
-        others = (self.config.heartbeat.model, self.config.compaction.summary_model)
-        if paid and (missing := self.config.budget.unpriced(filter(None, (*paid, *others)))):
-            raise ConfigError(
-                f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
-                cure=f'add [budget.prices."{missing[0]}"] with input and output, or use a token limit',
-            )
 
     async def alerts(self, stores: Stores, clients: Clients, events: EventSink) -> Alerting:
         """The sinks that are on, and their dispatcher."""
@@ -303,21 +293,21 @@ class Assembly:
             retry_delay=settings.retry_delay,
         )
         usual = tuple(s.name for s in sinks)
-        beats = resolve(self.config.heartbeat.target, self.config.heartbeat.to, usual)
+        targets = Targets(usual, self.config.heartbeat.target, self.config.heartbeat.to)
         work = (dispatcher.run, socket_alerts.run)
-        return Alerting(dispatcher, lambda o: beats if o is Origin.HEARTBEAT else (usual, ""), work)
+        return Alerting(dispatcher, targets, work)
 
     async def engine(self, outside: Outside) -> Engine:
         """What runs turns, its journal repaired."""
         compacting = self.config.compaction
-        wording = Wording(_prompt("system"), _prompt("light"), _prompt("summary"))
+        wording = Wording(prompt("system"), prompt("light"), prompt("summary"))
         engine = build_engine(
             outside,
             wording,
             self.limits,
             agent=self.config.agent,
             compaction=compacting,
-            price=self.config.budget.price,
+            price=self.budget.price,
         )
         fixed = await engine.fixed_tokens()
         if self.limits.flush_at < 2 * fixed:
@@ -366,8 +356,8 @@ class Assembly:
             wake=alerts.dispatcher.wake,
         )
         sinks, to = alerts.targets(Origin.HEARTBEAT)
-        prompt = settings.prompt or _prompt("heartbeat")
-        return Pulse(settings, around, Examination(settings, around, prompt, sinks=sinks, to=to))
+        text = settings.prompt or prompt("heartbeat")
+        return Pulse(settings, around, Examination(settings, around, text, sinks=sinks, to=to))
 
     def agenda(self, stores: Stores, wake: Callable[[], None]) -> Agenda:
         """The list of jobs."""
@@ -385,7 +375,7 @@ class Assembly:
             wake=alerts.dispatcher.wake,
         )
         sinks, to = alerts.targets(Origin.JOB)
-        return Jobs(self.config.jobs, around, Triggers(), _prompt("job"), sinks=sinks, to=to)
+        return Jobs(self.config.jobs, around, Triggers(), prompt("job"), sinks=sinks, to=to)
 
     def watching(self, hub: Hub, memory: Memory) -> tuple[Watchers, Work]:
         """Who watches turns, and the audit of required files that follows a compaction."""
@@ -394,94 +384,90 @@ class Assembly:
         return Watchers(hub, touched, WhenNoticed("compaction", audit.nudge)), audit.run
 
     def services(
-        self,
-        engine: Engine,
-        memory: Memory,
-        model: Model,
-        pulse: Pulse,
-        tools: Sequence[Tool],
-        on_session: Callable[[], None],
+        self, parts: Parts, tools: Sequence[Tool], on_session: Callable[[], None]
     ) -> Services:
         """What sessions on the wire need of the other parts."""
+        engine, memory = parts.engine, parts.memory
         notes = MemoryCommands(memory.files, memory.recall)
         return Services(
             erase=Erasure(engine.sessions, memory.indexer).delete,
-            offer=model.offer,
-            commands=(*notes.all(), *HeartbeatCommands(pulse).all()),
+            offer=parts.model.offer,
+            commands=(*notes.all(), *HeartbeatCommands(parts.pulse).all()),
             on_session=on_session,
             kinds={tool.spec.name: tool.spec.kind for tool in tools},
         )
 
+    def methods(
+        self, parts: Parts, app: App, agenda: Agenda, clients: Clients
+    ) -> dict[str, Handler]:
+        """The commands on what the daemon does, by name."""
+        stores, memory, pulse = parts.stores, parts.memory, parts.pulse
+        jobs, dispatcher = parts.jobs, parts.alerts.dispatcher
+        return {
+            **self.status(app, parts).routes(),
+            **self.sessions(stores, parts.engine, memory).routes(),
+            **MemoryMethods(memory.files, memory.recall, memory.indexer).routes(),
+            **HeartbeatMethods(pulse, stores.jobs, self.clock).routes(),
+            **JobMethods(agenda, jobs, pulse, stores.jobs, lambda: pulse.interval).routes(),
+            **AlertMethods(stores.outbox, dispatcher, clients, self.clock).routes(),
+            **ExportMethods(stores.outbox, stores.jobs, stores.book, stores.ledger).routes(),
+        }
+
     async def listen(
         self,
-        stores: Stores,
-        engine: Engine,
+        parts: Parts,
         hub: Hub,
         clients: Clients,
         methods: Mapping[str, Handler],
         services: Services,
+        upkeep: Upkeep,
     ) -> None:
         """Open the socket."""
         server = Server(
             self.config.server,
-            engine.sessions,
-            stores.sessions,
+            parts.engine.sessions,
+            parts.stores.sessions,
             hub=hub,
             clients=clients,
             methods=methods,
             clock=self.clock,
             services=services,
         )
+        upkeep.look_after(server)
         place = inherited_socket(self.environ) or self.places.socket
         await self.stack.enter_async_context(server.listen(place))
 
     def _budget(self, stores: Stores, origin: Origin) -> Callable[[], Awaitable[bool]]:
-        settings = self.config.budget
-        return SilentBudget(settings, stores.ledger, self.clock, origin).is_used_up
+        return SilentBudget(self.budget, stores.ledger, self.clock, origin).is_used_up
 
     def sessions(self, stores: Stores, engine: Engine, memory: Memory) -> SessionMethods:
         """The commands on conversations."""
         erase = Erasure(engine.sessions, memory.indexer).delete
         return SessionMethods(stores.sessions, engine.sessions, erase, stores.ledger, self.clock)
 
-    def status(
-        self,
-        app: App,
-        stores: Stores,
-        model: Model,
-        memory: Memory,
-        alerts: Alerting,
-        engine: Engine,
-        pulse: Pulse,
-        *,
-        jobs: Jobs,
-    ) -> StatusMethods:
+    def status(self, app: App, parts: Parts) -> StatusMethods:
         """How the daemon tells that it is well."""
+        stores, memory, model, engine = parts.stores, parts.memory, parts.model, parts.engine
 
         def problems() -> tuple[Problem, ...]:
-            parts = (model, memory.files, memory.indexer, pulse, jobs)
-            return tuple(p for part in parts for p in part.problems())
+            told = (model, memory.files, memory.indexer, parts.pulse, parts.jobs)
+            return tuple(p for part in told for p in part.problems())
 
-        parts = StatusParts(
+        lines = StatusParts(
             version=__version__,
             started=self.clock.monotonic(),
             provider=lambda: {**model.status(), "effective_window": self.limits.window},
-            heartbeat=pulse.status,
+            heartbeat=parts.pulse.status,
             compaction=lambda: engine.compaction.last,
             index=memory.indexer.state,
             store=stores.sessions,
             turns=engine.sessions,
             ledger=stores.ledger,
-            probes=(*app.probes, stores.index_db, alerts.dispatcher),
+            probes=(*app.probes, stores.index_db, parts.alerts.dispatcher),
             problems=problems,
         )
-        return StatusMethods(parts, self.clock, app.stop_requested.set)
+        return StatusMethods(lines, self.clock, app.stop_requested.set)
 
 
 async def _nothing() -> None:
     """There is no library to load."""
-
-
-def _prompt(name: str) -> str:
-    folder = package_files("agentd.prompts")
-    return (folder / f"{name}.md").read_text(encoding="utf-8").strip()

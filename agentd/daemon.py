@@ -52,6 +52,9 @@ class App(Protocol):
     async def serve(self) -> None:
         """Work until cancelled."""
 
+    async def reload(self) -> None:
+        """Take a changed configuration into use, or say in the log why not."""
+
     async def drain(self, seconds: float) -> None:
         """Take no new work; return when running turns have finished or are parked."""
 
@@ -94,10 +97,10 @@ async def run(
     opening or serving raises.
     """
     ending = _Ending(notifier, patience.total, last_resort or _exit_after)
-    stop = asyncio.Event()
+    stop, hangup = asyncio.Event(), asyncio.Event()
     opening = asyncio.timeout(None)
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_signals(stop, opening, ending))
+        stack.enter_context(_signals(stop, hangup, opening, ending))
         try:
             async with opening:
                 app = await stack.enter_async_context(opener())
@@ -109,7 +112,9 @@ async def run(
         try:
             notifier.send("READY=1", f"STATUS=agentd {__version__}")
             log.info("ready", version=__version__, pid=os.getpid())
-            await _live(app, stop, Watchdog(app.probes, notifier, clock), ending, patience)
+            await _live(
+                app, (stop, hangup), Watchdog(app.probes, notifier, clock), ending, patience
+            )
         finally:
             ending.begin()
     log.info("stopped")
@@ -134,13 +139,19 @@ class _Ending:
 
 
 async def _live(
-    app: App, stop: asyncio.Event, watchdog: Watchdog, ending: _Ending, patience: Patience
+    app: App,
+    signals: tuple[asyncio.Event, asyncio.Event],
+    watchdog: Watchdog,
+    ending: _Ending,
+    patience: Patience,
 ) -> None:
+    stop, hangup = signals
     async with asyncio.TaskGroup() as tasks:
         work = [
             tasks.create_task(_serve(app)),
             tasks.create_task(_relay(stop, app.stop_requested)),
             tasks.create_task(watchdog.run()),
+            tasks.create_task(_reload(app, hangup)),
         ]
         await app.stop_requested.wait()
         log.info("stopping")
@@ -164,9 +175,20 @@ async def _relay(stop: asyncio.Event, requested: asyncio.Event) -> None:
     requested.set()
 
 
+async def _reload(app: App, hangup: asyncio.Event) -> None:
+    while True:
+        await hangup.wait()
+        hangup.clear()
+        await app.reload()
+
+
 @contextlib.contextmanager
-def _signals(stop: asyncio.Event, opening: asyncio.Timeout, ending: _Ending) -> Iterator[None]:
-    """The first SIGTERM or SIGINT asks us to stop, also while opening; a second one forces it."""
+def _signals(
+    stop: asyncio.Event, hangup: asyncio.Event, opening: asyncio.Timeout, ending: _Ending
+) -> Iterator[None]:
+    """The first SIGTERM or SIGINT asks us to stop, also while opening; a second one forces it.
+    SIGHUP asks for a reload.
+    """
     loop = asyncio.get_running_loop()
 
     def terminate() -> None:
@@ -179,7 +201,7 @@ def _signals(stop: asyncio.Event, opening: asyncio.Timeout, ending: _Ending) -> 
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
     loop.add_signal_handler(signal.SIGINT, terminate)
-    loop.add_signal_handler(signal.SIGHUP, lambda: log.info("hangup_ignored"))
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
     try:
         yield
     finally:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, MutableMapping
 from dataclasses import dataclass
+from importlib.resources import files as package_files
 from typing import Any
 
 from agentd.alerts.dispatch import Dispatcher
+from agentd.alerts.targets import Targets
 from agentd.config import Config
-from agentd.domain.turn import Origin
 from agentd.engine.assembly import Engine
+from agentd.engine.budget import Budget
 from agentd.heartbeat.pulse import Pulse
+from agentd.jobs.jobs import Jobs
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.paths import Places
 from agentd.ports import Clock
 from agentd.providers.assembly import Model
+from agentd.scheduler.aps import Scheduler
 from agentd.storage.index import SqliteIndex
 from agentd.storage.jobs import SqliteJobs
 from agentd.storage.journal import SqliteJournal
@@ -60,7 +64,7 @@ class Alerting:
     """What carries alerts; `targets` says where those of an origin go."""
 
     dispatcher: Dispatcher
-    targets: Callable[[Origin], tuple[tuple[str, ...], str]]
+    targets: Targets
     work: tuple[Work, ...]
 
 
@@ -78,3 +82,12 @@ class Parts:
     alerts: Alerting
     engine: Engine
     pulse: Pulse
+    jobs: Jobs
+    scheduler: Scheduler
+    budget: Budget
+
+
+def prompt(name: str) -> str:
+    """One of the texts that come with agentd."""
+    folder = package_files("agentd.prompts")
+    return (folder / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -1,10 +1,13 @@
-"""What looks after the daemon itself: its log, its checks."""
+"""What looks after the daemon itself: its log, its checks, its configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import structlog
+
+from agentd.config import Config, load
 from agentd.doctor.examine import Check, examine
 from agentd.doctor.memory import Injected, Readable, Required, Searchable
 from agentd.doctor.work import (
@@ -21,26 +24,32 @@ from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, Origin
 from agentd.engine.budget import SilentBudget
 from agentd.engine.compaction.plan import Thresholds
+from agentd.errors import ConfigError
 from agentd.logs import OpenLog
-from agentd.parts import Parts
-from agentd.scheduler.aps import Scheduler
+from agentd.parts import Parts, prompt
+from agentd.providers.assembly import Model
+from agentd.reload import Reload
 from agentd.server.methods.doctor import DoctorMethods
 from agentd.server.methods.logs import LogMethods, LogPlace
+from agentd.server.methods.reload import ReloadMethods
 from agentd.server.peer import Handler
+from agentd.server.server import Server
 from agentd.units import unit_of
 from agentd.workspace.injection import CUT
+
+log = structlog.get_logger()
 
 
 class Upkeep:
     """The commands about the daemon itself."""
 
-    def __init__(
-        self, parts: Parts, scheduler: Scheduler, limits: Thresholds, output: OpenLog
-    ) -> None:
+    def __init__(self, parts: Parts, limits: Thresholds, output: OpenLog) -> None:
         self._parts = parts
-        self._scheduler = scheduler
         self._limits = limits
         self._output = output
+        self._server: Server | None = None
+        read = partial(load, parts.places.config_file, parts.environ)
+        self._reload = Reload(parts.config, read, self.check, self.take)
         self._started = (parts.clock.now(), parts.clock.monotonic())
 
     def routes(self) -> dict[str, Handler]:
@@ -49,13 +58,43 @@ class Upkeep:
         return {
             **LogMethods(LogPlace(self._output.file, unit), self._parts.clock).routes(),
             **DoctorMethods(partial(examine, self._checks())).routes(),
+            **ReloadMethods(self._reload.run).routes(),
         }
+
+    def look_after(self, server: Server) -> None:
+        """Hand its settings to the server, too, when they change."""
+        self._server = server
+
+    async def hangup(self) -> None:
+        """What SIGHUP asks for."""
+        try:
+            await self._reload.run()
+        except ConfigError as error:
+            log.warning("reload_refused", error=error.message)
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError if the parts that run could not go by this configuration."""
+        check_prices(config, self._parts.model)
+        self._parts.alerts.targets.check(config.heartbeat.target, config.heartbeat.to)
+
+    def take(self, config: Config) -> None:
+        """Let the parts that can go by it."""
+        parts, beat = self._parts, config.heartbeat
+        self._output.set_level(config.log.level)
+        parts.budget.adopt(config.budget)
+        parts.alerts.targets.adopt(beat.target, beat.to)
+        sinks, to = parts.alerts.targets(Origin.HEARTBEAT)
+        text = beat.prompt or prompt("heartbeat")
+        parts.pulse.adopt(beat, parts.pulse.examination.adapted(beat, text, sinks, to))
+        parts.scheduler.poke()
+        if self._server is not None:
+            self._server.adopt(config.server)
 
     def _checks(self) -> tuple[Check, ...]:
         parts = self._parts
         sessions, files = parts.stores.sessions, parts.memory.files
         return (
-            Ticks(self._scheduler.ages, self._scheduler.interval),
+            Ticks(parts.scheduler.ages, parts.scheduler.interval),
             Drift(parts.clock, *self._started),
             Problems(parts.model.problems, "the model's service answers", "provider"),
             Problems(self._problems, "no part of the daemon complains", "parts"),
@@ -83,6 +122,15 @@ class Upkeep:
 
     def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
         parts = self._parts
-        return SilentBudget(
-            parts.config.budget, parts.stores.ledger, parts.clock, origin
-        ).is_used_up
+        return SilentBudget(parts.budget, parts.stores.ledger, parts.clock, origin).is_used_up
+
+
+def check_prices(config: Config, model: Model) -> None:
+    """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
+    paid = tuple(choice.model for choice in model.choices if choice.kind != "offline")
+    others = (config.heartbeat.model, config.compaction.summary_model, *config.provider.models)
+    if paid and (missing := config.budget.unpriced(filter(None, (*paid, *others)))):
+        raise ConfigError(
+            f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
+            cure=f'add [budget.prices."{missing[0]}"] with input and output, or use a token limit',
+        )

@@ -80,6 +80,9 @@ class FakeApp:
         finally:
             self.diary.append("end")
 
+    async def reload(self) -> None:
+        self.diary.append("reload")
+
     async def drain(self, seconds: float) -> None:
         self.diary.append("drain")
         if self.drain_hangs:
@@ -150,7 +153,7 @@ async def test_the_app_may_ask_for_the_end_itself() -> None:
     assert app.diary == ["open", "serve", "drain", "end", "close"]
 
 
-async def test_a_hangup_changes_nothing() -> None:
+async def test_a_hangup_asks_for_a_reload_and_ends_nothing() -> None:
     app = FakeApp()
 
     def act() -> None:
@@ -159,7 +162,9 @@ async def test_a_hangup_changes_nothing() -> None:
 
     with capture_logs() as logs:
         await living(app, Notifier(), act)
-    assert [entry["event"] for entry in logs] == ["ready", "hangup_ignored", "stopping", "stopped"]
+    assert [entry["event"] for entry in logs] == ["ready", "stopping", "stopped"]
+    assert app.diary.count("reload") == 1
+    assert app.diary.index("reload") < app.diary.index("drain")
 
 
 async def test_a_drain_that_hangs_is_left_behind() -> None:
@@ -312,6 +317,9 @@ PROCESS = """
         async def serve(self):
             print("up", flush=True)
             await asyncio.Event().wait()
+
+        async def reload(self):
+            raise NotImplementedError
 
         async def drain(self, seconds):
             if sys.argv[1] == "blocked":

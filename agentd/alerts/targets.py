@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentd.domain.turn import Origin
 from agentd.errors import ConfigError
+
+
+class Targets:
+    """Where alerts go: those of beats as `[heartbeat] target` says, others to every sink."""
+
+    def __init__(self, enabled: Sequence[str], target: str, to: str) -> None:
+        """Raises ConfigError for a sink that does not exist or is off."""
+        self._enabled = tuple(enabled)
+        self._of_beats = resolve(target, to, enabled)
+
+    def __call__(self, origin: Origin) -> tuple[tuple[str, ...], str]:
+        """The sinks, and the recipient to hand to them."""
+        return self._of_beats if origin is Origin.HEARTBEAT else (self._enabled, "")
+
+    def check(self, target: str, to: str) -> None:
+        """Raise ConfigError if beats could not go there."""
+        resolve(target, to, self._enabled)
+
+    def adopt(self, target: str, to: str) -> None:
+        """Let alerts of beats go there from now on. Raises ConfigError."""
+        self._of_beats = resolve(target, to, self._enabled)
 
 
 def resolve(target: str, to: str, enabled: Sequence[str]) -> tuple[tuple[str, ...], str]:

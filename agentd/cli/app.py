@@ -12,11 +12,13 @@ from agentd.cli import (
     config,
     daemon,
     doctor,
+    export,
     heartbeat,
     jobs,
     logs,
     memory,
     migrate,
+    reload,
     sessions,
     setup,
     talk,
@@ -47,12 +49,14 @@ app.command()(setup.init)
 app.command()(daemon.run)
 app.command()(daemon.stop)
 app.command()(daemon.restart)
+app.command()(reload.reload)
 app.command()(daemon.status)
 app.command()(doctor.doctor)
 app.command()(logs.logs)
 app.command()(talk.chat)
 app.command()(talk.send)
 app.command()(talk.acp)
+app.command()(export.export)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
 app.add_typer(heartbeat.app, name="heartbeat")

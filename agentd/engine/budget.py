@@ -88,21 +88,40 @@ class BudgetSettings(Settings):
         return tuple(c for c in caps if c.usd is not None or c.tokens is not None)
 
 
+class Budget:
+    """The prices and limits in force."""
+
+    def __init__(self, settings: BudgetSettings) -> None:
+        self._settings = settings
+
+    def adopt(self, settings: BudgetSettings) -> None:
+        """Go by other ones from now on."""
+        self._settings = settings
+
+    def price(self, model: str, usage: Usage) -> float:
+        """What a call cost; 0 for a model without a price."""
+        return self._settings.price(model, usage)
+
+    def caps(self, now: datetime, origin: Origin) -> tuple[Cap, ...]:
+        """The limits on a call of `origin` at `now`, the owner's local time."""
+        return self._settings.caps(now, origin)
+
+
 class SilentBudget:
     """Whether the turns of an origin have used up what they may."""
 
     def __init__(
-        self, settings: BudgetSettings, ledger: Ledger, clock: Clock, origin: Origin
+        self, limits: BudgetSettings | Budget, ledger: Ledger, clock: Clock, origin: Origin
     ) -> None:
         self._origin = origin
-        self._settings = settings
+        self._limits = limits
         self._ledger = ledger
         self._clock = clock
 
     async def is_used_up(self) -> bool:
         """Whether a limit on them has been reached."""
         now = self._clock.now().astimezone(self._clock.zone)
-        for cap in self._settings.caps(now, self._origin):
+        for cap in self._limits.caps(now, self._origin):
             tokens, usd = await self._ledger.spent(cap.since, cap.origin)
             if cap.usd is not None and usd >= cap.usd:
                 return True

@@ -40,6 +40,12 @@ class Examination:
         self._to = to
         self.session = SessionKey(settings.session) if settings.context == "main" else HEARTBEAT
 
+    def adapted(
+        self, settings: HeartbeatSettings, prompt: str, sinks: tuple[str, ...], to: str
+    ) -> Examination:
+        """The same one under other settings."""
+        return Examination(settings, self._around, prompt, sinks=sinks, to=to)
+
     async def run(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> Beat:
         """The finished beat, stored together with its alert. Raises StorageError."""
         silence = _Silence()

@@ -38,19 +38,10 @@ class Pulse:
     def __init__(
         self, settings: HeartbeatSettings, around: Surroundings, examination: Examination
     ) -> None:
-        self._settings = settings
-        self._examination = examination
+        self._around = around
         self._clock = around.clock
         self._jobs = around.jobs
-        self._hours = settings.hours(around.clock.zone)
-        lanes = frozenset({examination.session, SessionKey(settings.session)})
-        self._eyes = Eyes(
-            around,
-            self._hours,
-            lanes,
-            is_on=settings.is_on,
-            patience=settings.pause_after_idle,
-        )
+        self.adopt(settings, examination)
         self._lock = asyncio.Lock()
         self._is_beating = False  # the lock is also held by a tick that finds nothing due
         self._next_due: datetime | None = None
@@ -58,6 +49,25 @@ class Pulse:
         self._busy_slot: datetime | None = None  # a slot whose busy row is stored
         self._retry_at: float | None = None
         self._peeked = ""  # the digest for which dated entries have pulled the due time
+
+    @property
+    def interval(self) -> timedelta:
+        """The time between two beats."""
+        return self._settings.interval
+
+    def adopt(self, settings: HeartbeatSettings, examination: Examination) -> None:
+        """Go by these from the next beat on; the next due time follows at the next tick."""
+        self._settings = settings
+        self.examination = examination
+        self._hours = settings.hours(self._clock.zone)
+        self._eyes = Eyes(
+            self._around,
+            self._hours,
+            frozenset({examination.session, SessionKey(settings.session)}),
+            is_on=settings.is_on,
+            patience=settings.pause_after_idle,
+        )
+        self._peeked = ""
 
     async def tick(self) -> None:
         """Beat if one is due. Called at the due time and at least once a minute; raises StorageError."""
@@ -210,7 +220,7 @@ class Pulse:
         beat_id = await self._jobs.begin_beat(slot, next_due, sight.digest)
         self._next_due = next_due
         failpoints.hit("beat.begun")
-        beat = await self._examination.run(beat_id, decision, sight, force=force)
+        beat = await self.examination.run(beat_id, decision, sight, force=force)
         self._last = beat
         log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
         self._peeked = ""

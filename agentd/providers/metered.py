@@ -12,7 +12,7 @@ from dataclasses import replace
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent, TextDelta, ThoughtDelta
 from agentd.domain.turn import SessionKey, Usage
 from agentd.engine import tokens
-from agentd.engine.budget import BudgetSettings
+from agentd.engine.budget import Budget, BudgetSettings
 from agentd.errors import BudgetReached, ProviderError
 from agentd.ports import Clock, Ledger, Provider
 from agentd.providers.events import closing
@@ -29,13 +29,13 @@ class Metered:
         self,
         provider: Provider,
         ledger: Ledger,
-        settings: BudgetSettings,
+        limits: BudgetSettings | Budget,
         clock: Clock,
         max_tokens: int,
     ) -> None:
         self._provider = provider
         self._ledger = ledger
-        self._settings = settings
+        self._limits = limits
         self._clock = clock
         self._max_tokens = max_tokens
 
@@ -55,7 +55,7 @@ class Metered:
         Raises ProviderError of kind `budget` instead of making a call that could pass a limit.
         """
         now = self._clock.now().astimezone(self._clock.zone)
-        caps = self._settings.caps(now, prompt.origin)
+        caps = self._limits.caps(now, prompt.origin)
         if not caps:
             async with closing(self._provider.stream(prompt)) as events:
                 async for event in events:
@@ -63,7 +63,7 @@ class Metered:
             return
         model = prompt.model or self.model
         most = Usage(round(_input_tokens(prompt) * _MARGIN), prompt.max_tokens or self._max_tokens)
-        price = self._settings.price
+        price = self._limits.price
         try:
             held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)
         except BudgetReached as error:

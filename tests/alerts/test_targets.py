@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.alerts.targets import resolve
+from agentd.alerts.targets import Targets, resolve
+from agentd.domain.turn import Origin
 from agentd.errors import ConfigError
 
 ON = ("journal", "socket", "main")
@@ -24,3 +25,13 @@ def test_a_sink_that_is_off_is_refused_with_those_that_are_on() -> None:
     with pytest.raises(ConfigError) as caught:
         resolve("webhook", "", ON)
     assert "last, none, journal, socket, main" in caught.value.cure
+
+
+def test_where_beats_go_can_change_and_a_sink_that_is_off_changes_nothing() -> None:
+    targets = Targets(("journal", "socket"), "last", "")
+    assert targets(Origin.HEARTBEAT) == targets(Origin.JOB) == (("journal", "socket"), "")
+    with pytest.raises(ConfigError):
+        targets.check("webhook", "")
+    targets.adopt("journal", "me")
+    assert targets(Origin.HEARTBEAT) == (("journal",), "me")
+    assert targets(Origin.JOB) == (("journal", "socket"), "")

@@ -40,7 +40,7 @@ def ask():
     book = MemoryJobBook(clock)
     agenda = Agenda(JobsSettings(), book, Triggers(), clock, lambda: None)
     beats = MemoryJobs(clock)
-    methods = JobMethods(agenda, Jobs(book), Pulse(), beats, timedelta(minutes=30))
+    methods = JobMethods(agenda, Jobs(book), Pulse(), beats, lambda: timedelta(minutes=30))
     routes = methods.routes()
 
     async def ask(name, **params):

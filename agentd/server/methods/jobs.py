@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Literal, Protocol
 
@@ -77,7 +78,12 @@ class JobMethods:
     """The jobs as the commands see them, the heartbeat among them; `interval` is the heartbeat's."""
 
     def __init__(
-        self, agenda: Agenda, jobs: Jobs, pulse: Pulse, beats: JobStore, interval: timedelta
+        self,
+        agenda: Agenda,
+        jobs: Jobs,
+        pulse: Pulse,
+        beats: JobStore,
+        interval: Callable[[], timedelta],
     ) -> None:
         self._agenda = agenda
         self._jobs = jobs
@@ -132,7 +138,7 @@ class JobMethods:
             "id": HEARTBEAT,
             "text": "go through HEARTBEAT.md",
             "kind": "system",
-            "schedule": {"every": format_duration(self._interval)},
+            "schedule": {"every": format_duration(self._interval())},
             "enabled": state["enabled"],
             "created_by": "system",
             "next_due": due,

@@ -1,0 +1,40 @@
+"""A running daemon takes a changed configuration, by command and by SIGHUP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.shell import PATIENCE, Shell, a_shell
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with a_shell() as shell:
+        shell.ok("up")
+        yield shell
+
+
+def test_live_settings_change_and_mistakes_change_nothing(shell: Shell) -> None:
+    config = shell.root / "config.toml"
+    before = config.read_text()
+    config.write_text(before.replace('interval = "30m"', 'interval = "0m"', 1))
+    outcome = shell.json("reload")
+    assert (outcome["changed"], outcome["needs_restart"]) == (["heartbeat.interval"], [])
+    assert shell.json("status")["heartbeat"]["enabled"] is False
+    config.write_text("[heartbeat]\nintervall = 1\n[log]\nlevel = 7\n")
+    refused = shell("reload")
+    assert refused.code == 78
+    assert "intervall" in refused.err
+    assert "log.level" in refused.err
+    assert shell.json("status")["heartbeat"]["enabled"] is False
+    config.write_text(before)
+    os.kill(shell.json("status")["pid"], signal.SIGHUP)
+    end = time.monotonic() + PATIENCE
+    while not shell.json("status")["heartbeat"]["enabled"]:
+        assert time.monotonic() < end
+    assert "nothing has changed" in shell.ok("reload").out
