@@ -19,8 +19,8 @@ OWN: tuple[Suggestion, ...] = (
     ("help", "Show this"),
 )
 _KEYS = (
-    "Enter sends, Alt-Enter or Ctrl-J begins a new line, @ completes files of the workspace,",
-    "Tab completes, Ctrl-C cancels the running turn.",
+    "Enter sends, Alt-Enter begins a new line, Ctrl-C cancels the running turn.",
+    "Tab completes commands, sessions after /switch, and files of the workspace after an @.",
 )
 _BESIDE_TITLE = 45  # columns of the other columns
 

@@ -141,11 +141,12 @@ def _keys() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("enter")
+    @keys.add("c-j")  # what Enter was before the terminal was ours
     def send(event: KeyPressEvent) -> None:
         event.current_buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
-    @keys.add("c-j")
+    @keys.add("escape", "c-j")
     def begin_line(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
