@@ -22,7 +22,7 @@ from agentd.domain.event import TurnEvent
 from agentd.domain.health import Problem
 from agentd.domain.job import Ending, Job, JobRun, NewJob, Schedule, Step
 from agentd.domain.memory import Chunk, Found, IndexState, Source
-from agentd.domain.money import Cap
+from agentd.domain.money import Cap, Charge
 from agentd.domain.prompt import Prompt, ProviderEvent, ToolSpec
 from agentd.domain.tool import (
     Approval,
@@ -280,6 +280,9 @@ class Ledger(Protocol):
 
     async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
         """Tokens and US dollars since then by session and origin, the dearest first."""
+
+    async def entries(self) -> tuple[Charge, ...]:
+        """Every call, the oldest first."""
 
     async def cache_use(self, since: datetime) -> tuple[int, int]:
         """Tokens read from a cache since then, and all tokens read."""

@@ -23,7 +23,7 @@ from agentd.domain.health import Problem
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.domain.message import Message, Text, ToolResult, ToolUse, assistant, encode_blocks
-from agentd.domain.money import Cap
+from agentd.domain.money import Cap, Charge
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.domain.tool import (
     Approval,
@@ -775,6 +775,9 @@ class MemoryLedger:
                 sums[session, origin] = (tokens + usage.total_tokens, cost + usd)
         rows = ((*key, *value) for key, value in sums.items())
         return tuple(sorted(rows, key=lambda r: (-r[3], -r[2], r[0], r[1])))
+
+    async def entries(self) -> tuple[Charge, ...]:
+        return tuple(Charge(*c) for c in self.charges)
 
     async def cache_use(self, since: datetime) -> tuple[int, int]:
         used = [c[4] for c in self.charges if c[0] >= since]

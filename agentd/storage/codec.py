@@ -70,7 +70,7 @@ def load_row(row: sqlite3.Row) -> Row:
         at=moment(row["at"]),
         turn_id=row["turn_id"],
         provider=row["provider"],
-        usage=_load_usage(row["usage"]),
+        usage=load_usage(row["usage"]),
         tag=row["tag"],
     )
 
@@ -162,5 +162,5 @@ def _usage_fields(usage: Usage) -> list[int]:
     ]
 
 
-def _load_usage(text: str | None) -> Usage | None:
+def load_usage(text: str | None) -> Usage | None:
     return None if text is None else Usage(*json.loads(text))

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentd.domain.money import Cap
+from agentd.domain.money import Cap, Charge
 from agentd.domain.turn import Origin, SessionKey, Usage
 from agentd.errors import BudgetReached
 from agentd.ports import Clock
-from agentd.storage.codec import dump_usage, stamp
+from agentd.storage.codec import dump_usage, load_usage, moment, stamp
 from agentd.storage.sqlite import Database
 
 _CHARGE = """
@@ -105,6 +105,14 @@ class SqliteLedger:
 
         return await self._db.read(add_up)
 
+    async def entries(self) -> tuple[Charge, ...]:
+        """See Ledger."""
+
+        def find(conn: sqlite3.Connection) -> tuple[Charge, ...]:
+            return tuple(map(_load, conn.execute("SELECT * FROM charges ORDER BY id")))
+
+        return await self._db.read(find)
+
     async def cache_use(self, since: datetime) -> tuple[int, int]:
         """See Ledger."""
 
@@ -113,6 +121,17 @@ class SqliteLedger:
             return int(cached), int(read)
 
         return await self._db.read(add_up)
+
+
+def _load(row: sqlite3.Row) -> Charge:
+    return Charge(
+        at=moment(row["at"]),
+        session=SessionKey(row["session"]),
+        origin=Origin(row["origin"]),
+        model=row["model"],
+        usage=load_usage(row["usage"]) or Usage(),
+        cost_usd=row["cost_usd"],
+    )
 
 
 def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:

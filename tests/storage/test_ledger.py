@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.money import Cap
+from agentd.domain.money import Cap, Charge
 from agentd.domain.turn import MAIN, Origin, Usage
 from agentd.errors import BudgetReached
 
@@ -63,4 +63,15 @@ async def test_a_breakdown_names_sessions_and_origins_the_dearest_first(stores, 
     assert await stores.ledger.breakdown(start) == (
         (MAIN, Origin.FLUSH, 5, pytest.approx(0.5)),
         (MAIN, Origin.USER, 20, pytest.approx(0.2)),
+    )
+
+
+async def test_every_call_can_be_listed(stores, clock):
+    start = clock.now()
+    await stores.ledger.charge(MAIN, Origin.USER, "big", Usage(1, 2, 3, 4), 0.5)
+    clock.jump(timedelta(hours=1))
+    await stores.ledger.charge(MAIN, Origin.HEARTBEAT, "small", Usage(100), 0.25)
+    assert await stores.ledger.entries() == (
+        Charge(start, MAIN, Origin.USER, "big", Usage(1, 2, 3, 4), 0.5),
+        Charge(clock.now(), MAIN, Origin.HEARTBEAT, "small", Usage(100), 0.25),
     )

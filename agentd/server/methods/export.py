@@ -1,0 +1,67 @@
+"""`_agentd/export`: what the databases hold beside the transcripts, page by page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from agentd.ports import JobBook, JobStore, Ledger, Outbox
+from agentd.server.methods.params import Params, handler
+from agentd.server.peer import Handler
+
+_ALL = 2**31
+_PAGE_BYTES = 512 * 1024
+
+
+class ExportParams(Params):
+    """Rows of one kind, those left out that the client has already."""
+
+    what: Literal["alerts", "beats", "jobs", "costs"]
+    after: int = Field(0, ge=0)
+
+
+class ExportMethods:
+    """The rows as the export writes them, the oldest first."""
+
+    def __init__(self, outbox: Outbox, beats: JobStore, book: JobBook, ledger: Ledger) -> None:
+        self._outbox = outbox
+        self._beats = beats
+        self._book = book
+        self._ledger = ledger
+
+    def routes(self) -> dict[str, Handler]:
+        """The methods by name."""
+        return {"_agentd/export": handler(ExportParams, self._export)}
+
+    async def _export(self, params: ExportParams) -> dict[str, Any]:
+        """`next` is what to pass as `after` for the next page, None at the end."""
+        rows: dict[str, Callable[[], Awaitable[list[dict[str, Any]]]]] = {
+            "alerts": self._alerts,
+            "beats": self._past_beats,
+            "jobs": self._jobs,
+            "costs": self._costs,
+        }
+        found = (await rows[params.what]())[params.after :]
+        page: list[dict[str, Any]] = []
+        size = 0
+        for row in found:
+            size += len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
+            if page and size > _PAGE_BYTES:
+                return {"rows": page, "next": params.after + len(page)}
+            page.append(row)
+        return {"rows": page, "next": None}
+
+    async def _alerts(self) -> list[dict[str, Any]]:
+        return [alert.as_json() for alert in reversed(await self._outbox.alerts(_ALL))]
+
+    async def _past_beats(self) -> list[dict[str, Any]]:
+        return [beat.as_json() for beat in reversed(await self._beats.beats(_ALL))]
+
+    async def _jobs(self) -> list[dict[str, Any]]:
+        return [job.as_json() for job in await self._book.jobs(past=True)]
+
+    async def _costs(self) -> list[dict[str, Any]]:
+        return [charge.as_json() for charge in await self._ledger.entries()]
