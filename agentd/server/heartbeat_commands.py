@@ -39,7 +39,7 @@ class HeartbeatCommands:
         match text.strip():
             case "run":
                 beat = (await self._pulse.run(force=False)).as_json()
-                return f"The heartbeat: {_told(beat)}."
+                return f"The heartbeat: {_told(beat)}"
             case "":
                 return _standing(await self._pulse.status())
         raise InvalidRequest(
@@ -55,7 +55,7 @@ def _standing(status: dict[str, Any]) -> str:
         parts.append(f"paused until {status['paused_until']}")
     if last := status["last"]:
         parts.append(f"last time: {_told(last)}")
-    return "; ".join(parts) + "."
+    return "; ".join(parts)
 
 
 def _told(beat: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acp import schema
 
 from agentd.domain.choices import Offer
 from agentd.domain.compaction import RoomReport
@@ -120,15 +121,49 @@ class ScriptedTicket:
         return await asyncio.shield(self.ended)
 
 
+ANSWERS = {
+    "initialize": schema.InitializeResponse,
+    "authenticate": schema.AuthenticateResponse,
+    "session/new": schema.NewSessionResponse,
+    "session/load": schema.LoadSessionResponse,
+    "session/resume": schema.ResumeSessionResponse,
+    "session/fork": schema.ForkSessionResponse,
+    "session/close": schema.CloseSessionResponse,
+    "session/delete": schema.DeleteSessionResponse,
+    "session/list": schema.ListSessionsResponse,
+    "session/prompt": schema.PromptResponse,
+    "session/set_mode": schema.SetSessionModeResponse,
+    "session/set_config_option": schema.SetSessionConfigOptionResponse,
+}
+TOLD = {
+    "session/update": schema.SessionNotification,
+    "session/request_permission": schema.RequestPermissionRequest,
+}
+
+
+def check_frame(frame: dict[str, Any], asked: dict[Any, str]) -> None:
+    """Hold a frame of the server against the protocol's own types; `asked` are methods by call id."""
+    if "error" in frame:
+        schema.Error.model_validate(frame["error"])
+    elif "method" in frame:
+        if model := TOLD.get(frame["method"]):
+            model.model_validate(frame["params"], by_name=False)
+    elif model := ANSWERS.get(asked.get(frame["id"], "")):
+        model.model_validate(frame["result"], by_name=False)
+
+
 @dataclass
 class RawClient:
-    """A client that speaks the protocol by hand. `seen` are the frames that answered no call."""
+    """A client that speaks the protocol by hand and checks every frame it gets. `seen` are the frames
+    that answered no call.
+    """
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     seen: list[dict[str, Any]] = field(default_factory=list)
     answers: dict[Any, dict[str, Any]] = field(default_factory=dict)
     last_id: int = 0
+    asked: dict[Any, str] = field(default_factory=dict)
 
     async def raw(self, data: bytes) -> None:
         self.writer.write(data)
@@ -138,10 +173,15 @@ class RawClient:
         """The next frame; None at the end."""
         async with asyncio.timeout(10):
             line = await self.reader.readline()
-        return json.loads(line) if line else None
+        if not line:
+            return None
+        frame = json.loads(line)
+        check_frame(frame, self.asked)
+        return frame
 
     async def send(self, method: str, params: dict[str, Any] | None = None) -> int:
         self.last_id += 1
+        self.asked[self.last_id] = method
         frame = {"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params or {}}
         await self.raw(json.dumps(frame).encode() + b"\n")
         return self.last_id
@@ -278,7 +318,7 @@ def open_house(short_path):
             clients=clients,
             methods=methods or {},
             clock=clock,
-            services=Services(store.delete, OFFER, **(services or {})),
+            services=Services(**{"erase": store.delete, "offer": OFFER, **(services or {})}),
             **options,
         )
         place = path or short_path / "agentd.sock"

@@ -1,0 +1,92 @@
+"""Slash commands of other parts: notes and the heartbeat, without a model."""
+
+import pytest
+
+from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.memory import Chunk, Found, Hit, Source
+from agentd.domain.turn import SessionKey
+from agentd.errors import InvalidRequest
+from agentd.server.heartbeat_commands import HeartbeatCommands
+from agentd.server.memory_commands import MemoryCommands
+from agentd.testing import FakeClock, MemoryWorkspace
+
+MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
+
+
+class Notes:
+    """A recall that finds these chunks, whatever is asked."""
+
+    def __init__(self, *chunks: Chunk) -> None:
+        self.chunks = chunks
+        self.sources = None
+
+    async def search(self, query, kind, limit, sources=None):
+        self.sources = sources
+        return Found(tuple(Hit(chunk, 1.0) for chunk in self.chunks), "")
+
+
+class Pulse:
+    """A heartbeat that was quiet."""
+
+    def __init__(self, **status) -> None:
+        self.said = {"enabled": True, "next_due": "soon", "last": None, **status}
+        self.forced = []
+
+    async def run(self, *, force):
+        self.forced.append(force)
+        return Beat(1, FakeClock().now(), None, Outcome.SKIPPED, Reason.NOTHING_DUE)
+
+    async def status(self):
+        return self.said
+
+
+def commands(part):
+    return {command.name: command for command in part.all()}
+
+
+@pytest.mark.parametrize(("before", "after"), [("# M\n", "# M\n"), ("a", "a\n"), (None, "")])
+async def test_what_is_to_be_remembered_becomes_one_line_of_its_own(before, after):
+    workspace = MemoryWorkspace({} if before is None else {"MEMORY.md": before}, FakeClock())
+    remember = commands(MemoryCommands(workspace, Notes()))["remember"]
+    said = await remember.act(MAIN, "the boiler\ncode is 4417 ")
+    assert workspace.text("MEMORY.md") == f"{after}- the boiler code is 4417\n"
+    assert said == "Noted in MEMORY.md: the boiler code is 4417"
+
+
+async def test_forget_names_the_lines_and_changes_nothing():
+    text = "- tea\n- the Boiler code\n- milk"
+    notes = Notes(Chunk("memory/a.md", 4, 6, text, Source.NOTES, owner_only=True))
+    workspace = MemoryWorkspace({"MEMORY.md": "x"}, FakeClock())
+    forget = commands(MemoryCommands(workspace, notes))["forget"]
+    said = await forget.act(MAIN, "boiler code")
+    assert "memory/a.md:5: - the Boiler code" in said
+    assert "cannot forget by itself yet" in said
+    assert "milk" not in said
+    assert notes.sources == {Source.NOTES}
+    assert "No line" in await forget.act(MAIN, "boiler key")
+    assert workspace.text("MEMORY.md") == "x"
+
+
+@pytest.mark.parametrize("name", ["remember", "forget"])
+@pytest.mark.parametrize(("session", "text"), [(MAIN, " "), (GROUP, "tea")])
+async def test_notes_need_words_and_their_owners_session(name, session, text):
+    workspace = MemoryWorkspace({}, FakeClock())
+    command = commands(MemoryCommands(workspace, Notes()))[name]
+    with pytest.raises(InvalidRequest):
+        await command.act(session, text)
+    assert workspace.files == {}
+
+
+async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
+    pulse = Pulse(last={"outcome": "alert", "reason": "alert", "text": "water!"})
+    heartbeat = commands(HeartbeatCommands(pulse))["heartbeat"]
+    assert await heartbeat.act(MAIN, "") == (
+        "The heartbeat is due at soon; last time: alert (alert): water!"
+    )
+    assert await heartbeat.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
+    assert pulse.forced == [False]
+    for session, text in ((MAIN, "now"), (GROUP, "run")):
+        with pytest.raises(InvalidRequest):
+            await heartbeat.act(session, text)
+    off = commands(HeartbeatCommands(Pulse(enabled=False)))["heartbeat"]
+    assert await off.act(MAIN, "") == "The heartbeat is off."
