@@ -30,9 +30,20 @@ def list_(as_json: AsJson = False) -> None:
 
 
 @app.command("show")
-def show_(key: Key = "main", as_json: AsJson = False) -> None:
-    """Show one session."""
-    answer("sessions/show", fields, as_json=as_json, key=key)
+def show_(
+    key: Key = "main",
+    last: Annotated[int, typer.Option(min=0, help="How many of its newest rows.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show one session: what it cost, how its context stands, and what was said last."""
+    from agentd.cli.told import conversation
+
+    with reporting(as_json=as_json):
+        session = ask("sessions/show", key=key, in_words=not as_json)
+        show(session, fields, as_json=as_json)
+        if last and not as_json and session["rows"]:
+            first = max(1, session["rows"] - last + 1)
+            print(f"\n{conversation(list(_messages(key, first, in_words=True)))}")
 
 
 @app.command()
@@ -115,10 +126,11 @@ def _deleted(result: dict[str, Any]) -> str:
     return f"{result['key']} {done}; notes that were made from it are in your workspace"
 
 
-def _messages(key: str) -> Iterator[dict[str, Any]]:
+def _messages(
+    key: str, first: int | None = 1, *, in_words: bool = False
+) -> Iterator[dict[str, Any]]:
     """The transcript, page by page: `next` names the first row of the page that follows."""
-    first: int | None = 1
     while first is not None:
-        page = ask("sessions/export", key=key, first=first)
+        page = ask("sessions/export", key=key, first=first, in_words=in_words)
         yield from page["lines"]
         first = page.get("next")

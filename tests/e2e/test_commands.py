@@ -40,7 +40,7 @@ TABLE = [
     (["config", "check"], {"ok", "file"}, "config.toml: ok"),
     (["config", "show"], {"file", "settings"}, "heartbeat.interval"),
     (["sessions", "list"], {"sessions"}, "main"),
-    (["sessions", "show", "main"], {"key", "rows", "context_tokens", "covered_to"}, "covered to"),
+    (["sessions", "show", "main"], {"key", "rows", "covered_to", "cost"}, "you, today"),
     (["sessions", "flush"], _ROOM, "tokens after"),
     (["sessions", "flush", "--explain"], {"tokens", "flush_at", "compact_at"}, "would flush"),
     (["sessions", "compact"], _ROOM, "tokens before"),
