@@ -356,3 +356,38 @@ def test_a_second_kill_during_the_recovery_loses_nothing(
     sweep: Sweep, point: str, again: str
 ) -> None:
     sweep.told[point, again].result()
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("point", ["", "alert.stored", "alert.sent"])
+async def test_a_reminder_that_is_due_while_nobody_lives_comes_once(
+    model: ModelServer, point: str
+) -> None:
+    """The process dies before the reminder is due, or in its slot, and is away for a while."""
+    async with a_home(model) as home:
+        daemon = await home.start(point)
+        client = await daemon.connect()
+        job = {"text": "stand up", "in": "1s"}
+        due = (await client.call("_agentd/jobs/add", job))["next_due"]
+        if not point:
+            await daemon.kill()
+        await daemon.killed()
+        await asyncio.sleep(1.5)  # past the time it was due
+        for _ in range(2):  # it does not come again with a later start either
+            daemon = await home.start()
+            client = await daemon.connect()
+            await until_async(client, "_agentd/jobs/history", lambda found: found["runs"])
+            (run,) = (await client.call("_agentd/jobs/history", {}))["runs"]
+            assert (run["due"], run["outcome"], run["text"]) == (due, "alert", "stand up")
+            (alert,) = (await client.call("_agentd/alerts/list"))["alerts"]
+            assert alert["text"] == "stand up"
+            await until_async(
+                client,
+                "_agentd/alerts/list",
+                lambda found: set(found["alerts"][0]["delivered"].values()) == {"sent"},
+            )
+            assert texts(await client.export(), "notice") == ["stand up"]
+            jobs = (await client.call("_agentd/jobs/list"))["jobs"]
+            assert [job["id"] for job in jobs] == ["heartbeat"]
+            await daemon.stop()
+        assert not home.requests(), "a reminder asks no model"
