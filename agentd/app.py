@@ -185,7 +185,7 @@ async def open_app(
             *(config, places, clock, environ, stores, memory, model, alerts, engine, pulse),
             *(jobs, scheduler, build.budget),
         )
-        upkeep = Upkeep(parts, build.limits, output)
+        upkeep = Upkeep(parts, build.root, build.limits, output)
         app = App(engine.sessions, scheduler, stores.db, work, upkeep.hangup)
         methods = {**build.methods(parts, app, agenda, clients), **upkeep.routes()}
         services = build.services(parts, tools, warming.nudge)

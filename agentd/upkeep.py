@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import structlog
 
+from agentd import backup
 from agentd.config import Config, load
 from agentd.doctor.examine import Check, examine
 from agentd.doctor.memory import Injected, Readable, Required, Searchable
@@ -29,6 +34,7 @@ from agentd.logs import OpenLog
 from agentd.parts import Parts, prompt
 from agentd.providers.assembly import Model
 from agentd.reload import Reload
+from agentd.server.methods.backup import BackupMethods
 from agentd.server.methods.doctor import DoctorMethods
 from agentd.server.methods.logs import LogMethods, LogPlace
 from agentd.server.methods.reload import ReloadMethods
@@ -43,8 +49,9 @@ log = structlog.get_logger()
 class Upkeep:
     """The commands about the daemon itself."""
 
-    def __init__(self, parts: Parts, limits: Thresholds, output: OpenLog) -> None:
+    def __init__(self, parts: Parts, workspace: Path, limits: Thresholds, output: OpenLog) -> None:
         self._parts = parts
+        self._workspace = workspace
         self._limits = limits
         self._output = output
         self._server: Server | None = None
@@ -59,6 +66,7 @@ class Upkeep:
             **LogMethods(LogPlace(self._output.file, unit), self._parts.clock).routes(),
             **DoctorMethods(partial(examine, self._checks())).routes(),
             **ReloadMethods(self._reload.run).routes(),
+            **BackupMethods(self._backup).routes(),
         }
 
     def look_after(self, server: Server) -> None:
@@ -89,6 +97,17 @@ class Upkeep:
         parts.scheduler.poke()
         if self._server is not None:
             self._server.adopt(config.server)
+
+    async def _backup(self, file: Path) -> dict[str, Any]:
+        parts = self._parts
+        state = parts.places.state_dir
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:  # 0700
+            copy = Path(folder, "state.db")
+            await parts.stores.db.copy(copy)
+            contents = backup.Contents(
+                copy, parts.places.config_file, self._workspace, state / "versions"
+            )
+            return await asyncio.to_thread(backup.write, contents, file, parts.clock.now())
 
     def _checks(self) -> tuple[Check, ...]:
         parts = self._parts

@@ -9,6 +9,7 @@ import typer
 import agentd
 from agentd.cli import (
     alerts,
+    backup,
     config,
     daemon,
     doctor,
@@ -52,6 +53,8 @@ app.command()(daemon.restart)
 app.command()(reload.reload)
 app.command()(daemon.status)
 app.command()(doctor.doctor)
+app.command()(backup.backup)
+app.command()(backup.restore)
 app.command()(logs.logs)
 app.command()(talk.chat)
 app.command()(talk.send)

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
@@ -15,7 +15,7 @@ import structlog
 
 from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageCorrupt, StorageError
-from agentd.storage.erasing import mark_unclean, unmark, write_anew
+from agentd.storage.erasing import drop_asides, mark_unclean, unmark, write_anew
 from agentd.storage.faults import is_lost_sync, translate
 from agentd.storage.files import Synchronous, open_file, put_aside
 from agentd.storage.migrations import Schema
@@ -119,6 +119,7 @@ class Database:
                     await self._on_thread(lambda: unmark(self.path))
                 raise
             await self.read(lambda conn: write_anew(conn, self.path))
+            await self._on_thread(lambda: drop_asides(self.path))
         return result
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
@@ -127,6 +128,15 @@ class Database:
             return await self._on_thread(lambda: self._look(fn))
         except sqlite3.Error as error:
             raise self._told(error) from error
+
+    async def copy(self, path: Path) -> None:
+        """Write the database as it is now into a new file, over the one connection."""
+
+        def run(conn: sqlite3.Connection) -> None:
+            with closing(sqlite3.connect(path)) as target:
+                conn.backup(target)
+
+        await self.read(run)
 
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong now."""
