@@ -43,10 +43,11 @@ async def write_all(
     box = _open(target)
     count = size = 0
     try:
-        for name, data in _on_disk(workspace, config):
-            box.put(name, data)
-            count, size = count + 1, size + len(data)
         async with connected(sockets) as connection:
+            await _check(connection, workspace)
+            for name, data in _on_disk(workspace, config):
+                box.put(name, data)
+                count, size = count + 1, size + len(data)
             async for name, data in _of_the_daemon(connection, within):
                 box.put(name, data)
                 count, size = count + 1, size + len(data)
@@ -60,6 +61,17 @@ async def write_all(
         raise
     box.close(keep=True)
     return {"path": str(target), "files": count, "bytes": size}
+
+
+async def _check(connection: Connection, workspace: Path) -> None:
+    """Make sure that the folder is the one of this daemon. Raises InvalidRequest, RemoteError."""
+    listed = await connection.call("_agentd/memory/tree", {})
+    ours = [e["path"] for e in listed["entries"] if not e["is_dir"] and e["path"][0] != "@"]
+    if missing := [name for name in ours if not (workspace / name).exists()]:
+        raise InvalidRequest(
+            f"the daemon's workspace is not {workspace}: it has {missing[0]}",
+            cure="set AGENTD_HOME, or --config, as the daemon has it, and be its user",
+        )
 
 
 def _on_disk(workspace: Path, config: Path) -> Iterator[tuple[str, bytes]]:

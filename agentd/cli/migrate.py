@@ -24,13 +24,13 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would hap
 
 @app.command()
 def openclaw(folder: Folder, dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Take over the workspace and the transcripts of OpenClaw, mostly `~/.openclaw`."""
+    """Take over OpenClaw's workspace and transcripts."""
     _move("openclaw", folder, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
 def rustyclaw(folder: Folder, dry_run: DryRun = False, as_json: AsJson = False) -> None:
-    """Take over the workspace and the transcripts of RustyClaw, mostly `~/.rustyclaw`."""
+    """Take over RustyClaw's workspace and transcripts."""
     _move("rustyclaw", folder, dry_run=dry_run, as_json=as_json)
 
 

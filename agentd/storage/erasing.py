@@ -51,6 +51,12 @@ def write_anew(conn: sqlite3.Connection, path: Path) -> None:
     unmark(path)
 
 
+def drop_asides(path: Path) -> None:
+    """Delete damaged files that were put aside for this one: they hold what it held."""
+    for aside in path.parent.glob(f"{path.name}.corrupt-*"):
+        aside.unlink()
+
+
 def _marker(path: Path) -> Path:
     return path.with_name(path.name + _SUFFIX)
 

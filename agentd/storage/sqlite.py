@@ -119,7 +119,8 @@ class Database:
                     await self._on_thread(lambda: unmark(self.path))
                 raise
             await self.read(lambda conn: write_anew(conn, self.path))
-            await self._on_thread(lambda: drop_asides(self.path))
+            if self._schema.derived:
+                await self._on_thread(lambda: drop_asides(self.path))
         return result
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:

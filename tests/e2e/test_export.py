@@ -77,3 +77,12 @@ def test_nothing_is_overwritten_and_nothing_half_done_stays(shell: Shell) -> Non
     assert shell("export", "no/such/place").code == 1
     assert sorted(path.name for path in shell.root.iterdir()) == before
     assert (shell.root / "mine" / "file").read_text() == "x"
+
+
+def test_the_workspace_of_another_daemon_is_not_taken_for_this_ones(shell: Shell) -> None:
+    (shell.root / "elsewhere").mkdir()
+    (shell.root / "other.toml").write_text('[workspace]\npath = "elsewhere"\n')
+    refused = shell("export", "wrong", "--config", "other.toml")
+    assert refused.code == 2
+    assert "workspace" in refused.err
+    assert not (shell.root / "wrong").exists()

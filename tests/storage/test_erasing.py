@@ -100,3 +100,10 @@ async def test_erased_chunks_leave_no_word_in_the_full_text_tables(index_db):
     assert left(folder, "amsel")
     assert (await index.search("zitronenfalter", owner=True, limit=5)).hits == ()
     assert (await index.search("amsel", owner=True, limit=5)).hits
+
+
+async def test_what_was_put_aside_goes_too(index_db):
+    aside = index_db.path.with_name("index.db.corrupt-1")
+    aside.write_bytes(b"zitronenfalter")
+    await SqliteIndex(index_db).erase(["sessions/a.jsonl"])
+    assert not aside.exists()
