@@ -88,7 +88,7 @@ class Gate(Protocol):
     """What a running tool may ask of the engine."""
 
     async def approve(self, approval: Approval) -> bool:
-        """Whether the user says yes to exactly this. No answer is a no."""
+        """Whether the user says yes to exactly this. Raises ToolFailed when nobody can be asked."""
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Make durable what is about to happen. No effect before this returns."""

@@ -13,6 +13,8 @@ from agentd.cli.report import AsJson
 
 app = Group("Run the heartbeat, and see why it spoke or kept silent.")
 
+_FINAL = frozenset({"budget", "busy"})  # what `--force` does not pass either
+
 
 @app.command()
 def run(
@@ -56,5 +58,10 @@ def pause(
 
 
 def _beat(beat: dict[str, Any]) -> str:
-    line = f"{words(beat.get('outcome'))}: {words(beat.get('reason'))}"
-    return f"{line}\n{beat['text']}" if beat.get("text") else line
+    outcome, reason, text = (str(beat.get(key) or "") for key in ("outcome", "reason", "text"))
+    if outcome == "alert":
+        return f"alerted: {text or words(reason)}"
+    line = f"{words(outcome)}: {words(reason)}"
+    if outcome == "skipped" and reason not in _FINAL:
+        line += " (`agentd heartbeat run --force` runs it anyway)"
+    return f"{line}\n{text}" if text else line

@@ -13,6 +13,12 @@ from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
 from agentd.errors import AgentdError
 from agentd.paths import Places, daemon_places, ensure_private_dir, shipped
 
+_HEAD = """\
+# What differs from agentd's defaults. `agentd config show` lists every key, its value in force and where
+# that comes from; what each key does stands in
+# {example}
+"""
+
 
 def init(config: ConfigPath = None, as_json: AsJson = False) -> None:
     """Make the configuration and the workspace; what exists is kept."""
@@ -67,7 +73,7 @@ def make(places: Places, *, interactive: bool) -> list[str]:
 
 
 def _configuration(*, interactive: bool) -> str:
-    text = shipped("config.example.toml").read_text(encoding="utf-8")
+    text = _HEAD.format(example=shipped("config.example.toml"))
     if not interactive:
         return text
     from agentd.cli.questions import ask_settings

@@ -94,6 +94,7 @@ class Decision(StrEnum):
     """What the user answers to an Approval."""
 
     DENY = "deny"
+    UNASKED = "unasked"  # a no, since nobody was there to be asked
     ONCE = "once"  # this very change
     ALWAYS = "always"  # and what later questions of the same scope ask in this session
 

@@ -25,7 +25,7 @@ from agentd.domain.turn import Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
 from agentd.engine.settings import AgentSettings
-from agentd.errors import AgentdError, StorageError
+from agentd.errors import AgentdError, StorageError, ToolFailed
 from agentd.failpoints import hit
 from agentd.ports import Approver, Clock, Journal, Tool
 
@@ -145,7 +145,9 @@ class Toolbox:
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
 
     async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
-        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no."""
+        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no.
+        Raises ToolFailed when nobody could be asked.
+        """
         if call.origin is not Origin.USER:
             return False
         grant = (call.session, approval.scope)
@@ -156,6 +158,11 @@ class Toolbox:
         if answer is Decision.ALWAYS and approval.scope != "once":
             self._granted.add(grant)
         log.info("approval", session=call.session, tool=call.name, answer=str(answer))
+        if answer is Decision.UNASKED:
+            raise ToolFailed(
+                "nobody was there who could have been asked to allow this",
+                cure="Say that it is not done, and that it can be allowed in `agentd chat`.",
+            )
         return answer is not Decision.DENY
 
     async def intend(self, turn_id: int, intent: Intent) -> None:

@@ -49,7 +49,7 @@ class Permissions:
         """The user's answer. Cancelling takes the question back."""
         author = self._hub.author(session)
         if author is not None and author.profile.denies:
-            return Decision.DENY
+            return Decision.UNASKED
         decision = await self._poll(session, self._question(session, call_id, approval))
         log.info("permission_answered", session=session, title=approval.title, answer=str(decision))
         return decision
@@ -153,7 +153,7 @@ class _Poll:
     async def _give_up(self) -> None:
         await self._clock.sleep(self._wait)
         if not self.decision.done():
-            self.decision.set_result(Decision.DENY)
+            self.decision.set_result(Decision.UNASKED)
 
     def _read(self, answer: Any) -> Decision:
         """The option that was chosen; anything but one that was offered is a no."""

@@ -220,6 +220,29 @@ def test_the_daemons_refusal_becomes_words_and_an_exit_code(
     }
 
 
+@pytest.mark.parametrize(
+    ("outcome", "reason", "text", "told"),
+    [
+        ("alert", "alert", "Due now: tea", "alerted: Due now: tea\n"),
+        ("quiet", "ack", "", "quiet: ack\n"),
+        (
+            "skipped",
+            "outside_active_hours",
+            "",
+            "skipped: outside_active_hours (`agentd heartbeat run --force` runs it anyway)\n",
+        ),
+        ("skipped", "budget", "", "skipped: budget\n"),
+        ("failed", "provider_error", "no key", "failed: provider_error\nno key\n"),
+    ],
+)
+def test_a_beat_is_told_in_words(
+    daemon: ScriptedDaemon, outcome: str, reason: str, text: str, told: str
+) -> None:
+    beat = {"outcome": outcome, "reason": reason, "text": text}
+    daemon.on("_agentd/heartbeat/run", lambda params, wire: beat)
+    assert runner.invoke(app, ["heartbeat", "run"]).output == told
+
+
 def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> None:
     full = {
         **STATUS,

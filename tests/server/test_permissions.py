@@ -84,13 +84,13 @@ async def test_nobody_attached_for_five_minutes_is_a_no(asking):
     await asking.clock.advance(299)
     assert asking.verdicts == []
     await asking.clock.advance(2)
-    assert asking.verdicts == [Decision.DENY]
+    assert asking.verdicts == [Decision.UNASKED]
 
 
 async def test_a_client_nobody_sits_at_denies_at_once(asking):
     client = await (await asking.client()).hello(**{"agentd/permissions": "deny"})
     await client.answer(await client.prompt("main", "hi"))
-    assert asking.verdicts == [Decision.DENY]
+    assert asking.verdicts == [Decision.UNASKED]
     assert QUESTION not in [f["method"] for f in client.seen]
 
 
@@ -103,7 +103,7 @@ async def test_a_client_that_cannot_answer_counts_as_none(asking):
     await client.call("session/list")
     assert asking.verdicts == []
     await asking.clock.advance(301)
-    assert asking.verdicts == [Decision.DENY]
+    assert asking.verdicts == [Decision.UNASKED]
 
 
 async def test_a_lasting_yes_is_offered_for_a_scope_by_what_it_covers(asking):
