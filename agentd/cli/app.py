@@ -20,6 +20,7 @@ from agentd.cli import (
     memory,
     migrate,
     reload,
+    service,
     sessions,
     setup,
     talk,
@@ -66,6 +67,7 @@ app.add_typer(heartbeat.app, name="heartbeat")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(migrate.app, name="import")
+app.add_typer(service.app, name="service")
 app.add_typer(config.app, name="config")
 
 
