@@ -321,7 +321,13 @@ class Assembly:
     def flush(self, stores: Stores) -> MemoryFlush:
         """What saves memories before messages leave a context."""
         settings = self.config.compaction.memory_flush
-        return MemoryFlush(stores.sessions, settings, self.clock, lambda: slice_tokens(self.limits))
+        return MemoryFlush(
+            stores.sessions,
+            settings,
+            self.clock,
+            lambda: slice_tokens(self.limits),
+            self.config.workspace.daily_dir,
+        )
 
     def tools(
         self, stores: Stores, memory: Memory, alerts: Alerting, agenda: Agenda

@@ -43,11 +43,13 @@ class MemoryFlush:
         settings: MemoryFlushSettings,
         clock: Clock,
         part_tokens: Callable[[], int],
+        daily_dir: str = "memory",
     ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._part_tokens = part_tokens
+        self._daily_dir = daily_dir
 
     async def before_compaction(self, plan: CompactionPlan, ask: Ask) -> None:
         """Offer the uncovered rows to memory. One try a call, or all that are left when this is the
@@ -104,7 +106,7 @@ class MemoryFlush:
     ) -> tuple[bool, str]:
         """Whether one question about one part went well, and the word for it."""
         now = self._clock.now().astimezone(self._clock.zone)
-        system, text = flush_prompt(self._settings, now, str(self._clock.zone))
+        system, text = flush_prompt(self._settings, now, str(self._clock.zone), self._daily_dir)
         # A turn that ended badly keeps its key, so each further try has its own; the count is
         # stored, so a restart asks under the same key again.
         again = f"#{failures + 1}" if failures else ""

@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from agentd.memory.settings import MemoryFlushSettings
 
+_FOLDER = "memory"  # where the prompts say that daily notes are
 _PROMPTS = files("agentd") / "prompts"
 _SYSTEM = (_PROMPTS / "flush_system.md").read_text(encoding="utf-8").strip()
 _USER = (_PROMPTS / "flush_user.md").read_text(encoding="utf-8").strip()
@@ -16,9 +17,11 @@ _APPEND_HINT = (
 _SILENCE_HINT = "If there is nothing to store, reply with NO_REPLY alone."
 
 
-def flush_prompt(settings: MemoryFlushSettings, now: datetime, zone: str) -> tuple[str, str]:
-    """System and user text for `now`, a time in the owner's zone. Prompts of the user's own get
-    the rules that they lack.
+def flush_prompt(
+    settings: MemoryFlushSettings, now: datetime, zone: str, folder: str = _FOLDER
+) -> tuple[str, str]:
+    """System and user text for `now`, a time in the owner's zone, with daily notes in `folder`.
+    Prompts of the user's own get the rules that they lack.
     """
     system = settings.system_prompt.strip() or _SYSTEM
     user = settings.user_prompt.strip() or _USER
@@ -27,6 +30,10 @@ def flush_prompt(settings: MemoryFlushSettings, now: datetime, zone: str) -> tup
         user = f"{user}\n{_APPEND_HINT}"
     if "no_reply" not in both:
         user = f"{user}\n{_SILENCE_HINT}"
-    day = f"{now:%Y-%m-%d}"
     user = f"{user}\nCurrent time: {now:%H:%M} {zone}"
-    return system.replace("YYYY-MM-DD", day), user.replace("YYYY-MM-DD", day)
+    note, day = f"{folder}/YYYY-MM-DD", f"{now:%Y-%m-%d}"
+    system, user = (
+        text.replace(f"{_FOLDER}/YYYY-MM-DD", note).replace("YYYY-MM-DD", day)
+        for text in (system, user)
+    )
+    return system, user

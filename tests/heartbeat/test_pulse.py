@@ -362,6 +362,26 @@ async def test_only_what_is_due_is_asked_and_the_file_stands_there_once() -> Non
     assert request.text.endswith("Current time: 2026-05-04 10:00 (Monday, UTC)")
 
 
+async def test_a_beat_has_the_tools_for_looking_noting_and_telling_alone() -> None:
+    world = World()
+    await world.beat()
+    (request,) = world.turns.requests
+    assert request.tools == {"memory_read", "memory_search", "memory_write", "notify"}
+    assert request.origin is Origin.HEARTBEAT
+
+
+async def test_beats_go_on_however_many_have_failed() -> None:
+    world = World(active_hours_start="00:00", active_hours_end="24:00")
+    world.turns.failure = Failure("provider_server", "down", "wait")
+    await world.live(timedelta(days=2))
+    rows = world.jobs.rows
+    assert {row.outcome for row in rows} == {Outcome.FAILED}
+    assert len(rows) >= 95
+    world.turns.failure = None
+    await world.live(timedelta(hours=1))
+    assert world.jobs.rows[-1].reason is Reason.ACK
+
+
 async def test_beat_fifty_asks_what_beat_one_asked() -> None:
     world = World()
     await world.live(timedelta(days=3))

@@ -235,3 +235,12 @@ def test_a_custom_prompt_gets_the_rules_it_lacks_and_no_others():
     own = "Append to memory/YYYY-MM-DD.md or say NO_REPLY."
     _, user = prompts(system_prompt="Save.", user_prompt=own)
     assert user.split("\n")[:-1] == ["Append to memory/2026-11-22.md or say NO_REPLY."]
+
+
+async def test_the_note_is_where_the_daily_notes_are(store, planned):
+    clock, model = FakeClock(), Model(SILENT)
+    hook = MemoryFlush(store, MemoryFlushSettings(), clock, lambda: 10_000, "notes/days")
+    await hook.before_compaction(planned(), model)
+    (question,) = model.questions
+    assert str(question).count("notes/days/2026-11-21.md") == 2
+    assert "memory/2026" not in str(question)
