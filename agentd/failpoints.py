@@ -33,6 +33,7 @@ NAMES: tuple[str, ...] = (
     "compaction.flushed",  # coverage is recorded, the summary not yet asked for
     "compaction.summarised",  # the summary is there, nothing is swapped
     "compaction.swapped",  # the new context is durable
+    "store.deleted",  # a session or what is indexed of it is deleted, its bytes still stand on the disk
     "beat.begun",  # the beat is recorded as running
     "beat.verdict",  # the reply is judged, no alert is stored
     "job.begun",  # the run of a job's slot is recorded as running

@@ -123,7 +123,7 @@ def delete(
 
 def _deleted(result: dict[str, Any]) -> str:
     done = "is empty now" if result["kept"] else "is erased"
-    return f"{result['key']} {done}; notes that were made from it are in your workspace"
+    return f"{result['key']} {done}; notes made from it stay in your workspace, and old backups hold it"
 
 
 def _messages(

@@ -15,6 +15,7 @@ import structlog
 
 from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageCorrupt, StorageError
+from agentd.failpoints import hit
 from agentd.storage.erasing import drop_asides, mark_unclean, unmark, write_anew
 from agentd.storage.faults import is_lost_sync, translate
 from agentd.storage.files import Synchronous, open_file, put_aside
@@ -118,6 +119,7 @@ class Database:
                 if first:  # else an earlier deletion still has bytes there
                     await self._on_thread(lambda: unmark(self.path))
                 raise
+            hit("store.deleted")
             await self.read(lambda conn: write_anew(conn, self.path))
             if self._schema.derived:
                 await self._on_thread(lambda: drop_asides(self.path))

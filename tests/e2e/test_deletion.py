@@ -70,3 +70,18 @@ def test_nothing_is_deleted_without_a_yes(shell: Shell) -> None:
     assert "--yes" in refused.err
     assert shell.ok("sessions", "export", "chat:kept").lines
     assert shell("sessions", "delete", "chat:never", "--yes").code == 1
+
+
+@pytest.mark.parametrize("database", [1, 2], ids=["transcripts", "index"])
+def test_a_kill_before_the_bytes_are_gone_is_made_good_at_the_next_start(database: int) -> None:
+    with a_shell(AGENTD_FAILPOINT=f"store.deleted:{database}") as shell:
+        shell.ok("up", given="hello\n")
+        talk(shell, "chat:bird")
+        assert shell("sessions", "delete", "chat:bird", "--yes").code == 69
+        assert holding(shell.root), "the test could not fail"
+        shell.variables.clear()
+        shell.ok("up", given="hello again\n")
+        while shell.json("memory", "status")["pending"]:
+            pass
+        assert holding(shell.root) == set()
+        assert shell("sessions", "show", "chat:bird").code == 1
