@@ -51,9 +51,12 @@ def pause(
     duration: Annotated[
         str | None, typer.Argument(help='For how long, like "2h"; without it the beats go on.')
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Let the beats go on.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Pause the heartbeat, or let it go on."""
+    if resume and duration is not None:
+        raise typer.BadParameter("give a duration or --resume, not both")
     answer("heartbeat/pause", fields, as_json=as_json, duration=duration)
 
 

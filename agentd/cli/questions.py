@@ -32,8 +32,9 @@ def ask_settings() -> Iterator[Answer]:
             typer.echo(f"  {variable} is not set here; if the service wants a key, set it first.")
     yield "agent", "timezone", _ask("Time zone", _system_zone(), available_timezones())
     typer.echo("The heartbeat looks at your checklist during active hours only.")
-    yield "heartbeat", "active_hours_start", _time("Active from (HH:MM)", "08:00")
-    yield "heartbeat", "active_hours_end", _time("Active until (HH:MM)", "22:00")
+    start, end = _hours()
+    yield "heartbeat", "active_hours_start", start
+    yield "heartbeat", "active_hours_end", end
 
 
 def _openai() -> Iterator[Answer]:
@@ -50,6 +51,19 @@ def _ask(question: str, default: str, known: set[str] | tuple[str, ...]) -> str:
         if answer in known:
             return answer
         typer.echo(f"  {answer!r} is not known.")
+
+
+def _hours() -> tuple[str, str]:
+    """A window that the configuration takes: a refusal comes here, not at the daemon's start."""
+    while True:
+        start = _time("Active from (HH:MM)", "08:00")
+        if start == "24:00":
+            typer.echo('  A day begins at 00:00; "24:00" is only an end.')
+            continue
+        end = _time("Active until (HH:MM)", "22:00")
+        if start != end:
+            return start, end
+        typer.echo("  These are equal, which could mean always or never; always is 00:00 to 24:00.")
 
 
 def _time(question: str, default: str) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from agentd.cli.ask import QUICK_SECONDS, ask
 from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, DaemonUnreachable
 from agentd.paths import Places, daemon_places, ensure_private_dir, shipped
 
 _HEAD = """\
@@ -24,13 +24,19 @@ def init(config: ConfigPath = None, as_json: AsJson = False) -> None:
     """Make the configuration and the workspace; what exists is kept."""
     places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
-        made = make(places, interactive=_on_terminal() and not as_json)
+        interactive = _on_terminal() and not as_json
+        made = make(places, interactive=interactive)
         result = {
             "created": made,
             "config": str(places.config_file),
             "workspace": str(places.workspace),
         }
         show(result, lambda _: _told(places, made), as_json=as_json)
+        if interactive and str(places.config_file) in made:
+            try:
+                _offer_alert()
+            except DaemonUnreachable:
+                note("no daemon runs yet; `agentd alerts test` shows later where alerts arrive")
 
 
 def up(config: ConfigPath = None) -> None:

@@ -78,6 +78,7 @@ def test_a_wrong_option_is_a_usage_error() -> None:
         (["alerts", "test"], "alerts/test", {}),
         (["heartbeat", "pause", "2h"], "heartbeat/pause", {"duration": "2h"}),
         (["heartbeat", "pause"], "heartbeat/pause", {}),
+        (["heartbeat", "pause", "--resume"], "heartbeat/pause", {}),
         (["jobs", "list"], "jobs/list", {"past": False}),
         (
             ["jobs", "add", "tea", "--in", "2h", "--ask", "--misfire", "skip"],
@@ -105,6 +106,11 @@ def test_a_command_asks_its_method_and_prints_the_answer_as_json(
     result = runner.invoke(app, [*argv, "--json"])
     assert (result.exit_code, result.output) == (0, '{"answer": "ä"}\n')
     assert daemon.calls == [(f"_agentd/{method}", params)]
+
+
+def test_a_pause_that_is_also_a_resume_is_a_usage_error(daemon: ScriptedDaemon) -> None:
+    assert runner.invoke(app, ["heartbeat", "pause", "2h", "--resume"]).exit_code == 2
+    assert daemon.calls == []
 
 
 def test_import_sends_files_and_folders_in_pieces_that_fit(

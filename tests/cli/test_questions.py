@@ -65,3 +65,13 @@ def test_what_makes_no_sense_is_asked_again() -> None:
     assert ("heartbeat", "active_hours_start", "09:00") in got
     for wrong in ("'skynet'", "'Mars/Base'", "'25:00'", "'9'"):
         assert wrong in said
+
+
+def test_active_hours_that_are_equal_or_begin_at_the_end_are_refused_at_once() -> None:
+    got, said = answers_to(["", "UTC", "08:00", "8:00", "24:00", "00:00", "24:00"])
+    assert got[-2:] == [
+        ("heartbeat", "active_hours_start", "00:00"),
+        ("heartbeat", "active_hours_end", "24:00"),
+    ]
+    assert "always or never" in said
+    assert "only an end" in said
