@@ -146,7 +146,7 @@ class Turn:
     tool_calls: tuple[dict[str, Any], ...] = ()  # {name, is_error} in order
     failure: Failure | None = None
     cost_usd: float = 0.0  # 0 for models without a price
-    context_tokens: int = 0  # of the last call with its answer; not stored
+    context_tokens: int = 0  # of the last call with its answer
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd send --json`."""

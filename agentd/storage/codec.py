@@ -85,6 +85,7 @@ def dump_turn(turn: Turn) -> str:
             "usage": _usage_fields(turn.usage),
             "tool_calls": list(turn.tool_calls),
             "cost_usd": turn.cost_usd,
+            "context_tokens": turn.context_tokens,
             "failure": failure and [failure.code, failure.message, failure.cure],
         }
     )
@@ -103,6 +104,7 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
         usage=Usage(*data["usage"]),
         tool_calls=tuple(data["tool_calls"]),
         cost_usd=data["cost_usd"],
+        context_tokens=data.get("context_tokens", 0),  # turns of older versions have none
         failure=Failure(*data["failure"]) if data["failure"] else None,
     )
 
