@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from tests.e2e.model_server import CANARY, WHISPER
 PATIENCE = 30.0  # seconds that anything may take on a busy machine
 _STEP = 0.02
 _LIVE_CACHES = 4  # breakpoints that the service takes in one request
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # ids and names of calls and tools
 _names = itertools.count(1)
 
 Json = dict[str, Any]
@@ -337,6 +339,10 @@ def check_request(body: Json) -> None:
         assert parts, f"an empty message of the {message['role']}"
         blocks += parts
     assert all(b["text"].strip() for b in blocks if b.get("type") == "text"), "a blank text"
+    labels = [
+        block[key] for block in blocks for key in ("id", "name", "tool_use_id") if key in block
+    ]
+    assert all(_LABEL.fullmatch(label) for label in labels), f"an id or name in {labels}"
     marks = sum("cache_control" in block for block in blocks)
     assert marks <= _LIVE_CACHES, f"{marks} cache breakpoints"
     assert body["stream"] is True
