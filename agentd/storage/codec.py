@@ -165,4 +165,5 @@ def _usage_fields(usage: Usage) -> list[int]:
 
 
 def load_usage(text: str | None) -> Usage | None:
+    """The usage of a column; None for none."""
     return None if text is None else Usage(*json.loads(text))
