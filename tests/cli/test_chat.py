@@ -280,3 +280,56 @@ async def test_a_second_ctrl_c_leaves_while_the_turn_goes_on(daemon, capsys) -> 
     daemon.on("session/prompt", never_end)
     typist = await talk(daemon, "hi", "not read any more")
     assert len(typist.prompts) == 1
+
+
+def knows(daemon: ScriptedDaemon, *keys: str) -> None:
+    sessions = [{"key": key, "title": f"about {key}", "updated_at": _NOW} for key in keys]
+    daemon.on("_agentd/sessions/list", lambda params, wire: {"sessions": sessions})
+
+
+@pytest.mark.parametrize(
+    "typed", [("/sessions", "2"), ("/sessions", "chat:1"), ("/switch chat:1",)], ids=" ".join
+)
+async def test_another_session_is_chosen_and_talked_to(daemon, capsys, typed) -> None:
+    knows(daemon, "main", "chat:1")
+    daemon.on("session/prompt", lambda params, wire: {"stopReason": "end_turn"})
+    await talk(daemon, "here", *typed, "there")
+    said = [params["sessionId"] for params in daemon.params_of("session/prompt")]
+    assert said == ["main", "chat:1"]
+    assert ("about chat:1" in capsys.readouterr().out) is (len(typed) == 2)
+
+
+async def test_who_chooses_nothing_stays(daemon, capsys) -> None:
+    knows(daemon, "main", "chat:1")
+    daemon.on("session/prompt", lambda params, wire: {"stopReason": "end_turn"})
+    await talk(daemon, "/sessions", "", "still here")
+    assert [params["sessionId"] for params in daemon.params_of("session/prompt")] == ["main"]
+
+
+async def test_a_session_that_is_refused_leads_back(daemon, capsys) -> None:
+    def resume(params, wire):
+        if params["sessionId"] == "7":
+            raise Refusal(-32602, "'7' is no session key", code="invalid")
+        return {}
+
+    daemon.on("session/resume", resume)
+    daemon.on("session/prompt", lambda params, wire: {"stopReason": "end_turn"})
+    await talk(daemon, "/switch 7", "back")
+    assert "'7' is no session key" in capsys.readouterr().out
+    assert [params["sessionId"] for params in daemon.params_of("session/prompt")] == ["main"]
+
+
+async def test_help_has_the_commands_of_the_daemon_too(daemon, capsys) -> None:
+    def resume(params, wire):
+        commands = [{"name": "compact", "description": "Shorten"}]
+        update = {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+        wire.notify("session/update", {"sessionId": "main", "update": update})
+        return {}
+
+    daemon.on("session/resume", resume)
+    await talk(daemon, "/expand", "/help")
+    shown = capsys.readouterr().out
+    assert "no tool was called" in shown
+    assert "/compact   Shorten" in shown
+    assert "/sessions" in shown
+    assert daemon.params_of("session/prompt") == []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import re
 import select
+import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -22,13 +27,16 @@ _PROMPT = "\x1b[0m>"
 class Screen:
     """A process on a terminal of its own."""
 
-    def __init__(self, *argv: str, home: Path) -> None:
+    def __init__(self, *argv: str, home: Path, **variables: str) -> None:
         self.master, slave = pty.openpty()
+        self.resize(80, 24)
         env = {
             **os.environ,
             "AGENTD_HOME": str(home),
             "TERM": "xterm",
             "PROMPT_TOOLKIT_NO_CPR": "1",
+            "NO_COLOR": "",
+            **variables,
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agentd", *argv],
@@ -41,12 +49,18 @@ class Screen:
         os.close(slave)
         self.seen = ""
 
-    def wait_for(self, text: str) -> None:
+    def wait_for(self, text: str) -> str:
+        """What came before the text, and the text."""
         while text not in self.seen:
             readable, _, _ = select.select([self.master], [], [], 20)
             assert readable, f"{text!r} did not come; seen: {self.seen!r}"
-            self.seen += os.read(self.master, 4096).decode(errors="replace")
-        self.seen = self.seen.partition(text)[2]
+            self.seen += os.read(self.master, 65536).decode(errors="replace")
+        before, found, self.seen = self.seen.partition(text)
+        return before + found
+
+    def resize(self, columns: int, rows: int) -> None:
+        size = struct.pack("4H", rows, columns, 0, 0)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
@@ -157,3 +171,200 @@ def test_a_question_is_answered_with_a_key(daemon: ScriptedDaemon, tmp_path: Pat
         screen.type("/quit\r")
         assert screen.ends()
     assert answers == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+
+
+def say(daemon: ScriptedDaemon, *texts: str) -> None:
+    """Let every message be answered with these chunks."""
+
+    def answer(params, wire):
+        for text in texts:
+            wire.words("main", text)
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+
+
+def said(daemon: ScriptedDaemon) -> list[str]:
+    return [params["prompt"][0]["text"] for params in daemon.params_of("session/prompt")]
+
+
+def leave(screen: Screen) -> None:
+    screen.wait_for(_PROMPT)
+    screen.type(_CTRL_D)
+    assert screen.ends()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["\x1b[200~one\ntwo\r\nthree\x1b[201~\r", "one\x1b\rtwo\x1b\rthree\r"],
+    ids=["paste", "keys"],
+)
+def test_several_lines_are_one_message(daemon: ScriptedDaemon, tmp_path: Path, keys: str) -> None:
+    say(daemon, "Understood.")
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type(keys)
+        screen.wait_for("Understood.")
+        leave(screen)
+    assert said(daemon) == ["one\ntwo\nthree"]
+    history = tmp_path / "state" / "chat_history"
+    assert history.stat().st_mode & 0o777 == 0o600
+    assert history.read_text().endswith("\n+one\n+two\n+three\n")
+
+
+def test_what_is_typed_during_an_answer_is_the_next_message(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    def answer(params, wire):
+        wire.words("main", "one moment\n\n")
+        wire.lines.readline()  # the notification that the test sends by cancelling
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("first\r")
+        screen.wait_for("one moment")
+        say(daemon, "And now the second.")
+        screen.type("second\r")
+        screen.process.send_signal(signal.SIGINT)
+        seen = screen.wait_for("And now the second.")
+        assert "second" not in seen.partition(_PROMPT)[0]
+        leave(screen)
+    assert said(daemon) == ["first", "second"]
+
+
+def test_an_alert_while_one_types_damages_nothing(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    wires = []
+
+    def resume(params, wire):
+        wires.append(wire)
+        return {}
+
+    daemon.on("session/resume", resume)
+    say(daemon, "Understood.")
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("half a ")
+        screen.wait_for("half a")
+        for _ in range(2):
+            wires[0].notify("_agentd/alert", {"id": 1, "text": "milk is out"})
+        screen.wait_for("milk is out")
+        assert "milk is out" not in screen.wait_for("half a")
+        screen.type("message\r")
+        screen.wait_for("Understood.")
+        leave(screen)
+    assert said(daemon) == ["half a message"]
+
+
+def test_a_tool_call_is_one_line_and_can_be_unfolded(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    def answer(params, wire):
+        call = {"sessionUpdate": "tool_call", "toolCallId": "1", "title": "memory_read x.md"}
+        call["rawInput"] = {"path": "x.md"}
+        wire.notify("session/update", {"sessionId": "main", "update": call})
+        text = {"type": "text", "text": "line one\nline two"}
+        ended = {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "completed"}
+        ended["content"] = [{"type": "content", "content": text}]
+        wire.notify("session/update", {"sessionId": "main", "update": ended})
+        wire.words("main", "Read.")
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("read\r")
+        assert "line one" not in screen.wait_for("✓ memory_read x.md done, 0.0 s")
+        assert "line one" not in screen.wait_for("Read.")
+        screen.wait_for(_PROMPT)
+        screen.type("\x0f")
+        screen.wait_for("path: x.md")
+        screen.wait_for("line two")
+        leave(screen)
+
+
+def test_a_change_is_shown_in_colours_and_typing_ahead_allows_nothing(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    answers = []
+
+    def ask(params, wire):
+        wire.words("main", "one moment\n\n")
+        wire.lines.readline()
+        kinds = ("allow_once", "reject_once")
+        options = [{"optionId": kind, "name": kind, "kind": kind} for kind in kinds]
+        diff = {"type": "diff", "path": "SOUL.md", "oldText": "calm", "newText": "x" * 200 + "end"}
+        call = {"toolCallId": "1", "title": "write SOUL.md", "content": [diff]}
+        question = {"sessionId": "main", "toolCall": call, "options": options}
+        answers.append(wire.ask("session/request_permission", question))
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("do\r")
+        screen.wait_for("one moment")
+        screen.type("y\r")
+        screen.process.send_signal(signal.SIGINT)
+        screen.wait_for("\x1b[31m  -calm")
+        screen.wait_for("\x1b[32m  +" + "x" * 200 + "end")
+        screen.wait_for("allow? [y]es, [n]o:")
+        screen.type("a\r")
+        screen.wait_for("\r\n")
+        screen.wait_for("allow? [y]es, [n]o:")
+        screen.type("n\r")
+        leave(screen)
+    assert answers == [{"outcome": {"outcome": "selected", "optionId": "reject_once"}}]
+    assert "+y" not in (tmp_path / "state" / "chat_history").read_text()
+
+
+def test_an_answer_follows_a_terminal_that_becomes_narrower(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    say(daemon, " ".join(["word"] * 60))
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.resize(40, 20)
+        os.kill(screen.process.pid, signal.SIGWINCH)
+        screen.type("hi\r")
+        screen.wait_for("word")
+        lines = ("word" + screen.wait_for(_PROMPT)).split("\r\n")
+        assert max(len(line) for line in lines if line.endswith("word")) == 39
+        screen.type(_CTRL_D)
+        assert screen.ends()
+
+
+@pytest.mark.parametrize(
+    "variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["no colour", "dumb"]
+)
+def test_words_alone_where_there_are_no_colours(
+    daemon: ScriptedDaemon, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    say(daemon, "# Plan\n\n**bold** \x1b[2Jand `code` &#27;[1m")
+    with Screen("chat", home=tmp_path, **variables) as screen:
+        screen.wait_for(">")
+        screen.type("hi\r")
+        screen.wait_for("# Plan\r\n\r\n**bold** [2Jand `code` &#27;[1m")
+        screen.wait_for(">")
+        screen.type(_CTRL_D)
+        assert screen.ends()
+
+
+@pytest.mark.parametrize("paragraph", [40, 40_000])
+def test_a_long_answer_costs_about_its_own_size(
+    daemon: ScriptedDaemon, tmp_path: Path, paragraph: int
+) -> None:
+    words = [f"word{number:05}" for number in range(20_000)]
+    step = paragraph // 10
+    text = "\n\n".join(" ".join(words[at : at + step]) for at in range(0, len(words), step))
+    say(daemon, *(text[at : at + 100] for at in range(0, len(text), 100)), "\n\nThe-end.")
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("tell\r")
+        seen = screen.wait_for("The-end.")
+        assert len(seen) < 2 * len(text)
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen).split()
+        assert set(words) <= set(shown)
+        assert not [word for word in shown if word.startswith("word") and word not in words]
+        leave(screen)

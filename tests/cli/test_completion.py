@@ -1,0 +1,106 @@
+"""What a chat offers: completions, its own commands, the line below the prompt."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from agentd.cli.completion import ChatCompleter, may_complete
+from agentd.cli.slash import chosen, parse, session_table
+from agentd.cli.statusline import worded
+from agentd.cli.times import Times
+from agentd.testing import FakeClock
+
+_SESSIONS = [
+    {"key": "main", "title": "tea\nand more", "updated_at": "2026-11-21T11:58:00+00:00"},
+    {"key": "chat:1", "title": "x" * 90, "updated_at": "2026-11-19T09:00:00+00:00"},
+]
+
+
+class Shelf:
+    """Sources of what stands here."""
+
+    def commands(self):
+        return [("sessions", "list"), ("status", "say"), ("switch", "go")]
+
+    async def sessions(self):
+        return [("main", "tea"), ("chat:1", "milk\x1b")]
+
+    async def paths(self, folder):
+        await asyncio.sleep(0)
+        return {
+            "": [("memory/", "folder"), ("MEMORY.md", "")],
+            "memory/": [("memory/a.md", ""), ("memory/b\x1b.md", "")],
+        }.get(folder, [])
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("/s", ["sessions", "status", "switch"]),
+        ("/sw", ["switch"]),
+        ("/switch ", ["main", "chat:1"]),
+        ("/switch ch", ["chat:1"]),
+        ("look at @mem", ["memory/"]),
+        ("look at @memory/", ["memory/a.md"]),
+        ("@none/", []),
+        ("mail me@mem", []),
+        ("say /s", []),
+        ("plain", []),
+    ],
+)
+async def test_what_is_offered_behind_a_text(typed: str, offered: list[str]) -> None:
+    completer = ChatCompleter(Shelf())
+    found = completer.get_completions_async(Document(typed), CompleteEvent())
+    assert [completion.text async for completion in found] == offered
+
+
+@pytest.mark.parametrize(("typed", "may"), [("/s", True), ("a @b", True), ("a@b", False)])
+def test_where_a_menu_opens_by_itself(typed: str, may: bool) -> None:
+    assert may_complete(typed) is may
+
+
+@pytest.mark.parametrize(
+    ("message", "command"),
+    [
+        ("/switch  chat:1 ", ("switch", "chat:1")),
+        ("/quit", ("quit", "")),
+        ("/new", None),
+        ("/etc/hosts is a file", None),
+        ("quit", None),
+    ],
+)
+def test_only_commands_of_the_chat_stay_with_it(message: str, command: object) -> None:
+    assert parse(message) == command
+
+
+def test_sessions_have_numbers_ages_and_titles_on_one_line() -> None:
+    clock = FakeClock(zone="UTC")
+    lines = session_table(_SESSIONS, "chat:1", Times(clock)).splitlines()
+    assert len(lines) == 3
+    assert "tea and more" in lines[1]
+    assert "ago" in lines[1]
+    assert "here" in lines[2]
+    assert len(lines[2]) <= 80
+
+
+@pytest.mark.parametrize(
+    ("answer", "key"), [("2", "chat:1"), ("chat:9", "chat:9"), ("7", "7"), ("", None)]
+)
+def test_a_number_or_a_key_chooses(answer: str, key: str | None) -> None:
+    assert chosen(answer, _SESSIONS) == key
+
+
+def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
+    status = {
+        "provider": {"kind": "anthropic", "model": "opus", "effective_window": 200_000},
+        "sessions": [{"key": "main", "context_tokens": 50_000}],
+        "cost": {"today_usd": 0.126},
+        "problems": [{}],
+    }
+    told = "main · anthropic/opus · context 25% · today $0.13 · 1 problem: see `agentd status`"
+    assert worded(status, "main") == told
+    assert worded({"provider": {"kind": "offline", "model": "offline"}}, "main") == "main · offline"
