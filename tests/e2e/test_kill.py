@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agentd.failpoints import NAMES
-from tests.e2e.harness import Client, Home, ModelServer, a_home, texts, until
+from tests.e2e.harness import Client, Home, ModelServer, Refused, a_home, texts, until
 from tests.e2e.model_server import CANARY
 
 AT_ONCE = 3  # homes whose daemons run side by side
@@ -227,6 +227,33 @@ class Asking(Beating):
         await self.home.model.open_gate(self.home.name, "mark-gate")
 
 
+class Deleting(Scenario):
+    """A deletion meets the point: the session is gone, its words still stand in the files."""
+
+    SAID = "say mark-forgotten"
+
+    async def provoke(self, client: Client) -> None:
+        place = {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": "chat:gone"}}
+        await client.call("session/new", place)
+        await client.say(self.SAID, "gone", "chat:gone")
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "queued", QUEUED)
+        client.start("_agentd/sessions/delete", {"key": "chat:gone"})
+
+    async def resume(self, client: Client) -> None:
+        with pytest.raises(Refused):
+            await client.export("chat:gone")
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        await until(lambda: not self._found(), "no file holds a word of the deleted session")
+
+    def _found(self) -> bool:
+        files = [path for path in self.home.root.rglob("*") if path.is_file()]
+        return any(b"mark-forgotten" in path.read_bytes() for path in files)
+
+
 @dataclass(frozen=True)
 class Case:
     """Which hit of a point kills whom."""
@@ -244,6 +271,7 @@ CASES = {
     **{name: Case(Compacting) for name in NAMES if name.startswith(("flush.", "compaction."))},
     **{name: Case(Beating) for name in NAMES if name.startswith("beat.")},
     **{name: Case(Asking) for name in NAMES if name.startswith("job.")},
+    **{name: Case(Deleting) for name in NAMES if name.startswith("store.")},
     **{name: Case(Alerting) for name in NAMES if name.startswith("alert.")},
 }
 
