@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import aiosqlite
 import structlog
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Job(Generic[T]):
-    """A transaction that waits; after its run `error` or `result` holds the outcome."""
+    """A transaction or a look that waits; after its run `error` or `result` holds the outcome."""
 
     __slots__ = ("error", "fn", "result")
 
@@ -35,6 +35,22 @@ class _Job(Generic[T]):
         self.fn = fn
         self.result: T
         self.error: Exception | None = None
+
+    def run(self, conn: sqlite3.Connection) -> None:
+        """Run it; it may be run again."""
+        self.error = None
+        try:
+            self.result = self.fn(conn)
+        except Exception as error:  # noqa: BLE001 - the caller raises it, in `outcome`
+            self.error = error
+
+    def outcome(self, told: Callable[[sqlite3.Error], StorageError]) -> T:
+        """The result, or the error raised."""
+        if isinstance(self.error, sqlite3.Error):
+            raise told(self.error) from self.error
+        if self.error is not None:
+            raise self.error
+        return self.result
 
 
 class Database:
@@ -49,7 +65,9 @@ class Database:
         self.commits = 0
         self._schema = schema
         self._synchronous = synchronous
-        self._waiting: deque[_Job[object]] = deque()
+        self._writes: deque[_Job[Any]] = deque()
+        self._reads: deque[_Job[Any]] = deque()
+        self._trip: asyncio.Future[None] | None = None  # the one to the thread that has not begun
         self._opened: Problem | None = None
         self._full: StorageError | None = None
         self._latched = False
@@ -86,20 +104,14 @@ class Database:
     async def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Run `fn` as one transaction; when this returns, what it did is durable.
 
-        It shares a commit with whatever else waits, yet fails alone. `fn` may be run a second time
-        when the shared commit failed, so it must do nothing but use the connection. Cancelling the
+        It shares a commit with whatever else waits, yet fails alone: `fn` is run a second time when
+        the shared commit failed, so it must do nothing but use the connection. Cancelling the
         caller does not stop the transaction.
         """
         job = _Job(fn)
-        self._waiting.append(job)  # type: ignore[arg-type]  # the outcome is read by this call alone
-        # The thread works in order, so when this call's turn is over its job is done: by this call,
-        # or by an earlier one that found both waiting.
-        await self._on_thread(self._commit_waiting)
-        if isinstance(job.error, sqlite3.Error):
-            raise self._told(job.error) from job.error
-        if job.error is not None:
-            raise job.error
-        return job.result
+        self._writes.append(job)
+        await self._travel()
+        return job.outcome(self._told)
 
     async def execute(self, sql: str, values: Sequence[object]) -> int:
         """Run one changing statement as a transaction; returns how many rows it changed."""
@@ -127,10 +139,10 @@ class Database:
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """What `fn` finds; it sees one state of the database and all earlier writes."""
-        try:
-            return await self._on_thread(lambda: self._look(fn))
-        except sqlite3.Error as error:
-            raise self._told(error) from error
+        job = _Job(fn)
+        self._reads.append(job)
+        await self._travel()
+        return job.outcome(self._told)
 
     async def copy(self, path: Path) -> None:
         """Write the database as it is now into a new file, over the one connection."""
@@ -157,6 +169,20 @@ class Database:
         """
         await self._on_thread(self._take_write_lock)
 
+    async def _travel(self) -> None:
+        """Have the thread do what waits. A trip costs more than most of what it is made for, so all
+        that wait when it begins share it.
+        """
+        trip = self._trip  # the thread clears it at any moment, and does then what waits by now
+        if trip is None:
+            if not self._thread._running:
+                raise self._closed()
+            # As aiosqlite's `_execute` does it, but for many: one task's end must not be the end of
+            # a wait that others share.
+            trip = self._trip = asyncio.get_running_loop().create_future()
+            self._thread._tx.put_nowait((trip, self._do_waiting))
+        await asyncio.shield(trip)
+
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         # aiosqlite offers single statements only, and other tasks could come between two of them;
         # `_execute` is what all of its own methods use to run a function on the thread.
@@ -165,28 +191,24 @@ class Database:
         except ValueError as error:
             if "Connection closed" not in str(error):
                 raise
-            raise StorageError(f"{self.path.name} is closed", cure="start agentd again") from error
+            raise self._closed() from error
         return result
 
     def _connect(self) -> sqlite3.Connection:
         conn, self._opened = open_file(self.path, self._schema, self._synchronous)
         return conn
 
-    def _commit_waiting(self) -> None:
-        group: list[_Job[object]] = []
-        while self._waiting:
-            group.append(self._waiting.popleft())
+    def _do_waiting(self) -> None:
+        self._trip = None  # before looking: what comes from here on makes a trip of its own
+        looks, group = _taken(self._reads), _taken(self._writes)  # a look sees all writes before it
         if group:
             self._commit(group)
+        for job in looks:
+            job.run(self._thread._conn)
+            if isinstance(job.error, sqlite3.Error):
+                self._note(job.error)
 
-    def _look(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return fn(self._thread._conn)
-        except sqlite3.Error as error:
-            self._note(error)
-            raise
-
-    def _commit(self, group: list[_Job[object]]) -> None:
+    def _commit(self, group: list[_Job[Any]]) -> None:
         conn = self._thread._conn
         if self._latched:
             for job in group:
@@ -197,31 +219,31 @@ class Database:
                 conn.execute("ROLLBACK")
             conn.execute("BEGIN IMMEDIATE")
             for job in group:
-                _attempt(conn, job)
+                job.run(conn)
+                if job.error is not None:
+                    self._give_up(group, job.error)
+                    return
             conn.execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(group, error)
             return
         self.commits += 1
         self._full = None
-        for job in group:
-            if isinstance(job.error, sqlite3.Error):
-                self._note(job.error)
 
-    def _give_up(self, group: list[_Job[object]], error: sqlite3.Error) -> None:
+    def _give_up(self, group: list[_Job[Any]], error: Exception) -> None:
         conn = self._thread._conn
         try:
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
         except sqlite3.Error as second:
             self._note(second)
-        self._note(error)
+        if isinstance(error, sqlite3.Error):
+            self._note(error)
         if len(group) == 1 or self._latched:
             for job in group:
                 job.error = error
             return
-        for job in group:  # a small write may still fit where a large one did not
-            job.error = None
+        for job in group:  # the others are right, or small enough for what room there is
             self._commit([job])
 
     def _note(self, error: sqlite3.Error) -> None:
@@ -261,21 +283,19 @@ class Database:
         except sqlite3.Error as error:
             raise self._told(error) from error
 
+    def _closed(self) -> StorageError:
+        return StorageError(f"{self.path.name} is closed", cure="start agentd again")
+
     def _refusal(self) -> StorageError:
         problem = _lost_sync(self.path)
         return StorageError(problem.text, cure=problem.cure)
 
 
-def _attempt(conn: sqlite3.Connection, job: _Job[object]) -> None:
-    conn.execute("SAVEPOINT job")
-    try:
-        job.result = job.fn(conn)
-    except Exception as error:
-        if not conn.in_transaction:  # SQLite has rolled back the whole group
-            raise
-        conn.execute("ROLLBACK TO job")
-        job.error = error
-    conn.execute("RELEASE job")
+def _taken(waiting: deque[_Job[Any]]) -> list[_Job[Any]]:
+    taken = []
+    while waiting:
+        taken.append(waiting.popleft())
+    return taken
 
 
 def _lost_sync(path: Path) -> Problem:

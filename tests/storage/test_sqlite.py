@@ -112,7 +112,30 @@ async def test_a_write_that_raises_fails_alone(db):
     assert isinstance(outcomes[2], StorageError)
     assert outcomes[3] == "b"
     assert await stored(db) == {"a", "b"}
-    assert db.commits == 1
+
+
+async def test_a_look_sees_the_writes_that_wait_with_it(db):
+    gate = Gate()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(db.read(gate.wait))
+        await asyncio.sleep(0)
+        group.create_task(db.write(insert("a")))
+        look = group.create_task(stored(db))
+        await asyncio.sleep(0)
+        gate.open()
+    assert look.result() == {"a"}
+
+
+async def test_no_call_is_left_waiting_however_many_come_and_go(db):
+    async def talk(who):
+        for n in range(15):
+            await db.write(insert(f"{who}-{n}"))
+            assert f"{who}-{n}" in await stored(db)
+
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for who in range(10):
+            group.create_task(talk(who))
+    assert db.commits <= 150
 
 
 async def test_a_cancelled_waiter_does_not_stop_the_transaction(db):
