@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from agentd.paths import daemon_places
 
 def run(config: ConfigPath = None) -> None:
     """Run the daemon in the foreground."""
+    gc.disable()  # nothing that a start makes is garbage; the daemon enables it when it is ready
     from agentd.daemon import main
 
     with reporting():
