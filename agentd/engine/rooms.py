@@ -55,6 +55,7 @@ class Rooms:
         self._unfinished: dict[SessionKey, set[int]] = {}
         self._basis: dict[SessionKey, dict[int, int]] = {}  # turn to generation of its context
         self._fixed: dict[SessionKey, int] = {}
+        self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
         self._due: set[SessionKey] = set()
         self._owed: set[SessionKey] = set()  # a flush is left over from an earlier run
 
@@ -90,7 +91,7 @@ class Rooms:
         """
         request = scene.request
         limits = self._compaction.limits
-        self._fixed[request.session] = tokens.of_fixed(scene.system, scene.tools)
+        self._fixed[request.session] = self._weigh(scene)
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.text)
             return True
@@ -104,6 +105,13 @@ class Rooms:
             return False
         await self._make_room(request.session, Trigger.THRESHOLD, request.text)
         return True
+
+    def _weigh(self, scene: Scene) -> int:
+        """Tokens of what the turn's calls all carry: mostly what those of the turn before did."""
+        carried = (scene.system, scene.tools)
+        if self._weighed[0] != carried:
+            self._weighed = (carried, tokens.of_fixed(*carried))
+        return self._weighed[1]
 
     async def after_overflow(self, scene: Scene) -> bool:
         """Make room because the service found the prompt too long; False if nothing could go."""

@@ -46,7 +46,7 @@ class AnthropicApi:
             http_client=httpx2.AsyncClient(
                 transport=transport,
                 timeout=timeout,
-                limits=httpx2.Limits(max_connections=32, max_keepalive_connections=8),
+                limits=httpx2.Limits(max_connections=32, max_keepalive_connections=32),
                 follow_redirects=False,
                 trust_env=False,
             ),

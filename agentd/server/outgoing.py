@@ -84,12 +84,11 @@ class Outgoing:
         return bool(self._frames)
 
     def _write_piece(self) -> None:
-        written = 0
-        while self._frames and written < _PIECE:
-            frame = self._frames.popleft()
-            written += len(frame)
-            self._writer.write(frame)
-        self._size -= written
+        piece = bytearray()  # a write is a system call, which costs more than the copy
+        while self._frames and len(piece) < _PIECE:
+            piece += self._frames.popleft()
+        self._writer.write(piece)
+        self._size -= len(piece)
         if self._size <= self._limit // 4:
             self._space.set()
 

@@ -68,7 +68,8 @@ class Injection:
             case Origin.SUMMARY:
                 return ()
             case Origin.FLUSH:
-                daily = await self._daily(reader, 0, room)
+                found, _ = await self._files.snapshot(self._note_paths(reader, 0), reader)
+                daily, _ = self._daily(found.values(), reader, room)
                 return _blocks((20, daily))
             case Origin.USER | Origin.HEARTBEAT | Origin.JOB:
                 return await self._full(request.origin, reader, room)
@@ -90,37 +91,41 @@ class Injection:
         elif reader.kind is Kind.MAIN:
             wanted = [_BOOTSTRAP, *wanted]
         foreign = self._foreign(reader.kind)
-        views, absent = await self._files.snapshot([*wanted, *foreign], reader)
+        notes = self._note_paths(reader, self._settings.daily_lookback_days)
+        found, absent = await self._files.snapshot([*wanted, *foreign, *notes], reader)
         missing = [name for name in wanted if name in absent and name != _BOOTSTRAP]
+        views = {path: found[path] for path in (*wanted, *foreign) if path in found}
         items = [Section(p, self._heading(p), views[p].text) for p in wanted if p in views]
         items += [Section(p, f"## {p}", views[p].text, is_data=True) for p in foreign if p in views]
         texts, cuts, left = compose.sections(items, room)
         self._note(views, cuts, reader)
         project = compose.project_context(texts)
-        daily = await self._daily(reader, self._settings.daily_lookback_days, left)
+        daily, cut = self._daily([found[path] for path in notes if path in found], reader, left)
+        if notes:
+            for path in self._cut_notes - cut:  # its day has gone by
+                self._files.complaints.clear(path, CUT)
+            self._cut_notes = cut
         return _blocks((10, project), (20, daily), (30, compose.missing_files(missing)))
 
-    async def _daily(self, reader: Reader, days_back: int, room: Room) -> str:
+    def _note_paths(self, reader: Reader, days_back: int) -> list[str]:
+        """Where the daily notes of these days may be, for a reader who gets any."""
         if not self._settings.inject_daily or reader.kind is not Kind.MAIN:
-            return ""
+            return []
         folders = (self._settings.daily_dir, *self._settings.daily_aliases)
         scopes = ("", *(f"@{name}/" for name in self._files.scopes))
         days = [f"{self._files.today() - timedelta(ago)}.md" for ago in range(days_back + 1)]
-        paths = [f"{s}{folder}/{day}" for s in scopes for day in days for folder in folders]
-        found, _ = await self._files.snapshot(paths, reader)
-        views = {view.path: view for view in found.values()}  # an alias may lead to the same note
+        return [f"{s}{folder}/{day}" for s in scopes for day in days for folder in folders]
+
+    def _daily(self, found: Iterable[FileView], reader: Reader, room: Room) -> tuple[str, set[str]]:
+        """The notes as one text, and those that had to be cut."""
+        views = {view.path: view for view in found}  # an alias may lead to the same note
         items = [
             Section(path, f"### {path}", view.text, path.startswith("@"))
             for path, view in views.items()
         ]
         texts, cuts, _ = compose.sections(items, room)
         self._note(views, cuts, reader)
-        if days_back == self._settings.daily_lookback_days:
-            cut = {c.path for c in cuts}
-            for path in self._cut_notes - cut:  # its day has gone by
-                self._files.complaints.clear(path, CUT)
-            self._cut_notes = cut
-        return compose.daily_notes(texts)
+        return compose.daily_notes(texts), {c.path for c in cuts}
 
     def _wanted(self, kind: Kind) -> list[str]:
         s = self._settings
