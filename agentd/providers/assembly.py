@@ -16,7 +16,6 @@ from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
 from agentd.providers.fallback import Fallback
-from agentd.providers.offline.provider import OfflineProvider
 from agentd.providers.openai import OpenAIProvider
 from agentd.providers.retry import Retrying
 from agentd.providers.settings import ProviderSettings, ServiceSettings
@@ -66,9 +65,10 @@ async def open_model(
         for service in settings.services:
             choice = choose(service, environ)
             log.info("provider", kind=choice.kind, model=choice.model, why=choice.why)
-            provider: Provider = OfflineProvider()
             warm = None
-            if choice.kind != "offline":
+            if choice.kind == "offline":
+                provider = _offline()
+            else:
                 remote = _remote(service, choice)
                 await stack.enter_async_context(remote)
                 provider = meter(remote, service)
@@ -88,6 +88,13 @@ def _offer(settings: ProviderSettings, choice: Choice) -> Offer:
     models = tuple(dict.fromkeys((choice.model, *settings.models)))
     thinks = choice.kind == "anthropic" or bool(settings.capabilities.reasoning_effort)
     return Offer(models, EFFORTS if thinks else ())
+
+
+def _offline() -> Provider:
+    # Its rules of language take a twentieth of a start to load, which a model's daemon does not need.
+    from agentd.providers.offline.provider import OfflineProvider
+
+    return OfflineProvider()
 
 
 def _remote(service: ServiceSettings, choice: Choice) -> AnthropicProvider | OpenAIProvider:
