@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 EXTRAS ?=
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 MAKEFLAGS += --no-print-directory
@@ -30,7 +31,7 @@ run: $(CORE) ## start the daemon if none runs, and chat (one message a line when
 	@exec $(BIN)/agentd up
 
 test: $(DEV) ## run the whole test-suite
-	@$(BIN)/python -m pytest -q -m "not torture" $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not torture" $(ARGS)
 
 torture: $(DEV) ## run the long proofs
 	@$(BIN)/python -m pytest -q -m torture $(ARGS)
