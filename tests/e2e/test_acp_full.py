@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import acp
 import pytest
@@ -91,3 +92,27 @@ async def test_the_context_in_use_and_the_commands_are_told(running: Home) -> No
         assert "the boiler code is 4417" in (running.workspace / "MEMORY.md").read_text("utf-8")
         with pytest.raises(acp.RequestError):
             await prompted(agent, key, "/model no-such-model")
+
+
+async def test_the_sdk_is_loaded_for_a_session_and_not_for_a_question(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()
+    maps = Path(f"/proc/{daemon.process.pid}/maps")
+    await client.call("_agentd/status")
+    await client.call("session/list")
+    assert "jiter" not in maps.read_text("utf-8")
+    await client.call("session/new", {"cwd": "/", "mcpServers": []})
+    await until(lambda: "jiter" in maps.read_text("utf-8"), "the SDK is loaded")
+    assert home.requests() == []
+    await daemon.stop()
+
+
+async def test_required_files_are_looked_for_again_after_a_compaction(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()
+    await client.say("say one", "m1")
+    (home.workspace / "SOUL.md").unlink()
+    assert "required_files_missing" not in home.complaints()
+    await client.prompt("/new", "m2")
+    await until(lambda: "required_files_missing" in home.complaints(), "the audit is told")
+    await daemon.stop()
