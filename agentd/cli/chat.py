@@ -92,6 +92,8 @@ class Chat:
                     raise
                 self._tell(error)
                 wanted, session = before, ""
+            if wanted:
+                self._screen.aside(f"session {wanted}")
             before, session = session, wanted
 
     async def _visit(self, sockets: Sequence[Path], session: str) -> str:
