@@ -63,6 +63,11 @@ def client_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(folder / _SOCKET for folder in folders)
 
 
+def chat_history(environ: Mapping[str, str]) -> Path:
+    """Where a chat keeps what its user has typed."""
+    return daemon_places(environ).state_dir / "chat_history"
+
+
 def is_system_service(socket: Path) -> bool:
     """Whether the socket belongs to a daemon that the system's service manager runs."""
     return socket.is_relative_to(_SYSTEM_RUNTIME)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,7 @@ from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, reporting, show
+from agentd.paths import chat_history
 
 app = Group("See, move and shorten conversations.")
 
@@ -119,6 +122,9 @@ def delete(
     with reporting(as_json=as_json):
         agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
     answer("sessions/delete", _deleted, as_json=as_json, key=key, within=MODEL_SECONDS)
+    # What was typed in chats is kept without its session, so all of it goes.
+    with suppress(OSError):
+        chat_history(os.environ).unlink()
 
 
 def _deleted(result: dict[str, Any]) -> str:

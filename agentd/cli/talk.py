@@ -11,7 +11,7 @@ import typer
 from agentd.cli.ask import owners_times, sockets
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
-from agentd.paths import daemon_places
+from agentd.paths import chat_history
 
 Session = Annotated[str, typer.Option(metavar="KEY", help="The session's key.")]
 
@@ -81,7 +81,7 @@ async def _chat(session: str) -> None:
     catalog, status = Catalog(), StatusLine()
     plain = is_plain(os.environ) or not sys.stdout.isatty()
     screen = Screen() if plain else Painter(shutil.get_terminal_size, times.clock)
-    history = history_in(daemon_places(os.environ).state_dir)
+    history = history_in(chat_history(os.environ))
     keyboard = Terminal(catalog, lambda: status.text, history, raw=not plain)
     chat = Chat(keyboard, screen, times, catalog=catalog, status=status)
     await chat.run(sockets(), session)

@@ -6,7 +6,7 @@ import os
 import sys
 import termios
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -37,6 +37,12 @@ class Typed(FileHistory):
         """Keep a message."""
         if not self.is_paused and not string.startswith(" "):
             super().append_string(string)
+
+    def store_string(self, string: str) -> None:
+        """Write it down, in a new file if the old one was taken away meanwhile."""
+        with suppress(OSError):
+            os.close(_private(Path(os.fsdecode(self.filename))))
+            super().store_string(string)
 
 
 class Terminal:
@@ -119,14 +125,11 @@ class Terminal:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def history_in(folder: Path) -> Typed:
+def history_in(path: Path) -> Typed:
     """What was typed before, in a file that only its owner may read; none where that cannot be."""
-    path = folder / "chat_history"
     try:
-        ensure_private_dir(folder)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        with open(descriptor, "r+b") as file:  # noqa: PTH123 - a descriptor, no path
-            os.fchmod(descriptor, 0o600)
+        ensure_private_dir(path.parent)
+        with open(_private(path), "r+b") as file:
             text = file.read()
             if len(text) > _LONGEST_HISTORY:
                 file.seek(0)
@@ -135,6 +138,14 @@ def history_in(folder: Path) -> Typed:
     except OSError:
         return Typed(os.devnull)
     return Typed(str(path))
+
+
+def _private(path: Path) -> int:
+    """A descriptor of the file, which its owner alone may read."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    if path.is_file():
+        os.fchmod(descriptor, 0o600)
+    return descriptor
 
 
 def _keys() -> KeyBindings:

@@ -161,7 +161,7 @@ class Toolbox:
         if answer is Decision.UNASKED:
             raise ToolFailed(
                 "nobody was there who could have been asked to allow this",
-                cure="Say that it is not done, and that it can be allowed in `agentd chat`.",
+                cure="ask for it in `agentd chat`, where it can be allowed",
             )
         return answer is not Decision.DENY
 

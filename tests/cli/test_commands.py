@@ -113,6 +113,15 @@ def test_a_pause_that_is_also_a_resume_is_a_usage_error(daemon: ScriptedDaemon) 
     assert daemon.calls == []
 
 
+def test_a_deleted_session_is_not_kept_by_the_chats_keys(daemon: ScriptedDaemon) -> None:
+    typed = daemon.path.parent / "state" / "chat_history"
+    typed.parent.mkdir()
+    typed.write_text("a secret")
+    daemon.on("_agentd/sessions/delete", lambda params, wire: {"key": "main", "kept": True})
+    assert runner.invoke(app, ["sessions", "delete", "main", "--yes"]).exit_code == 0
+    assert not typed.exists()
+
+
 def test_import_sends_files_and_folders_in_pieces_that_fit(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
