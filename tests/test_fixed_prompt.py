@@ -14,6 +14,7 @@ from agentd.config import Config
 from agentd.domain.prompt import Prompt
 from agentd.domain.turn import MAIN, TurnRequest
 from agentd.engine.assembly import Engine, Outside
+from agentd.engine.budget import Budget
 from agentd.heartbeat.pulse import Pulse
 from agentd.paths import daemon_places
 from agentd.providers.anthropic_request import request_body
@@ -39,7 +40,9 @@ async def home(tmp_path: Path) -> AsyncIterator[Untouched]:
     clock, environ, events = FakeClock(), {"AGENTD_HOME": str(tmp_path)}, RecordingSink()
     model = ScriptedProvider(default="HEARTBEAT_OK")
     async with AsyncExitStack() as stack:
-        build = Assembly(Config(), daemon_places(environ), clock, environ, stack)
+        config = Config()
+        budget = Budget(config.budget)
+        build = Assembly(config, daemon_places(environ), clock, environ, stack, budget)
         stores = await build.stores()
         memory = await build.memory(stores)
         alerts = await build.alerts(stores, Clients(), events)
