@@ -20,7 +20,7 @@ MODULE_LINES = 350
 FUNCTION_LINES = 55
 EXEMPTIONS = 12  # may only go down
 # One page by intent: every seam, every seam's double, every part's place.
-LONG_BY_INTENT = {"agentd/ports.py": 590, "agentd/testing.py": 1150, "agentd/app.py": 500}
+LONG_BY_INTENT = {"agentd/ports.py": 590, "agentd/app.py": 500}
 
 
 @cache
@@ -87,7 +87,8 @@ def test_packages_hold_a_docstring_and_nothing_else() -> None:
     full = [
         name(path)
         for path in packages
-        if path.parent != ROOT / "agentd" and len(tree(path).body) > 1
+        if path.parent not in (ROOT / "agentd", ROOT / "agentd/testing")  # what others import
+        and len(tree(path).body) > 1
     ]
     assert not full
 

@@ -1,0 +1,27 @@
+"""Doubles of every port, for agentd's tests and for those of its extensions. Never used by the daemon."""
+
+from agentd.testing.clock import FakeClock
+from agentd.testing.jobs import MemoryJobBook, MemoryJobs
+from agentd.testing.messages import check_api_messages, check_messages
+from agentd.testing.models import Answers, RecordingSink, Reply, ScriptedProvider, call
+from agentd.testing.sessions import MemorySessions
+from agentd.testing.stores import MemoryIndexDouble, MemoryLedger, MemoryOutbox
+from agentd.testing.workspace import MemoryWorkspace
+
+__all__ = [
+    "Answers",
+    "FakeClock",
+    "MemoryIndexDouble",
+    "MemoryJobBook",
+    "MemoryJobs",
+    "MemoryLedger",
+    "MemoryOutbox",
+    "MemorySessions",
+    "MemoryWorkspace",
+    "RecordingSink",
+    "Reply",
+    "ScriptedProvider",
+    "call",
+    "check_api_messages",
+    "check_messages",
+]

@@ -1,0 +1,216 @@
+"""The heartbeat's and the jobs' memory, in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from agentd.domain.alert import Alert, NewAlert
+from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
+from agentd.errors import (
+    Busy,
+    NotFound,
+)
+from agentd.ports import Clock
+from agentd.testing.stores import MemoryOutbox
+
+
+class MemoryJobs:
+    """A JobStore in memory, which puts its alerts into `outbox`."""
+
+    def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
+        self._clock = clock
+        self._outbox = outbox or MemoryOutbox(clock)
+        self._state = HeartbeatState()
+        self._running: dict[int, Beat] = {}
+        self._finished: dict[int, Beat] = {}
+        self._items: dict[str, ItemState] = {}
+        self._ids = itertools.count(1)
+
+    async def heartbeat(self) -> HeartbeatState:
+        return self._state
+
+    async def schedule(self, next_due: datetime | None) -> None:
+        self._state = replace(self._state, next_due=next_due)
+
+    async def pause(self, until: datetime | None) -> None:
+        self._state = replace(self._state, paused_until=until)
+
+    async def begin_beat(
+        self, due: datetime | None, next_due: datetime | None, file_hash: str
+    ) -> int:
+        await self.schedule(next_due)
+        beat = self._beat(due, Outcome.FAILED, Reason.INTERRUPTED, file_hash)
+        self._running[beat.id] = beat
+        return beat.id
+
+    async def end_beat(
+        self,
+        beat_id: int,
+        outcome: Outcome,
+        reason: Reason,
+        *,
+        text: str = "",
+        tokens: int = 0,
+        cost_usd: float = 0.0,
+        done_items: Sequence[str] = (),
+        alert: NewAlert | None = None,
+    ) -> tuple[Beat, Alert | None]:
+        if beat_id not in self._running:
+            raise NotFound(f"there is no running beat {beat_id}")
+        put = await self._outbox.put(alert) if alert else None
+        if alert is not None and put is None:
+            outcome, reason = Outcome.QUIET, Reason.DUPLICATE
+        beat = replace(
+            self._running.pop(beat_id),
+            outcome=outcome,
+            reason=reason,
+            text=text,
+            tokens=tokens,
+            cost_usd=cost_usd,
+        )
+        self._finished[beat_id] = beat
+        now = self._clock.now()
+        for item in done_items:
+            known = self._items.get(item, ItemState(item, now))
+            self._items[item] = replace(known, last_done=now)
+        return beat, put
+
+    async def skip_beat(
+        self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
+    ) -> Beat:
+        await self.schedule(next_due)
+        beat = self._beat(due, Outcome.SKIPPED, reason, file_hash)
+        self._finished[beat.id] = beat
+        return beat
+
+    async def interrupt_beats(self) -> int:
+        cut = len(self._running)
+        self._finished.update(self._running)
+        self._running.clear()
+        return cut
+
+    async def beats(self, limit: int) -> tuple[Beat, ...]:
+        newest = sorted(self._finished.values(), key=lambda b: -b.id)
+        return tuple(newest[:limit])
+
+    async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
+        now = self._clock.now()
+        self._items = {h: self._items.get(h, ItemState(h, now)) for h in hashes}
+        return dict(self._items)
+
+    def _beat(self, due: datetime | None, outcome: Outcome, reason: Reason, file_hash: str) -> Beat:
+        return Beat(next(self._ids), self._clock.now(), due, outcome, reason, file_hash=file_hash)
+
+
+class MemoryJobBook:
+    """A JobBook in memory, which puts its alerts into `outbox`."""
+
+    def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
+        self._clock = clock
+        self._outbox = outbox or MemoryOutbox(clock)
+        self._jobs: dict[int, Job] = {}
+        self._keys: dict[str, int] = {}
+        self._runs: dict[int, JobRun] = {}
+        self._running: set[int] = set()
+        self._job_ids, self._run_ids = itertools.count(1), itertools.count(1)
+
+    async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
+        if (known := await self.by_key(key)) is not None:
+            return known
+        if len(await self.jobs()) >= most:
+            raise Busy(f"there are {most} jobs already")
+        stored = Job(next(self._job_ids), job, self._clock.now(), next_due)
+        self._jobs[stored.id] = stored
+        if key:
+            self._keys[key] = stored.id
+        return stored
+
+    async def by_key(self, key: str) -> Job | None:
+        return self._jobs.get(self._keys.get(key, 0))
+
+    async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
+        return tuple(job for job in self._jobs.values() if past or job.next_due is not None)
+
+    async def get(self, job_id: int) -> Job:
+        if job_id not in self._jobs:
+            raise NotFound(f"there is no job {job_id}")
+        return self._jobs[job_id]
+
+    async def remove(self, job_id: int) -> Job:
+        job = await self.get(job_id)
+        del self._jobs[job_id]
+        self._runs = {n: run for n, run in self._runs.items() if run.job_id != job_id}
+        return job
+
+    async def pass_over(self, step: Step) -> None:
+        if step.job_id not in self._jobs:
+            return
+        if (missed := step.missed) is not None:
+            late = Ending(JobOutcome.MISSED, JobReason.LATE)
+            self._add_run(step.job_id, missed.first, missed.last, late)
+        job = self._jobs[step.job_id]
+        self._jobs[step.job_id] = replace(job, next_due=step.next_due)
+
+    async def begin(self, step: Step) -> int | None:
+        if step.job_id not in self._jobs:
+            return None
+        if step.due is not None:
+            await self.pass_over(step)
+            if any(r.job_id == step.job_id and r.due == step.due for r in self._used_runs()):
+                return None
+        job = self._jobs[step.job_id]
+        self._jobs[step.job_id] = replace(job, runs=job.runs + 1)
+        cut = Ending(JobOutcome.FAILED, JobReason.INTERRUPTED)
+        run_id = self._add_run(step.job_id, step.due, None, cut)
+        self._running.add(run_id)
+        return run_id
+
+    async def record(
+        self, step: Step, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        run_id = await self.begin(step)
+        return None if run_id is None else await self.end(run_id, ending, alert)
+
+    async def end(
+        self, run_id: int, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        if run_id not in self._runs:
+            return None
+        if run_id not in self._running:
+            raise NotFound(f"run {run_id} has ended already")
+        if alert is not None and await self._outbox.put(alert) is None:
+            ending = replace(ending, outcome=JobOutcome.QUIET, reason=JobReason.DUPLICATE)
+        self._running.discard(run_id)
+        self._runs[run_id] = replace(self._runs[run_id], ending=ending)
+        return self._runs[run_id]
+
+    async def interrupt(self) -> int:
+        cut = len(self._running & self._runs.keys())
+        self._running.clear()
+        return cut
+
+    async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
+        newest = [
+            run
+            for run in sorted(self._runs.values(), key=lambda r: -r.id)
+            if run.id not in self._running and job_id in (None, run.job_id)
+        ]
+        return tuple(newest[:limit])
+
+    async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
+        runs = (run for run in self._used_runs() if run.job_id == job_id)
+        return frozenset(run.due for run in runs if run.due is not None and run.due > since)
+
+    def _used_runs(self) -> list[JobRun]:
+        return [run for run in self._runs.values() if run.until is None]
+
+    def _add_run(
+        self, job_id: int, due: datetime | None, until: datetime | None, ending: Ending
+    ) -> int:
+        run_id = next(self._run_ids)
+        self._runs[run_id] = JobRun(run_id, job_id, self._clock.now(), due, until, ending)
+        return run_id

@@ -1,0 +1,331 @@
+"""Inbox, transcripts and journal in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from agentd.domain.choices import Choices
+from agentd.domain.message import Text, ToolResult
+from agentd.domain.tool import (
+    Intent,
+    OpenCall,
+    ToolOutput,
+)
+from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
+from agentd.domain.turn import (
+    DELETED,
+    MAIN,
+    Kind,
+    Origin,
+    PendingTurn,
+    Receipt,
+    SessionKey,
+    Turn,
+    TurnRequest,
+    TurnState,
+)
+from agentd.errors import (
+    Busy,
+    InvalidRequest,
+    NotFound,
+)
+from agentd.ports import Clock
+from agentd.testing.records import StoredSession, StoredTurn
+
+
+class MemorySessions:
+    """A SessionStore and Journal that forgets everything at the end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._sessions: dict[SessionKey, StoredSession] = {}
+        self._turns: list[StoredTurn] = []
+
+    async def receive(self, request: TurnRequest) -> Receipt:
+        try:
+            f"{request.text}{request.message_id}{request.session}".encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest("the message holds half of a surrogate pair") from None
+        key, message_id = request.session, request.message_id
+        for turn in self._turns:
+            if (turn.request.session, turn.request.message_id) == (key, message_id):
+                return Receipt(turn.id, key, message_id, turn.id, is_new=False, ended=turn.ended)
+        self._make(key)
+        turn = StoredTurn(len(self._turns) + 1, request, at=self._clock.now())
+        self._turns.append(turn)
+        return Receipt(turn.id, key, message_id, turn.id, is_new=True)
+
+    async def begin(self, turn_id: int) -> tuple[Row, ...]:
+        turn = self._open(turn_id)
+        turn.attempts += 1
+        if turn.state is TurnState.RECEIVED:
+            turn.state = TurnState.RUNNING
+            self._add(turn, NewRow(RowRole.USER, (Text(turn.request.text),)))
+        return tuple(turn.rows)
+
+    async def append(self, turn_id: int, row: NewRow) -> Row:
+        return self._add(self._open(turn_id), row)
+
+    async def finish(
+        self, turn_id: int, turn: Turn, rows: Sequence[NewRow] = ()
+    ) -> tuple[Row, ...]:
+        stored = self._open(turn_id)
+        if stored.state is TurnState.RECEIVED:
+            self._add(stored, NewRow(RowRole.USER, (Text(stored.request.text),)))
+        added = tuple(self._add(stored, row) for row in rows)
+        stored.ended = turn
+        stored.state = TurnState.FAILED if turn.failure else TurnState.DONE
+        stored.rows.clear()
+        stored.intents.clear()
+        stored.outputs.clear()
+        return added
+
+    async def park(self, turn_id: int) -> None:
+        turn = self._turns[turn_id - 1]
+        turn.attempts = max(0, turn.attempts - (turn.ended is None))
+
+    async def pending(self) -> tuple[PendingTurn, ...]:
+        return tuple(
+            PendingTurn(t.id, t.request, t.id, t.state, t.attempts)
+            for t in self._turns
+            if t.ended is None
+        )
+
+    async def load(self, session: SessionKey) -> History:
+        found = self._sessions.get(session)
+        if found is None:
+            return History(session)
+        rows = [r for r in found.rows if r.seq >= found.history.context_from]
+        return replace(found.history, rows=_without_summaries(rows))
+
+    async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
+        return self._store(
+            self._require(session), NewRow(RowRole.NOTICE, (Text(text),), tag=tag), None
+        )
+
+    async def swap(
+        self, session: SessionKey, generation: int, keep_from: int, summary: str
+    ) -> bool:
+        found = self._require(session)
+        if found.history.generation != generation:
+            return False
+        if summary:
+            self._store(found, NewRow(RowRole.SUMMARY, (Text(summary),)), None)
+        found.history = replace(
+            found.history,
+            generation=generation + 1,
+            context_from=keep_from,
+            summary=summary,
+            swapped_at=found.info.rows,
+        )
+        found.info = replace(found.info, generation=generation + 1)
+        return True
+
+    async def cover(self, session: SessionKey, coverage: Coverage) -> None:
+        found = self._require(session)
+        found.coverages.append(coverage)
+        covered_to = max(found.history.covered_to, coverage.last)
+        found.history = replace(
+            found.history, covered_to=covered_to, flush_failures=0, flush_due=False
+        )
+        found.info = replace(found.info, flush_due=False)
+
+    async def flush_failed(self, session: SessionKey, reason: str) -> int:
+        found = self._require(session)
+        failures = found.history.flush_failures + 1
+        found.history = replace(found.history, flush_failures=failures)
+        return failures
+
+    async def last_asked(self, session: SessionKey, start: str) -> str:
+        requests = (t.request for t in reversed(self._turns))
+        mine = (r for r in requests if (r.session, r.origin) == (session, Origin.FLUSH))
+        return next((r.message_id for r in mine if r.message_id.startswith(start)), "")
+
+    async def coverages(self, session: SessionKey) -> tuple[Coverage, ...]:
+        found = self._sessions.get(session)
+        return tuple(found.coverages) if found else ()
+
+    async def set_flush_due(self, sessions: Sequence[SessionKey]) -> None:
+        for found in (self._sessions[k] for k in sessions if k in self._sessions):
+            found.history = replace(found.history, flush_due=True)
+            found.info = replace(found.info, flush_due=True)
+
+    async def create(self, session: SessionKey, cwd: str = "") -> bool:
+        return self._make(session, cwd) and session != MAIN
+
+    async def exists(self, session: SessionKey) -> bool:
+        return session == MAIN or session in self._sessions
+
+    async def sessions(self) -> tuple[SessionInfo, ...]:
+        stored = reversed(self._sessions.values())
+        newest = [s.info for s in stored if not s.info.key.startswith("heartbeat:")]
+        newest.sort(key=lambda info: info.updated_at, reverse=True)
+        if MAIN not in self._sessions:
+            now = self._clock.now()
+            newest.append(SessionInfo(MAIN, "", now, now, 0, 0, 0, 0))
+        return tuple(newest)
+
+    async def rows(
+        self, session: SessionKey, first: int = 1, limit: int | None = None
+    ) -> tuple[Row, ...]:
+        if session not in self._sessions and session != MAIN:
+            raise NotFound(f"there is no session {session!r}")
+        stored = self._sessions[session].rows if session in self._sessions else []
+        found = [r for r in stored if r.seq >= first]
+        return tuple(found if limit is None else found[:limit])
+
+    async def recent(self, session: SessionKey, turns: int) -> tuple[Row, ...]:
+        if session not in self._sessions or turns < 1:
+            return ()
+        stored = self._sessions[session].rows
+        opening = [r.seq for r in stored if _opens_turn(r)]
+        start = opening[-turns] if len(opening) >= turns else 1
+        return _without_summaries(stored[start - 1 :])
+
+    async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
+        self._make(session)
+        found = self._sessions[session]
+        if found.rows:
+            raise Busy(f"session {session!r} has messages already")
+        for row, at in rows:
+            self._store(found, row, None, at)
+        return len(rows)
+
+    async def last_heard(self) -> tuple[datetime, str] | None:
+        mine = (
+            (t.at, t.request.client)
+            for t in reversed(self._turns)
+            if not t.is_silent and t.request.kind is Kind.MAIN
+        )
+        return next(mine, None)
+
+    async def choices(self, session: SessionKey) -> Choices:
+        found = self._sessions.get(session)
+        return found.history.choices if found else Choices()
+
+    async def choose(self, session: SessionKey, choices: Choices) -> None:
+        found = self._require(session)
+        found.history = replace(found.history, choices=choices)
+
+    async def fork(self, session: SessionKey, copy: SessionKey, cwd: str = "") -> None:
+        found = self._require(session)
+        if copy in self._sessions:
+            raise Busy(f"there is a session {copy!r} already")
+        running = {t.id for t in self._turns if t.ended is None}
+        last = next((r.seq - 1 for r in found.rows if r.turn_id in running), len(found.rows))
+        self._make(copy, cwd or found.info.cwd)
+        made = self._sessions[copy]
+        made.rows = [replace(row, turn_id=None) for row in found.rows[:last]]
+        made.coverages = [c for c in found.coverages if c.last <= last]
+        made.history = replace(
+            found.history,
+            session=copy,
+            covered_to=min(found.history.covered_to, last),
+            flush_failures=0,
+            flush_due=False,
+        )
+        made.info = replace(
+            found.info,
+            key=copy,
+            cwd=made.info.cwd,
+            created_at=made.info.created_at,
+            updated_at=made.info.updated_at,
+            rows=last,
+            turns=sum(map(_opens_turn, made.rows)),
+            flush_due=False,
+        )
+
+    async def delete(self, session: SessionKey) -> None:
+        found = self._require(session)
+        mine = [t for t in self._turns if t.request.session == session]
+        if any(t.ended is None for t in mine):
+            raise Busy(f"a turn of session {session!r} has not ended")
+        for turn in mine:  # its number is never given out again
+            turn.request = replace(turn.request, session=DELETED, text="", message_id="")
+        del self._sessions[session]
+        if session == MAIN:
+            self._make(MAIN)
+            generation = found.history.generation + 1
+            main = self._sessions[MAIN]
+            main.history = replace(main.history, generation=generation)
+            main.info = replace(main.info, generation=generation)
+
+    async def intend(self, turn_id: int, intent: Intent) -> None:
+        self._turns[turn_id - 1].intents[intent.call.id] = intent
+
+    async def settle(self, turn_id: int, call_id: str, output: ToolOutput) -> None:
+        self._turns[turn_id - 1].outputs[call_id] = output
+
+    async def outputs(self, turn_id: int) -> Mapping[str, ToolOutput]:
+        return dict(self._turns[turn_id - 1].outputs)
+
+    async def open_calls(self) -> tuple[OpenCall, ...]:
+        return tuple(
+            OpenCall(turn.id, call_id, intent)
+            for turn in self._turns
+            for call_id, intent in turn.intents.items()
+            if call_id not in turn.outputs
+        )
+
+    def _make(self, key: SessionKey, cwd: str = "") -> bool:
+        if key in self._sessions:
+            return False
+        now = self._clock.now()
+        info = SessionInfo(key, "", now, now, 0, 0, 0, 0, cwd)
+        self._sessions[key] = StoredSession(info, History(key))
+        return True
+
+    def _require(self, key: SessionKey) -> StoredSession:
+        if key == MAIN:
+            self._make(key)
+        if key not in self._sessions:
+            raise NotFound(f"there is no session {key!r}")
+        return self._sessions[key]
+
+    def _open(self, turn_id: int) -> StoredTurn:
+        if not 1 <= turn_id <= len(self._turns):
+            raise NotFound(f"there is no turn {turn_id}")
+        turn = self._turns[turn_id - 1]
+        if turn.ended is not None:
+            raise InvalidRequest(f"turn {turn_id} has ended already")
+        return turn
+
+    def _add(self, turn: StoredTurn, new: NewRow) -> Row:
+        if turn.is_silent:
+            row = _row(new, len(turn.rows) + 1, self._clock.now(), turn.id)
+        else:
+            row = self._store(self._sessions[turn.request.session], new, turn.id)
+        turn.rows.append(row)
+        return row
+
+    def _store(
+        self, found: StoredSession, new: NewRow, turn_id: int | None, at: datetime | None = None
+    ) -> Row:
+        row = _row(new, len(found.rows) + 1, at or self._clock.now(), turn_id)
+        found.rows.append(row)
+        opens = _opens_turn(row)
+        title = row.text.strip().split("\n", 1)[0][:80] if opens else ""
+        tokens = row.usage.context_tokens if row.usage else found.info.context_tokens
+        found.info = replace(
+            found.info,
+            title=found.info.title or title,
+            updated_at=row.at,
+            rows=row.seq,
+            turns=found.info.turns + opens,
+            context_tokens=tokens,
+        )
+        return row
+
+
+def _row(new: NewRow, seq: int, at: datetime, turn_id: int | None) -> Row:
+    return Row(seq, new.role, new.blocks, at, turn_id, new.provider, new.usage, new.tag)
+
+
+def _opens_turn(row: Row) -> bool:
+    return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
+
+
+def _without_summaries(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(r for r in rows if r.role is not RowRole.SUMMARY)

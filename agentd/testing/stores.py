@@ -1,0 +1,196 @@
+"""The smaller stores in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
+from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.domain.money import Cap, Charge
+from agentd.domain.turn import (
+    Origin,
+    SessionKey,
+    Usage,
+)
+from agentd.errors import (
+    BudgetReached,
+    NotFound,
+)
+from agentd.ports import Clock
+
+
+class MemoryLedger:
+    """A Ledger in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.charges: list[tuple[datetime, SessionKey, Origin, str, Usage, float]] = []
+
+    async def reserve(
+        self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
+    ) -> int:
+        for cap in caps:
+            tokens, usd = await self.spent(cap.since, cap.origin)
+            over_usd = cap.usd is not None and usd + cost_usd > cap.usd
+            if over_usd or (cap.tokens is not None and tokens + usage.total_tokens > cap.tokens):
+                msg = f"{cap.name} is reached"
+                raise BudgetReached(msg)
+        entry = (self._clock.now(), SessionKey(""), origin, model, usage, cost_usd)
+        self.charges.append(entry)
+        return len(self.charges)
+
+    async def charge(
+        self,
+        session: SessionKey,
+        origin: Origin,
+        model: str,
+        usage: Usage,
+        cost_usd: float,
+        *,
+        reservation: int | None = None,
+    ) -> None:
+        if reservation is None:
+            self.charges.append((self._clock.now(), session, origin, model, usage, cost_usd))
+        else:
+            at = self.charges[reservation - 1][0]
+            self.charges[reservation - 1] = (at, session, origin, model, usage, cost_usd)
+
+    async def spent(self, since: datetime, origin: Origin | None = None) -> tuple[int, float]:
+        counted = [c for c in self.charges if c[0] >= since and origin in (None, c[2])]
+        return sum(c[4].total_tokens for c in counted), sum(c[5] for c in counted)
+
+    async def breakdown(self, since: datetime) -> tuple[tuple[SessionKey, Origin, int, float], ...]:
+        sums: dict[tuple[SessionKey, Origin], tuple[int, float]] = {}
+        for at, session, origin, _, usage, usd in self.charges:
+            if at >= since:
+                tokens, cost = sums.get((session, origin), (0, 0.0))
+                sums[session, origin] = (tokens + usage.total_tokens, cost + usd)
+        rows = ((*key, *value) for key, value in sums.items())
+        return tuple(sorted(rows, key=lambda r: (-r[3], -r[2], r[0], r[1])))
+
+    async def entries(self) -> tuple[Charge, ...]:
+        return tuple(Charge(*c) for c in self.charges)
+
+    async def cache_use(self, since: datetime) -> tuple[int, int]:
+        used = [c[4] for c in self.charges if c[0] >= since]
+        return sum(u.cache_read_tokens for u in used), sum(u.context_tokens for u in used)
+
+
+class MemoryOutbox:
+    """An Outbox in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._alerts: dict[int, Alert] = {}
+        self._digests: dict[str, datetime] = {}
+        self._pending: dict[tuple[int, str], tuple[datetime, int]] = {}
+
+    async def put(self, alert: NewAlert) -> Alert | None:
+        now = self._clock.now()
+        before = self._digests.get(alert.digest)
+        if before is not None and before > now - timedelta(hours=24):
+            return None
+        self._digests[alert.digest] = now
+        delivered = dict.fromkeys(alert.sinks, DeliveryState.PENDING)
+        new_id = len(self._alerts) + 1
+        stored = Alert(new_id, now, alert.text, alert.origin, alert.to, delivered=delivered)
+        self._alerts[new_id] = stored
+        self._pending.update({(new_id, sink): (now, 0) for sink in delivered})
+        return stored
+
+    async def due(self) -> tuple[Delivery, ...]:
+        now = self._clock.now()
+        return tuple(
+            Delivery(self._alerts[alert_id], sink, attempts)
+            for (alert_id, sink), (at, attempts) in sorted(
+                self._pending.items(), key=lambda p: (p[0][0], p[1][0], p[0][1])
+            )
+            if at <= now
+        )
+
+    async def next_due(self) -> datetime | None:
+        return min((at for at, _ in self._pending.values()), default=None)
+
+    async def sent(self, alert_id: int, sink: str) -> None:
+        self._pending.pop((alert_id, sink), None)
+        self._mark(alert_id, sink, DeliveryState.SENT)
+
+    async def retry(self, alert_id: int, sink: str, after: timedelta | None) -> None:
+        _, attempts = self._pending.pop((alert_id, sink))
+        if after is None:
+            self._mark(alert_id, sink, DeliveryState.FAILED)
+        else:
+            self._pending[alert_id, sink] = (self._clock.now() + after, attempts + 1)
+
+    async def alerts(self, limit: int, *, unacked: bool = False) -> tuple[Alert, ...]:
+        newest = [a for a in reversed(self._alerts.values()) if not (unacked and a.acked)]
+        return tuple(newest[:limit])
+
+    async def ack(self, alert_id: int) -> Alert:
+        if alert_id not in self._alerts:
+            raise NotFound(f"there is no alert {alert_id}")
+        self._alerts[alert_id] = replace(self._alerts[alert_id], acked=True)
+        return self._alerts[alert_id]
+
+    def _mark(self, alert_id: int, sink: str, state: DeliveryState) -> None:
+        alert = self._alerts[alert_id]
+        self._alerts[alert_id] = replace(alert, delivered={**alert.delivered, sink: state})
+
+
+class MemoryIndexDouble:
+    """A MemoryIndex that looks at every chunk and counts the query's words in it."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[Source, str, tuple[Chunk, ...]]] = {}
+
+    async def digests(self, source: Source) -> Mapping[str, str]:
+        return {path: f[1] for path, f in self._files.items() if f[0] is source}
+
+    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+        by_path = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
+        self._files[path] = (chunks[0].source if chunks else by_path, digest, tuple(chunks))
+
+    async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+        held = self._files[path][2] if path in self._files else ()
+        await self.replace(path, digest, (*held, *chunks))
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._files.pop(path, None)
+
+    async def erase(self, paths: Sequence[str]) -> None:
+        await self.remove(paths)
+
+    async def clear(self) -> None:
+        self._files.clear()
+
+    async def search(
+        self, query: str, *, owner: bool, limit: int, sources: frozenset[Source] | None = None
+    ) -> Found:
+        words = set(re.findall(r"[^\W_]+", query.casefold()))
+        if not words:
+            return Found((), "empty_query")
+        seen = [c for f in self._files.values() for c in f[2] if owner or not c.owner_only]
+        if not seen:
+            return Found((), "nothing_indexed")
+        hits = [
+            Hit(chunk, score, {"keyword": score})
+            for chunk in seen
+            if (sources is None or chunk.source in sources)
+            and (score := 0.9 * _share(words, chunk.text.casefold())) > 0
+        ]
+        hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
+        return Found(tuple(hits[:limit]), "" if hits else "no_match")
+
+    async def state(self) -> IndexState:
+        return IndexState(
+            len(self._files), sum(len(f[2]) for f in self._files.values()), 0, "ready"
+        )
+
+
+def _share(words: set[str], text: str) -> float:
+    held = set(re.findall(r"[^\W_]+", text))
+    return sum(w in held or (not w.isascii() and w in text) for w in words) / len(words)

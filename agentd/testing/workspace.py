@@ -1,0 +1,170 @@
+"""A workspace in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import unicodedata
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from agentd.domain.health import Problem
+from agentd.domain.tool import (
+    FileAction,
+    FileIntent,
+)
+from agentd.domain.turn import (
+    MAIN,
+    Kind,
+)
+from agentd.domain.workspace import FileView, Reader, TreeEntry
+from agentd.errors import (
+    EditConflict,
+    FileMissing,
+    FileUnreadable,
+    PathRefused,
+)
+from agentd.testing.clock import FakeClock
+
+
+class MemoryWorkspace:
+    """A workspace in a dictionary of bytes. Everything below `memory/`, USER.md and MEMORY.md is the
+    owner's alone; a name that begins with `@` belongs to another scope and cannot be written.
+    """
+
+    _PROTECTED = frozenset(
+        f"{name}.md"
+        for name in (
+            *("soul", "agents", "user", "identity", "tools"),
+            *("heartbeat", "bootstrap", "memory", "readme"),
+        )
+    )
+
+    def __init__(
+        self, files: Mapping[str, str] | None = None, clock: FakeClock | None = None
+    ) -> None:
+        self.files = {path: text.encode() for path, text in (files or {}).items()}
+        self.reads: list[str] = []
+        self._clock = clock or FakeClock()
+        self._seen: set[tuple[str, str, str]] = set()
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def text(self, path: str) -> str:
+        """A file as it stands."""
+        return self.files[path].decode()
+
+    def canonical(self, path: str) -> str:
+        spelled = unicodedata.normalize("NFC", path)
+        parts = [part for part in spelled.split("/") if part not in ("", ".")]
+        if not parts or spelled.startswith("/") or ".." in parts or "\0" in spelled:
+            msg = f"{path!r} is not a path inside the workspace"
+            raise PathRefused(msg)
+        return "/".join(["memory", *parts[1:]] if parts[0] == "daily" else parts)
+
+    def is_protected(self, path: str) -> bool:
+        return path.casefold() in self._PROTECTED
+
+    def is_owner_only(self, path: str) -> bool:
+        return not self._may_see(self.canonical(path), Reader(MAIN, Kind.GROUP))
+
+    def daily_note(self) -> str:
+        return f"memory/{self._clock.now().astimezone(self._clock.zone):%Y-%m-%d}.md"
+
+    async def read(self, path: str, reader: Reader) -> FileView:
+        path = self.canonical(path)
+        self.reads.append(path)
+        data = self.files.get(path)
+        if data is None or not self._may_see(path, reader):
+            msg = f"there is no file {path}"
+            raise FileMissing(msg)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            msg = f"{path} is not UTF-8"
+            raise FileUnreadable(msg) from None
+        self._seen.add((reader.session, path, _digest(data)))
+        return FileView(path, text, _digest(data))
+
+    async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
+        base = f"{self.canonical(path)}/" if path else ""
+        found: dict[str, TreeEntry] = {}
+        for name in sorted(self.files):
+            if not name.startswith(base) or not self._may_see(name, reader):
+                continue
+            parts = name.removeprefix(base).split("/")
+            for level in range(1, min(len(parts), depth) + 1):
+                is_dir = level < len(parts)
+                entry = base + "/".join(parts[:level]) + ("/" if is_dir else "")
+                found[entry] = TreeEntry(entry, 0 if is_dir else len(self.files[name]), is_dir)
+        return tuple(found[entry] for entry in sorted(found))
+
+    async def exists(self, path: str, reader: Reader) -> bool:
+        path = self.canonical(path)
+        return path in self.files and self._may_see(path, reader)
+
+    @asynccontextmanager
+    async def lock(self, path: str) -> AsyncIterator[None]:
+        async with self._locks.setdefault(path, asyncio.Lock()):
+            yield
+
+    async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
+        path = self.canonical(path)
+        if path.startswith("@"):
+            msg = f"{path} belongs to another scope"
+            raise PathRefused(msg)
+        old = self.files.get(path)
+        before = "" if old is None else _digest(old)
+        if action is FileAction.DELETE:
+            if old is None:
+                msg = f"there is no file {path}"
+                raise FileMissing(msg)
+            return FileIntent(path, action, before, "", b"")
+        if action is FileAction.WRITE:
+            return FileIntent(path, action, before, _digest(data), data)
+        offset = len(old or b"")
+        return FileIntent(path, action, before, _digest((old or b"") + data), data, offset)
+
+    async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
+        return not digest or (reader.session, path, digest) in self._seen
+
+    async def apply(self, intent: FileIntent, reader: Reader) -> None:
+        assert self._locks[intent.path].locked(), "apply needs the path's lock"
+        old = self.files.get(intent.path)
+        append = intent.action is FileAction.APPEND
+        same = len(old or b"") >= intent.offset if append else _state(old) == intent.before
+        if not same:
+            msg = f"{intent.path} has changed"
+            raise EditConflict(msg)
+        if intent.action is FileAction.DELETE:
+            del self.files[intent.path]
+            return
+        new = (old or b"") + intent.data if append else intent.data
+        self.files[intent.path] = new
+        self._seen.add((reader.session, intent.path, _digest(new)))
+
+    async def inspect(self, intent: FileIntent) -> str:
+        old = self.files.get(intent.path)
+        if intent.action is FileAction.APPEND:
+            tail = (old or b"")[intent.offset :]
+            if intent.data in tail:
+                return "after"
+            return "other" if len(old or b"") < intent.offset else "before"
+        if _state(old) == intent.after:
+            return "after"
+        return "before" if _state(old) == intent.before else "other"
+
+    def problems(self) -> tuple[Problem, ...]:
+        return ()
+
+    @staticmethod
+    def _may_see(path: str, reader: Reader) -> bool:
+        private = path.startswith("memory/") or path.casefold() in {"user.md", "memory.md"}
+        return reader.kind is Kind.MAIN or not private
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _state(data: bytes | None) -> str:
+    return "" if data is None else _digest(data)
