@@ -48,7 +48,8 @@ def blocks_of(*pieces: str) -> list[Block]:
 def shown(text: str, width: int = 40) -> list[str]:
     render = Renderer()
     lines = [line for block in blocks_of(text) for line in render.lines(block, width)]
-    return [_STYLE.sub("", line) for line in lines]
+    # How long the rule below a table's head is differs between releases of rich.
+    return [re.sub("─{3,}", "───", _STYLE.sub("", line)).rstrip() for line in lines]
 
 
 def test_an_answer_falls_into_blocks_that_stand_for_themselves() -> None:
@@ -95,7 +96,7 @@ def test_lists_tables_and_code_are_laid_out() -> None:
         "──",
         "",
         " a  b",
-        " ──────",
+        " ───",
         " 1  2",
         "",
         "The end.",

@@ -140,7 +140,8 @@ def _race(root: Path, seconds: float, attempt) -> tuple[int, int]:
     done = escapes = 0
     end = time.monotonic() + seconds
     try:
-        while time.monotonic() < end and not escapes:
+        # A busy machine gets more time, so that the race has been run at all.
+        while not escapes and (now := time.monotonic()) < end + 20 and (now < end or done <= 50):
             try:
                 escapes += attempt() == _SECRET
                 done += 1
