@@ -29,6 +29,8 @@ _FOREIGN = (
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
+    "COLUMNS",
+    "LINES",
 )
 _outside: list[str] = []
 
