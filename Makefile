@@ -17,7 +17,8 @@ brackets = $(if $(strip $(1)),[$(call joined,$(1))])
 # A stamp stands for one set of extras; it is stale once pyproject.toml has changed.
 stamp = $(VENV)/.installed-$(subst $(comma),-,$(call joined,core $(1)))
 CORE := $(call stamp,$(EXTRAS))
-DEV := $(call stamp,dev $(EXTRAS))
+# Tests take every extra but torch, which is large: its own skip unless EXTRAS=embeddings.
+DEV := $(call stamp,dev onnx $(EXTRAS))
 
 .PHONY: venv run test check bench torture config clean help
 
@@ -68,6 +69,6 @@ $(CORE): pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python
-	@echo "installing agentd$(call brackets,dev $(EXTRAS)) into $(VENV)" >&2
-	@$(BIN)/python -m pip install -q -e '.$(call brackets,dev $(EXTRAS))' </dev/null >&2
+	@echo "installing agentd$(call brackets,dev onnx $(EXTRAS)) into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -e '.$(call brackets,dev onnx $(EXTRAS))' </dev/null >&2
 	@touch $@

@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from agentd.errors import AgentdError, StorageCorrupt
+from agentd.errors import AgentdError, InvalidRequest, StorageCorrupt
 from agentd.storage.migrations import STATE, check
 
 MANIFEST = "manifest.json"
@@ -38,21 +38,26 @@ class Contents:
     config_file: Path
     workspace: Path
     versions: Path
+    blobs: Path
+    facts_key: Path
 
     def entries(self) -> Iterator[tuple[str, Path]]:
         """Names in the archive and where they come from; links are left out."""
         yield DATABASE, self.database
         if self.config_file.is_file():
             yield CONFIG, self.config_file
+        if self.facts_key.is_file():
+            yield f"state/{self.facts_key.name}", self.facts_key
         yield from _below("workspace", self.workspace)
         yield from _below("state/versions", self.versions)
+        yield from _below("state/blobs", self.blobs)
 
 
 def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
     """Write the archive and check it by reading it back; `{file, bytes, files}`. Blocks.
 
-    Raises AgentdError for a file that exists or cannot be written, StorageCorrupt for a database
-    that is damaged; then nothing is left behind.
+    Raises InvalidRequest for a file that exists, AgentdError for one that cannot be written,
+    StorageCorrupt for a database that is damaged; then nothing is left behind.
     """
     check_database(contents.database)
     part = file.with_name(f".{file.name}.part")
@@ -68,7 +73,7 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
         finally:
             part.unlink()
     except FileExistsError:
-        raise AgentdError(f"{file} exists already", cure="choose another name") from None
+        raise InvalidRequest(f"{file} exists already", cure="choose another name") from None
     except OSError as error:
         raise AgentdError(
             f"{file} cannot be written: {error.strerror}",

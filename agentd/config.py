@@ -22,17 +22,21 @@ from pydantic_core import ErrorDetails
 from agentd.alerts.settings import AlertsSettings
 from agentd.alerts.targets import resolve
 from agentd.domain.settings import Settings
+from agentd.embedders.settings import EmbedderSettings
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.errors import ConfigError
+from agentd.facts.settings import FactsSettings
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings, holds_secret, redact
-from agentd.memory.settings import MemoryFlushSettings
+from agentd.memory.settings import IndexSettings, MemoryFlushSettings
 from agentd.providers.settings import ProviderSettings
+from agentd.search.settings import SearchSettings
 from agentd.server.settings import ServerSettings
 from agentd.spelling import Key, key_lines, plain, toml
+from agentd.storage.settings import StorageSettings
 from agentd.workspace.settings import WorkspaceSettings
 
 _PREFIX = "AGENTD__"
@@ -53,6 +57,10 @@ class Compaction(CompactionSettings):
     memory_flush: MemoryFlushSettings = MemoryFlushSettings()
 
 
+class MemorySearch(SearchSettings, IndexSettings, EmbedderSettings):
+    """How memory is searched, what is indexed, and what turns texts into vectors."""
+
+
 class Config(Settings):
     """All settings, one table a part."""
 
@@ -63,8 +71,11 @@ class Config(Settings):
     jobs: JobsSettings = JobsSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     alerts: AlertsSettings = AlertsSettings()
+    memory_search: MemorySearch = MemorySearch()
+    facts: FactsSettings = FactsSettings()
     budget: BudgetSettings = BudgetSettings()
     server: ServerSettings = ServerSettings()
+    storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
 
     @model_validator(mode="after")
@@ -74,6 +85,15 @@ class Config(Settings):
         except ConfigError as error:
             msg = f"{error.message}; {error.cure}"
             raise ValueError(msg) from None
+        return self
+
+    @model_validator(mode="after")
+    def _scopes_have_one_name_each(self) -> Self:
+        both = self.workspace.scopes().keys() & self.memory_search.extras().keys()
+        if both:
+            name = min(both)
+            msg = f"{name!r} is the name of a scope and of an extra path; rename one of them"
+            raise ValueError(msg)
         return self
 
 

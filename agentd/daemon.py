@@ -225,6 +225,7 @@ def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
             app = partial(open_app, config, places, clock, os.environ, output)
             runner.run(run(app, clock, notifier))
         except Exception as error:
+            # The last resort: the log has the trace, whoever started us a sentence and an exit code.
             log.critical("failed", exc_info=True)
             return _told(_cause(error))
     return 0

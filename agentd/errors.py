@@ -18,6 +18,8 @@
     │   ├── FileUnreadable     no permission, not UTF-8, too large
     │   └── EditConflict       the file changed since it was read
     ├── BudgetReached          a limit of [budget] would be passed
+    ├── EmbedderFault          texts could not be turned into vectors; search goes on with keywords
+    ├── FactsOff               facts are asked for where the configuration switches them off
     ├── ToolFailed             a tool's own refusal, told to the model
     └── ProviderError          the model's service failed
         └── ContextOverflow    the prompt does not fit the model's window
@@ -156,6 +158,18 @@ class BudgetReached(AgentdError):
     """A spending limit would be passed."""
 
     code = "budget"
+
+
+class EmbedderFault(AgentdError):
+    """Texts could not be turned into vectors."""
+
+    code = "embedder"
+
+
+class FactsOff(AgentdError):
+    """Facts are asked for where the configuration switches them off."""
+
+    code = "facts_off"
 
 
 class ToolFailed(AgentdError):

@@ -13,6 +13,7 @@ import os
 import signal
 
 NAMES: tuple[str, ...] = (
+    "image.stored",  # a message's images are durable, the message is not
     "turn.received",  # the request is durable, `accepted` not yet sent
     "turn.begun",  # the user row is durable, the model not yet called
     "turn.streaming",  # the model has begun to answer
@@ -33,11 +34,15 @@ NAMES: tuple[str, ...] = (
     "compaction.flushed",  # coverage is recorded, the summary not yet asked for
     "compaction.summarised",  # the summary is there, nothing is swapped
     "compaction.swapped",  # the new context is durable
-    "store.deleted",  # a session or what is indexed of it is deleted, its bytes still stand on the disk
+    "store.deleted",  # rows or what is indexed of them are deleted, their bytes still stand on the disk
     "beat.begun",  # the beat is recorded as running
     "beat.verdict",  # the reply is judged, no alert is stored
     "job.begun",  # the run of a job's slot is recorded as running
     "job.verdict",  # the reply is judged, no alert is stored
+    "facts.written",  # the page of facts is changed, its rows are not
+    "erasure.begun",  # what is to be erased is recorded, nothing of it is erased
+    "erasure.place_done",  # one place is done, perhaps not the next
+    "erasure.done",  # all places are done, the record still stands
     "alert.stored",  # the alert is durable, no sink has it
     "alert.sent",  # a sink took it, the delivery is not recorded
 )

@@ -6,12 +6,15 @@ or a stuck pipe never stops the daemon. Library logs join it from WARNING on.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
@@ -22,29 +25,12 @@ import structlog
 from pydantic import Field
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from agentd.domain.erasure import Needles
 from agentd.domain.settings import Settings
 from agentd.ports import Clock
+from agentd.secrets import KEYS
 
 _HIDDEN = "[secret]"
-_SHAPES = re.compile(
-    r"""(?:
-      (?<![A-Za-z0-9])(?:sk|rk|pk)-[A-Za-z0-9_-]{12,}       # Anthropic, OpenAI and their like
-    | (?<![A-Za-z0-9])(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{12,}
-    | (?<![A-Za-z0-9])gh[oprsu]_[A-Za-z0-9]{20,}
-    | (?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{20,}
-    | (?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{16,}
-    | (?<![A-Za-z0-9])(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}
-    | (?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}
-    | (?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}
-    | (?<![A-Za-z0-9])(?:hf|pplx|gsk|xai|r8)[_-][A-Za-z0-9]{20,}
-    | (?<![A-Za-z0-9])\d{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])  # Telegram bots
-    | (?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+
-    | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\Z)
-    | (?<=://)[^\s/:@]*:[^\s/@]+(?=@)                        # user:password@ in a URL
-    | (?i:(?<=bearer\ )[A-Za-z0-9._~+/-]{8,}=*)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
 _SECRET_NAME = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd)$")
 _SECRET_FIELD = re.compile(
     r"(?i)(?:authorization|cookie|(?:x[-_])?api[-_]?key|(?:\w+_)?(?:token|secret|password))"
@@ -93,7 +79,7 @@ class Redactor:
         """`text` without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, _HIDDEN)
-        return _SHAPES.sub(_HIDDEN, text)
+        return KEYS.sub(_HIDDEN, text)
 
     def value(self, value: Any) -> Any:
         """Plain data without secrets, at any depth; objects become their redacted repr."""
@@ -123,7 +109,7 @@ def redact(text: str) -> str:
 
 def holds_secret(text: str) -> bool:
     """Whether something in `text` looks like a key or a password."""
-    return _SHAPES.search(text) is not None
+    return KEYS.search(text) is not None
 
 
 def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -136,12 +122,20 @@ class OpenLog:
     """The log in use: where its lines go, and what can change about it.
 
     `redactor` takes secrets that are learnt later. `file` is None where the lines go to standard
-    error, which is the journal if `is_journal`.
+    error, which is the journal if `is_journal`. `rewrite` has all lines of the file and of its
+    rotated parts changed by a function, and says how many were.
     """
 
     redactor: Redactor
     file: Path | None
     is_journal: bool = False
+    rewrite: Callable[[Callable[[str], str]], int] | None = None
+
+    def erase(self, needles: Needles) -> int:
+        """Mask what the lines of the file say, the rotated ones too; returns how many did. The journal
+        is out of reach. Blocks. Raises OSError.
+        """
+        return self.rewrite(partial(_masked, needles=needles)) if self.rewrite else 0
 
     def set_level(self, level: str) -> None:
         """From now on, log from this level on."""
@@ -163,7 +157,8 @@ def open_log(
     """
     redactor = Redactor(*known_secrets(environ))
     target, last = _target(settings, state_dir, environ, stream)
-    file = Path(target.baseFilename) if isinstance(target, _PrivateFile) else None
+    written = target if isinstance(target, _PrivateFile) else None
+    file = Path(written.baseFilename) if written else None
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -183,7 +178,8 @@ def open_log(
     )
     try:
         with _installed(handler, _LEVELS[settings.level], QueueListener(records, target)):
-            yield OpenLog(redactor, file, _is_journal(stream, environ))
+            is_journal = _is_journal(stream, environ)
+            yield OpenLog(redactor, file, is_journal, written.rewrite if written else None)
     finally:
         target.close()
         structlog.reset_defaults()
@@ -246,6 +242,44 @@ class _PrivateFile(RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
+
+    def rewrite(self, change: Callable[[str], str]) -> int:
+        """Change all lines there are; what is logged meanwhile waits. Returns how many it changed."""
+        path = Path(self.baseFilename)
+        self.acquire()
+        try:
+            if self.stream is not None:
+                self.stream.close()
+            try:
+                parts = (path, *path.parent.glob(f"{path.name}.[0-9]*"))
+                return sum(_rewritten(part, change) for part in parts)
+            finally:
+                self.stream = self._open()
+        finally:
+            self.release()
+
+
+def _rewritten(path: Path, change: Callable[[str], str]) -> int:
+    old = path.read_text("utf-8", "surrogateescape").split("\n")
+    new = [change(line) for line in old]
+    count = sum(one != other for one, other in zip(old, new, strict=True))
+    if count:
+        descriptor, part = tempfile.mkstemp(".tmp", ".agentd-", path.parent)  # 0600
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("\n".join(new))
+        Path(part).replace(path)
+    return count
+
+
+def _masked(line: str, needles: Needles) -> str:
+    if not needles.glimpsed(line):
+        return line
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return needles.masked(line)
+    masked = needles.within(data)
+    return line if masked == data else json.dumps(masked)
 
 
 class _Timestamp:

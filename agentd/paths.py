@@ -24,6 +24,11 @@ class Places:
     state_dir: Path
     socket: Path
 
+    @property
+    def chat_history(self) -> Path:
+        """Where a chat keeps what its user has typed."""
+        return self.state_dir / "chat_history"
+
 
 def daemon_places(environ: Mapping[str, str], config_override: Path | None = None) -> Places:
     """Where a daemon started in this environment lives.
@@ -64,8 +69,10 @@ def client_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def chat_history(environ: Mapping[str, str]) -> Path:
-    """Where a chat keeps what its user has typed."""
-    return daemon_places(environ).state_dir / "chat_history"
+    """Where a chat of this environment keeps what its user has typed: with the daemon's state, unless
+    that daemon is a service with places of its own.
+    """
+    return daemon_places(environ).chat_history
 
 
 def is_system_service(socket: Path) -> bool:

@@ -16,6 +16,7 @@ from agentd.paths import Places, ensure_private_dir
 from agentd.storage.lock import state_lock
 
 _DATABASES = ("state.db", "index.db")
+_BESIDE = ("versions", "blobs", "facts.key")
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
@@ -58,7 +59,7 @@ def _places(places: Places, stage: Path, environ: Mapping[str, str]) -> Places:
 def _targets(places: Places) -> list[Path]:
     state = places.state_dir
     files = [state / (name + suffix) for name in _DATABASES for suffix in _SUFFIXES]
-    return [places.config_file, places.workspace, *files, state / "versions"]
+    return [places.config_file, places.workspace, *files, *(state / name for name in _BESIDE)]
 
 
 def _is_there(path: Path) -> bool:
@@ -76,7 +77,7 @@ def _aside(path: Path, now: datetime) -> Path:
 def _put(stage: Path, places: Places) -> None:
     moves = (
         (stage / backup.DATABASE, places.state_dir / "state.db"),
-        (stage / "state" / "versions", places.state_dir / "versions"),
+        *((stage / "state" / name, places.state_dir / name) for name in _BESIDE),
         (stage / "workspace", places.workspace),
         (stage / backup.CONFIG, places.config_file),
     )

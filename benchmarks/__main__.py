@@ -5,7 +5,23 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from benchmarks import ending, idle, install, machine, prompts, start, turns
+from benchmarks import (
+    ending,
+    fact_page,
+    facts,
+    idle,
+    indexing,
+    install,
+    learning,
+    machine,
+    outside,
+    prompts,
+    retrieval,
+    scale,
+    start,
+    turns,
+    year,
+)
 
 _ALL = {
     "start": start.rows,
@@ -14,6 +30,14 @@ _ALL = {
     "idle": idle.rows,
     "ending": ending.rows,
     "install": install.rows,
+    "indexing": indexing.rows,
+    "retrieval": retrieval.rows,
+    "year": year.rows,
+    "scale": scale.rows,
+    "facts": facts.rows,
+    "fact_page": fact_page.rows,
+    "learning": learning.rows,
+    "outside": outside.rows,
 }
 
 

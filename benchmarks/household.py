@@ -23,7 +23,7 @@ _READY_WITHIN = 30.0
 
 
 class Client:
-    """A connection that calls methods and drops all notifications."""
+    """A connection that calls methods, allows nothing that is asked and drops all notifications."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -40,13 +40,21 @@ class Client:
             line = await self._reader.readline()
             if not line:
                 raise ConnectionError(method)
+            if b'"session/request_permission"' in line:
+                self._deny(json.loads(line))
+                continue
             if needle not in line.replace(b'"id": ', b'"id":'):
                 continue
             answer = json.loads(line)
-            if answer.get("id") == self._last:
+            if answer.get("id") == self._last and "method" not in answer:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
+
+    def _deny(self, asked: dict[str, Any]) -> None:
+        result = {"outcome": {"outcome": "cancelled"}}
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+        self._writer.write(json.dumps(answer).encode() + b"\n")
 
     async def say(self, session: str, text: str) -> Any:
         """Run one turn."""
@@ -104,10 +112,19 @@ async def daemon(home: Path, port: int, model: str = "instant") -> AsyncIterator
 
 def spawn(home: Path, port: int, model: str = "instant") -> subprocess.Popen[bytes]:
     """Start a daemon; its log goes to `daemon.log`."""
-    home.mkdir(exist_ok=True)
-    config = (
+    return launch(home, with_model(port, model))
+
+
+def with_model(port: int, model: str = "instant") -> str:
+    """A configuration with that model on that port."""
+    return (
         f'[provider]\nkind = "anthropic"\nbase_url = "http://127.0.0.1:{port}"\nmodel = "{model}"\n'
     )
+
+
+def launch(home: Path, config: str) -> subprocess.Popen[bytes]:
+    """Start a daemon with a configuration; its log goes to `daemon.log`."""
+    home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(config)
     with (home / "daemon.log").open("ab") as log:
         return subprocess.Popen(

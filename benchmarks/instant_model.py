@@ -18,13 +18,15 @@ _SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
 _newest = [b"{}"]
 
 
-def _event(kind: str, **fields: object) -> bytes:
+def event(kind: str, **fields: object) -> bytes:
+    """One event of a stream."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
-def _start(input_tokens: int) -> bytes:
+def start(input_tokens: int) -> bytes:
+    """The event that begins an answer."""
     usage = {"input_tokens": input_tokens, "output_tokens": 1}
-    message = {
+    message: dict[str, object] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
@@ -34,31 +36,32 @@ def _start(input_tokens: int) -> bytes:
         "stop_sequence": None,
         "usage": usage,
     }
-    return _event("message_start", message=message)
+    return event("message_start", message=message)
 
 
 def _answer(text: str, input_tokens: int) -> bytes:
     return b"".join(
         (
-            _start(input_tokens),
-            _event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
-            _event("content_block_delta", index=0, delta={"type": "text_delta", "text": text}),
-            _event("content_block_stop", index=0),
-            _event(
+            start(input_tokens),
+            event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+            event("content_block_delta", index=0, delta={"type": "text_delta", "text": text}),
+            event("content_block_stop", index=0),
+            event(
                 "message_delta",
                 delta={"stop_reason": "end_turn", "stop_sequence": None},
                 usage={"output_tokens": 5},
             ),
-            _event("message_stop"),
+            event("message_stop"),
         )
     )
 
 
-def _chunk(data: bytes) -> bytes:
+def chunk(data: bytes) -> bytes:
+    """A piece of a body; an empty one ends it."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-_HEAD = (
+HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
     b"request-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"
 )
@@ -75,10 +78,10 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
             body = _newest[0] = await reader.readexactly(length)
             if json.loads(body)["model"] == STALL:
-                writer.write(_HEAD + _chunk(_start(length // 4)))
+                writer.write(HEAD + chunk(start(length // 4)))
                 continue
             text = _SILENT if _SILENT.encode() in body else _ANSWER
-            writer.write(_HEAD + _chunk(_answer(text, length // 4)) + _chunk(b""))
+            writer.write(HEAD + chunk(_answer(text, length // 4)) + chunk(b""))
             await writer.drain()
     writer.close()
 

@@ -1,4 +1,4 @@
-"""What holds for every test: an empty environment, no armed failpoint, no outside network."""
+"""What holds for every test: patience, an empty environment, no armed failpoint, no outside network."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agentd import failpoints
 
@@ -33,6 +34,12 @@ _FOREIGN = (
     "LINES",
 )
 _outside: list[str] = []
+
+# How long an example takes is the machine's affair; other tests look at what grows how.
+settings.register_profile(
+    "patient", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
 
 
 class OutsideNetwork(RuntimeError):

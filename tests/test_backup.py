@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentd import backup
-from agentd.errors import AgentdError, AlreadyRunning, StorageCorrupt
+from agentd.errors import AgentdError, AlreadyRunning, InvalidRequest, StorageCorrupt
 from agentd.paths import Places, daemon_places
 from agentd.restoring import restore
 from agentd.storage.lock import state_lock
@@ -41,11 +41,16 @@ async def archive(tmp_path: Path) -> Path:
     (home / "workspace" / "link.md").symlink_to("/etc/passwd")
     (home / "versions").mkdir()
     (home / "versions" / "v1").write_text("an old version")
+    (home / "blobs" / "ab").mkdir(parents=True)
+    (home / "blobs" / "ab" / "abc").write_bytes(b"an image")
+    (home / "blobs" / "ab" / ".agentd-1.tmp").write_bytes(b"half of one")
+    (home / "facts.key").write_bytes(b"a key")
     (home / "config.toml").write_text("[log]\nkeep = 7\n")
     copy = await database(home / "state.db")
-    contents = backup.Contents(copy, home / "config.toml", home / "workspace", home / "versions")
+    places = ("config.toml", "workspace", "versions", "blobs", "facts.key")
+    contents = backup.Contents(copy, *(home / name for name in places))
     told = backup.write(contents, tmp_path / "b.tar.gz", NOW)
-    assert told["files"] == 4
+    assert told["files"] == 6
     return tmp_path / "b.tar.gz"
 
 
@@ -69,6 +74,7 @@ async def test_a_backup_holds_everything_and_is_the_owners_alone(archive: Path) 
     assert archive.stat().st_mode & 0o777 == 0o600
     assert set(backup.verify(archive)["files"]) == {
         *("state/state.db", "config.toml", "workspace/memory/2026-11-20.md", "state/versions/v1"),
+        *("state/blobs/ab/abc", "state/facts.key"),
     }
     assert [p.name for p in archive.parent.iterdir() if p.name.startswith(".")] == []
 
@@ -78,7 +84,9 @@ async def test_it_comes_back_in_an_empty_place(archive: Path, tmp_path: Path) ->
     assert put(archive, places)["aside"] == []
     assert word(places) == "kept"
     assert (places.workspace / "memory" / "2026-11-20.md").read_text() == "a note\n"
+    assert (places.state_dir / "blobs" / "ab" / "abc").read_bytes() == b"an image"
     assert (places.state_dir / "versions" / "v1").read_text() == "an old version"
+    assert (places.state_dir / "facts.key").read_bytes() == b"a key"
     assert places.config_file.read_text() == "[log]\nkeep = 7\n"
     for path in (tmp_path / "new", *(tmp_path / "new").rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
@@ -167,7 +175,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
     data = bytearray((await database(tmp_path / "copy.db")).read_bytes())
     data[4096:8192] = os.urandom(4096)
     bad.write_bytes(data)
-    contents = backup.Contents(bad, tmp_path / "no", tmp_path / "no", tmp_path / "no")
+    contents = backup.Contents(bad, *[tmp_path / "no"] * 5)
     with pytest.raises(StorageCorrupt):
         backup.write(contents, tmp_path / "bad.tar.gz", NOW)
     assert not (tmp_path / "bad.tar.gz").exists()
@@ -183,8 +191,8 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
 async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path) -> None:
     before = archive.read_bytes()
     copy = await database(tmp_path / "copy.db")
-    contents = backup.Contents(copy, tmp_path / "no", tmp_path / "no", tmp_path / "no")
-    with pytest.raises(AgentdError, match="exists already"):
+    contents = backup.Contents(copy, *[tmp_path / "no"] * 5)
+    with pytest.raises(InvalidRequest, match="exists already"):
         backup.write(contents, archive, NOW)
     assert archive.read_bytes() == before
     with pytest.raises(AgentdError, match="cannot be written"):

@@ -15,6 +15,7 @@ from agentd.cli.app import app
 from agentd.config import example
 from agentd.domain.beat import Reason
 from agentd.domain.job import JobReason
+from agentd.domain.search import EmptyReason, Lack
 from agentd.server import frames
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -201,6 +202,11 @@ def test_the_page_on_alerts_explains_every_reason_of_a_beat() -> None:
 def test_the_page_on_jobs_explains_every_reason_of_a_run() -> None:
     listed = [code(row[0]) for row in rows(section("docs/jobs.md", "Questions"))]
     assert sorted(word for words in listed for word in words) == sorted(JobReason)
+
+
+def test_the_page_on_retrieval_explains_every_reason_of_a_search() -> None:
+    listed = [code(row[0]) for row in rows(section("docs/retrieval.md", "Reasons"))]
+    assert sorted(word for words in listed for word in words) == sorted([*EmptyReason, *Lack])
 
 
 def test_make_targets_that_pages_name_exist() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import structlog
 
+from agentd.domain.erasure import MASK, Needles
 from agentd.logs import LogSettings, Redactor, holds_secret, known_secrets, open_log, redact
 from agentd.testing import FakeClock
 
@@ -252,3 +253,34 @@ def test_closing_the_log_leaves_nothing_behind(tmp_path: Path) -> None:
         pass
     assert logging.getLogger().handlers == before
     assert not structlog.is_configured()
+
+
+def test_a_forgotten_word_is_masked_in_all_parts_of_the_file_while_it_is_written(
+    tmp_path: Path,
+) -> None:
+    needles, settings = Needles((), (("Renée", ()),)), LogSettings(max_bytes=10_000, keep=9)
+    folder = tmp_path / "logs"
+    with open_log(settings, tmp_path, FakeClock(), {}, io.StringIO()):
+        (folder / "agentd.log.9").write_text("no json of Renée. Fine.\n")
+        for number in range(100):
+            log.info(
+                "said", number=number, text="Yes. RENÉE. No." if number % 40 == 3 else "x" * 200
+            )
+    with open_log(settings, tmp_path, FakeClock(), {}, io.StringIO()) as opened:
+        assert opened.erase(needles) == 4
+        log.info("after")
+    assert opened.file == folder / "agentd.log"
+    parts = sorted(folder.iterdir())
+    assert len(parts) > 3
+    text = "".join(part.read_text() for part in parts)
+    assert "ren" not in text.casefold()
+    assert text.count(MASK) == 4
+    assert f'"text": "Yes. {MASK} No."' in text
+    assert f"{MASK} Fine.\n" in text
+    assert json.loads(opened.file.read_text().splitlines()[-1])["event"] == "after"
+    assert all(stat.S_IMODE(part.stat().st_mode) == 0o600 for part in parts)
+
+
+def test_where_no_file_is_written_nothing_is_masked(tmp_path: Path) -> None:
+    with open_log(LogSettings(), tmp_path, FakeClock(), SERVICE, io.StringIO()) as opened:
+        assert opened.erase(Needles(("said",))) == 0

@@ -34,6 +34,7 @@ def test_every_live_key_exists() -> None:
     for key in LIVE:
         value: object = Config()
         for name in key.split("."):
+            assert hasattr(value, name), key
             value = getattr(value, name)
 
 

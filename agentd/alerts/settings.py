@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from agentd.domain.settings import Duration, Settings
+from agentd.domain.settings import PositiveDuration, Settings
 from agentd.errors import ConfigError
 
 
@@ -26,11 +26,11 @@ class AlertsSettings(Settings):
     webhook_url_env: str = Field(
         "", description="the environment variable that holds the address, if it is a secret"
     )
-    timeout: Duration = Field(
+    timeout: PositiveDuration = Field(
         timedelta(seconds=10), description="how long a command or a webhook may take"
     )
     max_tries: int = Field(10, ge=1, le=100, description="tries for each way before giving up")
-    retry_delay: Duration = Field(
+    retry_delay: PositiveDuration = Field(
         timedelta(seconds=5), description="wait after the first failed try; doubles up to an hour"
     )
 
@@ -39,14 +39,6 @@ class AlertsSettings(Settings):
     def _is_web(cls, value: str) -> str:
         if value:
             _check_url(value, "webhook_url")
-        return value
-
-    @field_validator("timeout", "retry_delay")
-    @classmethod
-    def _positive(cls, value: timedelta) -> timedelta:
-        if not value:
-            msg = 'must be longer than nothing; write something like "10s"'
-            raise ValueError(msg)
         return value
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentd.domain.alert import Recipients
 from agentd.domain.turn import Origin
 from agentd.errors import ConfigError
 
@@ -16,9 +17,9 @@ class Targets:
         self._enabled = tuple(enabled)
         self._of_beats = resolve(target, to, enabled)
 
-    def __call__(self, origin: Origin) -> tuple[tuple[str, ...], str]:
-        """The sinks, and the recipient to hand to them."""
-        return self._of_beats if origin is Origin.HEARTBEAT else (self._enabled, "")
+    def __call__(self, origin: Origin) -> Recipients:
+        """Whom alerts of that origin go to."""
+        return self._of_beats if origin is Origin.HEARTBEAT else Recipients(self._enabled)
 
     def check(self, target: str, to: str) -> None:
         """Raise ConfigError if beats could not go there."""
@@ -29,19 +30,19 @@ class Targets:
         self._of_beats = resolve(target, to, self._enabled)
 
 
-def resolve(target: str, to: str, enabled: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """The sinks and the recipient to hand to them: "last" is every sink that is on, "none" is none.
+def resolve(target: str, to: str, enabled: Sequence[str]) -> Recipients:
+    """Whom alerts go to: "last" is every sink that is on, "none" is none.
 
     Raises ConfigError for a sink that does not exist or is off.
     """
     if target == "last":
-        return tuple(enabled), to
+        return Recipients(tuple(enabled), to)
     if target == "none":
-        return (), to
+        return Recipients((), to)
     if target not in enabled:
         known = ", ".join(["last", "none", *enabled])
         raise ConfigError(
             f"[heartbeat] target = {target!r} names no way of alerting that is on",
             cure=f"use one of {known}, or turn {target!r} on in [alerts]",
         )
-    return (target,), to
+    return Recipients((target,), to)

@@ -20,8 +20,8 @@ app = Group("See, follow and acknowledge alerts.")
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
-    unacked: Annotated[bool, typer.Option(help="Only those not yet acknowledged.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many, the newest first.")] = 20,
+    unacked: Annotated[bool, typer.Option(help="Only those still to be acknowledged.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List alerts."""
@@ -46,7 +46,7 @@ def follow(as_json: AsJson = False) -> None:
 
 @app.command()
 def ack(
-    number: Annotated[int, typer.Argument(metavar="ID", help="The alert's id.")],
+    number: Annotated[int, typer.Argument(metavar="ID", min=1, help="The alert's id.")],
     as_json: AsJson = False,
 ) -> None:
     """Mark an alert as seen."""

@@ -14,6 +14,7 @@ from agentd.cli import (
     daemon,
     doctor,
     export,
+    facts,
     heartbeat,
     jobs,
     logs,
@@ -63,6 +64,7 @@ app.command()(talk.acp)
 app.command()(export.export)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
+app.add_typer(facts.app, name="facts")
 app.add_typer(heartbeat.app, name="heartbeat")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(alerts.app, name="alerts")

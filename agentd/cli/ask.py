@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentd.cli.plain import folded
 from agentd.cli.report import reporting, show
 from agentd.errors import InvalidRequest
 from agentd.paths import client_sockets
@@ -33,11 +36,17 @@ def answer(
     **options: Any,
 ) -> None:
     """Ask the daemon and print what it says: as JSON, or as `render` words it, where times are
-    those of the owner's clock. Ends with the exit code that stands for a failure.
+    those of the owner's clock and lines fit the terminal. Ends with the exit code that stands for a
+    failure.
     """
     with reporting(as_json=as_json):
         result = ask(command, within=within, in_words=not as_json, **options)
-        show(result, render, as_json=as_json)
+        show(result, lambda told: fitted(render(told)), as_json=as_json)
+
+
+def fitted(text: str) -> str:
+    """`text` with lines that fit the terminal; as it is where there is none."""
+    return folded(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text
 
 
 def ask(
@@ -58,8 +67,6 @@ def agree(question: str, *, yes: bool, ask: bool) -> None:
     """Return when the user wants it; ends the command where he does not. Raises InvalidRequest where
     nobody can be asked.
     """
-    import sys
-
     import typer
 
     if yes:

@@ -35,6 +35,11 @@ class Asking:
         """What to ask with; "" while no question is open."""
         return self._prompt if self._answer is not None else ""
 
+    @property
+    def stands(self) -> bool:
+        """Whether a question waits for its answer."""
+        return self._answer is not None and not self._answer.done()
+
     async def ask(
         self, options: Sequence[Mapping[str, Any]], opened: Callable[[], None]
     ) -> Mapping[str, Any]:
@@ -63,7 +68,7 @@ class Asking:
         """Take the line as the answer if a question is open; says whether it was. None is a no, and
         what is no answer lets the question stand.
         """
-        if self._answer is None or self._answer.done():
+        if self._answer is None or not self.stands:
             return False
         letter = "n" if line is None else line.strip().lower()[:1]
         if letter in self._letters:

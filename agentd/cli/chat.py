@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentd.cli.asking import Asking, Prompt
+from agentd.cli.attaching import carried
 from agentd.cli.catalog import Catalog
 from agentd.cli.screen import Display
-from agentd.cli.slash import chosen, help_text, parse, session_table
+from agentd.cli.slash import chosen, help_text, misspelt, parse, session_table
 from agentd.cli.statusline import StatusLine
 from agentd.cli.times import Times
 from agentd.cli.toolcalls import Calls
 from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
-from agentd.client.errors import ConnectionLost, RemoteError
+from agentd.client.errors import RemoteError
 from agentd.client.reply import Reply, marks, words
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, DaemonUnreachable
 
 _PROMPT = "> "
 _CHOOSE = "number or key (Enter stays): "
 _COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
+_NO_ANSWER = "not sent: the question comes first"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _REDONE = "the answer above was cut by a fault and is being redone"
 _ENDINGS = {
@@ -112,14 +114,16 @@ class Chat:
     async def _converse(self, conversation: Conversation) -> str:
         while True:
             line = self._ahead.pop(0) if self._ahead else await self._read()
-            if self._asking.settle(line):
+            if self._settled(line):
                 continue
             if line is None:
                 return ""
-            if (command := parse(line)) is not None:
+            if (command := parse(line)) is not None and command[0] != "image":
                 key = await self._command(*command)
                 if key is not None and key != self._session:
                     return key
+            elif (unknown := misspelt(line, self._catalog.commands())) is not None:
+                self._screen.aside(unknown)
             elif line.strip():
                 if not await self._turn(conversation, line):
                     return ""
@@ -157,7 +161,8 @@ class Chat:
         """Tell that the daemon has gone."""
         safe = ", your message is safe" if self._saying is not None and self._accepted else ""
         self._screen.end_line()
-        self._screen.aside(f"the daemon has gone; waiting for it to come back{safe}")
+        waiting = "waiting for it to come back (`agentd up` starts it)"
+        self._screen.aside(f"the daemon has gone; {waiting}{safe}")
 
     def regained(self) -> None:
         """Tell that the daemon is back; an answer that was under way begins anew."""
@@ -209,7 +214,7 @@ class Chat:
             line = await self._read()
         finally:
             self._choosing = False
-        return None if self._asking.settle(line) else chosen((line or "").strip(), sessions)
+        return None if self._settled(line) else chosen((line or "").strip(), sessions)
 
     async def _turn(self, conversation: Conversation, text: str) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""
@@ -229,7 +234,8 @@ class Chat:
                     if presses > 1:
                         saying.cancel()
                     else:
-                        group.create_task(self._cancel(conversation))
+                        cancelling = group.create_task(self._cancel(conversation))
+                        saying.add_done_callback(lambda _: cancelling.cancel())
 
                 loop.add_signal_handler(signal.SIGINT, interrupt)
         finally:
@@ -240,7 +246,8 @@ class Chat:
 
     async def _say(self, conversation: Conversation, text: str) -> None:
         try:
-            result = await conversation.say(text, uuid.uuid4().hex)
+            words, images = await asyncio.to_thread(carried, text)
+            result = await conversation.say(words, uuid.uuid4().hex, images)
         except AgentdError as error:
             self._screen.end_line()
             self._tell(error)
@@ -252,19 +259,26 @@ class Chat:
             self._screen.aside(ending)
 
     async def _cancel(self, conversation: Conversation) -> None:
+        self._screen.aside("cancelling (Ctrl-C once more leaves; the turn then goes on)")
         try:
             await conversation.cancel()
-        except ConnectionLost:
-            return  # `lost` has told the user
-        self._screen.aside("cancelling (Ctrl-C once more leaves; the turn then goes on)")
+        except DaemonUnreachable:
+            return  # `lost` has told the user, or the message itself fails with it
 
     async def _answer_questions(self) -> None:
         while True:
             await self._asking.opened.wait()
             line = await self._read()
-            if not self._asking.settle(line) and line:
+            if not self._settled(line) and line:
                 self._ahead.append(line)
             await asyncio.sleep(0)  # let the question take its answer
+
+    def _settled(self, line: str | None) -> bool:
+        """Whether the line was meant for the open question; the user is told if it is no answer."""
+        meant = self._asking.settle(line)
+        if self._asking.stands and line and line.strip():
+            self._screen.aside(_NO_ANSWER)
+        return meant
 
     def _tell(self, error: AgentdError) -> None:
         self._screen.line(f"error: {error.message}")

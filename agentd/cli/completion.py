@@ -47,7 +47,7 @@ class ChatCompleter(Completer):
         """What may follow at the cursor."""
         begun, known = await self._known(document.text_before_cursor)
         for text, what in known:
-            if text.startswith(begun) and text.isprintable():
+            if text.lower().startswith(begun.lower()) and text.isprintable():
                 yield Completion(text, -len(begun), display_meta=visible(what))
 
     async def _known(self, before: str) -> tuple[str, Sequence[Suggestion]]:

@@ -6,14 +6,14 @@ import os
 
 from agentd.cli.group import Group
 from agentd.cli.plain import table
-from agentd.cli.report import AsJson, ConfigPath, reporting, show
+from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.paths import daemon_places
 
 app = Group("Check and show the configuration.")
 
 
 @app.command()
-def check(config: ConfigPath = None, as_json: AsJson = False) -> None:
+def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Report every mistake in the configuration at once; exit code 78 if there is any."""
     from agentd.config import read
 
@@ -24,7 +24,7 @@ def check(config: ConfigPath = None, as_json: AsJson = False) -> None:
 
 
 @app.command("show")
-def show_(config: ConfigPath = None, as_json: AsJson = False) -> None:
+def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Show every key, its value in force, and where the value comes from."""
     from agentd.config import describe, read
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from agentd.cli.ask import answer, sockets
 from agentd.cli.plain import words
-from agentd.cli.report import AsJson, ConfigPath, reporting, show
+from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.paths import daemon_places
 
 
-def run(config: ConfigPath = None) -> None:
+def run(config: ConfigFile = None) -> None:
     """Run the daemon in the foreground."""
     gc.disable()  # nothing that a start makes is garbage; the daemon enables it when it is ready
     from agentd.daemon import main
@@ -40,7 +40,7 @@ def stop(as_json: AsJson = False) -> None:
         show({"stopped": True}, lambda _: "the daemon has stopped", as_json=as_json)
 
 
-def restart(config: ConfigPath = None, as_json: AsJson = False) -> None:
+def restart(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Stop the daemon if one runs, and start it."""
     import asyncio
 
@@ -71,6 +71,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
     yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
     yield f"index       {_index(status.get('index') or {})}"
+    if (retention := status.get("retention") or {}).get("days"):
+        yield f"retention   {_retention(retention)}"
     yield f"cost        {_cost(status.get('cost') or {})}"
     for problem in status.get("problems") or []:
         yield f"problem     {problem['text']} ({problem['code']})"
@@ -92,11 +94,16 @@ def _sessions(sessions: list[dict[str, Any]]) -> str:
 
 def _heartbeat(beat: dict[str, Any]) -> str:
     last = beat.get("last") or {}
-    told = f"{last['at']}: {last['outcome']} ({last['reason']})" if last else "none yet"
+    told = f"{last['at']}: {_outcome(last)}" if last else "none yet"
     if not beat.get("enabled"):
         return f"off; last {told}"
     paused = f"paused until {beat['paused_until']}; " if beat.get("paused_until") else ""
     return f"{paused}next {words(beat.get('next_due'))}; last {told}"
+
+
+def _outcome(beat: dict[str, Any]) -> str:
+    outcome, reason = words(beat["outcome"]), words(beat["reason"])
+    return outcome if outcome == reason else f"{outcome} ({reason})"
 
 
 def _compaction(last: dict[str, Any] | None) -> str:
@@ -108,7 +115,15 @@ def _compaction(last: dict[str, Any] | None) -> str:
 
 def _index(index: dict[str, Any]) -> str:
     counts = ", ".join(f"{index.get(name)} {name}" for name in ("files", "chunks", "pending"))
-    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}"
+    why = f" ({index['why']})" if index.get("why") else ""
+    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}"
+
+
+def _retention(retention: dict[str, Any]) -> str:
+    told = f"after {retention['days']} days; last {words(retention.get('last'))}"
+    why = ", ".join(f"{n} {reason}" for reason, n in (retention.get("kept") or {}).items())
+    kept = f", unsaved ones kept: {why}" if why else ""
+    return f"{told}, {retention.get('removed')} rows erased{kept}"
 
 
 def _cost(cost: dict[str, Any]) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentd.cli.report import AsJson, ConfigPath, reporting, show
+from agentd.cli.ask import fitted
+from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.errors import AgentdError
 from agentd.paths import Places, daemon_places
 
@@ -21,7 +22,7 @@ _OK = "ok"
 _FAIL = "fail"
 
 
-def doctor(config: ConfigPath = None, as_json: AsJson = False) -> None:
+def doctor(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Check everything that can be wrong; exit code 1 if something does not work."""
     import asyncio
 
@@ -29,7 +30,7 @@ def doctor(config: ConfigPath = None, as_json: AsJson = False) -> None:
     with reporting(as_json=as_json):
         found = [*_configuration(places), *asyncio.run(_of_daemon())]
         is_well = all(check["level"] != _FAIL for check in found)
-        show({"ok": is_well, "checks": found}, lambda _: _told(found), as_json=as_json)
+        show({"ok": is_well, "checks": found}, lambda _: fitted(_told(found)), as_json=as_json)
     if not is_well:
         raise typer.Exit(1)
 
@@ -59,7 +60,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
 
     from agentd.clock import SystemClock, known_zone
     from agentd.daemon import Patience
-    from agentd.doctor.machine import Disk, Leftovers, Permissions, SocketPath, Sqlite, Time
+    from agentd.doctor.machine import Disk, Erased, Leftovers, Permissions, SocketPath, Sqlite, Time
     from agentd.doctor.service import Linger, UnitFile
     from agentd.units import linger_marker, system_unit, users_unit
 
@@ -74,6 +75,7 @@ def _checks(places: Places, config: Config) -> Sequence[Check]:
         Sqlite(sqlite3.sqlite_version_info),
         SocketPath(places.socket),
         Leftovers(places.state_dir, workspace, clock),
+        Erased(places.state_dir, clock),
         UnitFile((own, system_unit()), Patience().total),
         Linger(own, linger_marker()),
     )

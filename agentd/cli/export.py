@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, sockets
-from agentd.cli.report import AsJson, ConfigPath, reporting, show
+from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.paths import daemon_places
 
 Target = Annotated[
@@ -17,7 +17,7 @@ Target = Annotated[
 ]
 
 
-def export(target: Target, config: ConfigPath = None, as_json: AsJson = False) -> None:
+def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Write everything that is yours as plain files: workspace, transcripts, alerts, beats, costs."""
     import asyncio
 

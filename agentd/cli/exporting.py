@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -97,6 +98,14 @@ async def _of_the_daemon(connection: Connection, within: float) -> AsyncIterator
     for what in ("alerts", "beats", "jobs"):
         yield f"{what}.jsonl", _jsonl(await _rows(connection, what, within))
     yield "costs.csv", _table(await _rows(connection, "costs", within))
+    after: int | None = 0
+    while after is not None:
+        params = {"what": "images", "after": after}
+        page = await connection.call("_agentd/export", params, within=within)
+        for image in page["rows"]:
+            if "data" in image:  # a damaged one is left out; the transcript still names it
+                yield f"images/{image['sha256']}", base64.b64decode(image["data"])
+        after = page["next"]
 
 
 async def _rows(connection: Connection, what: str, within: float) -> list[dict[str, Any]]:

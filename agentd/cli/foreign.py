@@ -7,15 +7,18 @@ earlier point: what counts is the way from the newest entry back to the first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agentd.domain import picture
 from agentd.errors import InvalidRequest
 
 Line = dict[str, Any]
 Numbered = tuple[int, Line]  # the number in the file
 
 _SHOWN = frozenset({"message", "compaction", "branch_summary", "custom_message"})
+_IMAGE: Line = {"type": "text", "text": "[image]"}  # stands for one that cannot come along
+_IMAGES = 1_000_000  # characters of base64 in one message: what a frame carries beside words
 _MILLISECONDS = 1e11  # from here on a number cannot be seconds since 1970
 
 
@@ -89,7 +92,20 @@ def _content(content: Any) -> Any:
     """Blocks as ours; what is no list is left to be judged by whoever stores it."""
     if not isinstance(content, list):
         return content
-    return [block for item in content if (block := _block(item)) is not None]
+    blocks = [block for item in content if (block := _block(item)) is not None]
+    return list(_carried(blocks))
+
+
+def _carried(blocks: Sequence[Any]) -> Iterator[Any]:
+    """The blocks with words for images that make the message too long for a frame."""
+    left = _IMAGES
+    for block in blocks:
+        match block:
+            case {"type": "image", "source": {"data": str(data)}}:
+                left -= len(data)
+                yield block if left >= 0 else _IMAGE
+            case _:
+                yield block
 
 
 def _block(item: Any) -> Any:
@@ -107,11 +123,22 @@ def _block(item: Any) -> Any:
             return _result(id_, rest.get("content"), is_error=rest.get("isError") is True)
         case {"type": "tool_result", "tool_use_id": str(id_), "content": list(content), **rest}:
             return _result(id_, content, is_error=rest.get("is_error") is True)
-        case {"type": "image" | "image_url" | "document" | "audio" as kind}:
-            return {"type": "text", "text": f"[{kind}]"}
+        case {"type": "image" | "image_url" | "document" | "audio"}:
+            return _medium(item)
         case {"type": "text", "text": str(text)}:
             return {"type": "text", "text": text}
     return item
+
+
+def _medium(item: Mapping[str, Any]) -> Line:
+    """An image with its bytes, or a reference to one, as ours; words for anything else."""
+    match item:
+        case {"type": "image", "sha256": str()} | {"type": "image", "source": {"type": "base64"}}:
+            return dict(item)
+        case {"type": "image", "data": str(data), "mimeType": str(kind)} if kind in picture.TYPES:
+            source = {"type": "base64", "media_type": kind, "data": data}
+            return {"type": "image", "source": source}
+    return {"type": "text", "text": f"[{item['type']}]"}
 
 
 def _result(id_: str, content: Any, *, is_error: bool) -> Line:
@@ -124,8 +151,12 @@ def _words(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = _content(content) if isinstance(content, list) else []
-    texts = (b.get("text") for b in blocks if isinstance(b, dict))
+    texts = (_worded(b).get("text") for b in blocks if isinstance(b, dict))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _worded(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _IMAGE if block.get("type") == "image" else block
 
 
 def _told(message: Mapping[Any, Any]) -> str:

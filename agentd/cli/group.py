@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from agentd.cli.report import fail
+from agentd.errors import InvalidRequest
+
+# The parent of everything that is wrong with a command line; typer has no name for it.
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
+
+
+_SENTENCE = 200  # letters of the sentence that a list of commands shows, wrapped rather than cut
+
 
 class _QuickCommand(TyperCommand):
+    def get_short_help_str(self, limit: int = _SENTENCE) -> str:
+        """The first sentence of the help, whole."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
+
     # Typer hands every value that is not a bool to pydantic, whose import takes longer than all else
     # here; and the value of a help option that was not given is None unless it has a default.
     def get_help_option(self, ctx: Any) -> Any:
@@ -18,6 +32,26 @@ class _QuickCommand(TyperCommand):
 
 
 class _QuickGroup(TyperGroup):
+    def get_short_help_str(self, limit: int = _SENTENCE) -> str:
+        """The first sentence of the help, whole."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """Run; with `--json` a wrong command line is told like every other failure."""
+        given = sys.argv[1:] if args is None else list(args)
+        if "--json" not in given:
+            return super().main(args, *more, **options)
+        try:
+            status = super().main(args, *more, **{**options, "standalone_mode": False})
+        except _UsageError as error:
+            path = error.ctx.command_path if error.ctx else "agentd"
+            told = InvalidRequest(
+                error.format_message(), cure=f"`{path} --help` says what it takes"
+            )
+            fail(told, as_json=True)
+            sys.exit(told.exit_code)
+        sys.exit(status or 0)
+
     def get_help_option(self, ctx: Any) -> Any:
         """The help option, false by default."""
         return _defaulted(super().get_help_option(ctx))

@@ -27,7 +27,7 @@ def run(
 
 @app.command()
 def history(
-    limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, the newest first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List what past beats came to."""
@@ -57,7 +57,12 @@ def pause(
     """Pause the heartbeat, or let it go on."""
     if resume and duration is not None:
         raise typer.BadParameter("give a duration or --resume, not both")
-    answer("heartbeat/pause", fields, as_json=as_json, duration=duration)
+    answer("heartbeat/pause", _paused, as_json=as_json, duration=duration)
+
+
+def _paused(result: dict[str, Any]) -> str:
+    until = result["paused_until"]
+    return f"paused until {until}" if until else "not paused: the beats go on"
 
 
 def _beat(beat: dict[str, Any]) -> str:

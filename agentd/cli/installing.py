@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.errors import AgentdError, NotFound
-from agentd.paths import shipped
+from agentd.paths import daemon_places, shipped
 from agentd.units import system_unit, users_unit
 
 BOOTED = Path("/run/systemd/system")  # there if and only if systemd runs the machine
@@ -31,10 +31,12 @@ class Service:
 
 
 def users_service(environ: Mapping[str, str], executable: Path) -> Service:
-    """A service of the user's own manager."""
+    """A service of the user's own manager, at the `AGENTD_HOME` of `environ` if it has one: there the
+    user's clients look for it. Raises AgentdError for a path that a unit cannot spell.
+    """
     control = ("systemctl", "--user")
     return Service(
-        {users_unit(environ): _text("user/agentd.service", executable)},
+        {users_unit(environ): _at_home(_text("user/agentd.service", executable), environ)},
         ((*control, "enable", "--now", "agentd"), ("loginctl", "enable-linger")),
         ((*control, "disable", "--now", "agentd"),),
         (*control, "daemon-reload"),
@@ -105,6 +107,18 @@ def _text(name: str, executable: Path) -> str:
         )
     text = (shipped("systemd") / name).read_text(encoding="utf-8")
     return text.replace(_PLACEHOLDER, command)
+
+
+def _at_home(text: str, environ: Mapping[str, str]) -> str:
+    if not environ.get("AGENTD_HOME"):
+        return text
+    home = str(daemon_places(environ).socket.parent)
+    if any(character in home for character in '"\\\n'):
+        raise AgentdError(
+            f"{home} cannot stand in a unit file", cure="set AGENTD_HOME to a plainer path"
+        )
+    line = f'Environment="AGENTD_HOME={home.replace("%", "%%")}"\n'
+    return text.replace("[Service]\n", f"[Service]\n{line}", 1)
 
 
 def _write(path: Path, text: str) -> None:

@@ -66,7 +66,7 @@ def history(
     job: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="One job's alone, or the heartbeat's.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, the newest first.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, the newest first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List what jobs came to, and which times were missed."""

@@ -42,7 +42,7 @@ async def ensure_running(places: Places, config: Path | None) -> str:
         status = await ask_status(sockets)
     except DaemonUnreachable:
         await start(places, config)
-        return "the daemon is running now"
+        return "the daemon is running now; `agentd stop` ends it"
     if status.get("version") == agentd.__version__:
         return ""
     await refuse_system_service(sockets)
@@ -123,7 +123,8 @@ async def refuse_system_service(sockets: Sequence[Path]) -> None:
 
 
 def _spawn(log: int, config: Path | None) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-m", "agentd", "run"]
+    # -P: what lies in the folder that one happens to be in, a clone of agentd perhaps, is no module.
+    argv = [sys.executable, "-P", "-m", "agentd", "run"]
     if config is not None:
         argv += ["--config", str(config.expanduser().absolute())]
     return subprocess.Popen(

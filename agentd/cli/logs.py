@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,8 +13,8 @@ import typer
 from agentd.cli.ask import QUICK_SECONDS, owners_times, sockets
 from agentd.cli.plain import visible, words
 from agentd.cli.report import AsJson, as_line, note, reporting
-from agentd.errors import AgentdError, DaemonUnreachable
-from agentd.logbook import Logbook, Wanted, parse
+from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
+from agentd.logbook import LEVELS, Logbook, Wanted, parse
 from agentd.paths import daemon_places
 from agentd.units import Unit
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentd.cli.times import Times
 
 _MOST_AT_ONCE = 1000  # what the daemon gives in one answer
+_ORIGINS = ("user", "heartbeat", "flush", "summary", "job")
 _HEAD = ("at", "level", "event")
 
 
@@ -43,6 +44,8 @@ def logs(
 
     wanted = Wanted(session, turn, origin, level)
     with reporting(as_json=as_json):
+        _check("origin", origin, _ORIGINS)
+        _check("level", level, LEVELS)
         try:
             unit = asyncio.run(_of_daemon(wanted, number, follow=follow, as_json=as_json))
         except DaemonUnreachable:
@@ -53,6 +56,14 @@ def logs(
         if unit is not None:
             show = _printer(None, as_json=as_json)
             _of_journal(unit, wanted, number, show, follow=follow)
+
+
+def _check(option: str, given: str, known: Sequence[str]) -> None:
+    """Raises InvalidRequest for a word that no record has."""
+    if given and given not in known:
+        raise InvalidRequest(
+            f"--{option} {given[:100]!r} is not known", cure=f"give one of {', '.join(known)}"
+        )
 
 
 class Tail:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -109,11 +109,6 @@ class _Harmless:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
         for segment in console.render(self._inner, options):
             yield Segment(visible(segment.text), segment.style, segment.control)
-
-
-def is_plain(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is to get words alone."""
-    return bool(environ.get("NO_COLOR")) or environ.get("TERM", "dumb") in {"", "dumb", "unknown"}
 
 
 def _kept(token: Token) -> Token:

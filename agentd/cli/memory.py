@@ -7,12 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, answer, ask
+from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import fields
-from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.plain import fields, visible
+from agentd.cli.report import AsJson, note, reporting, show
+from agentd.errors import InvalidRequest
+
+_A_DAY = 86_400.0  # seconds: a large archive and a model that thinks about each line
 
 app = Group("Read, write and search what the agent remembers.")
+
+_FUSIONS = ("structured", "weighted", "rrf")
+_SOURCES = ("notes", "sessions")
 
 
 @app.command()
@@ -47,7 +53,7 @@ def write(
     """Write into a file of the workspace."""
     answer(
         "memory/write",
-        _text,
+        _written,
         as_json=as_json,
         content=sys.stdin.read() if content == "-" else content,
         target=target,
@@ -59,9 +65,52 @@ def write(
 
 
 @app.command()
+def history(
+    path: Annotated[str, typer.Argument(help="A file of the workspace.")],
+    show: Annotated[int | None, typer.Option(min=1, help="Print this version.")] = None,
+    diff: Annotated[
+        int | None, typer.Option(min=1, help="Print what this version changed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what a file was, and who changed it."""
+    answer("memory/history", _versions, as_json=as_json, path=path, show=show, diff=diff)
+
+
+@app.command()
+def restore(
+    path: Annotated[str, typer.Argument(help="A file of the workspace.")],
+    version: Annotated[int, typer.Option(min=1, help="Which version, as `history` counts.")],
+    digest: Annotated[
+        str | None, typer.Option(help="Only if the file still has this SHA-256.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a file what it was in a version; what it is now is kept."""
+    answer("memory/restore", _text, as_json=as_json, path=path, version=version, digest=digest)
+
+
+@app.command()
+def proposals(
+    accept: Annotated[str | None, typer.Option(help="Write this one, as it was shown.")] = None,
+    reject: Annotated[str | None, typer.Option(help="Never propose this one again.")] = None,
+    digest: Annotated[
+        str | None, typer.Option(help="Accept only the change with this digest.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the facts that MEMORY.md and USER.md might have, and say yes or no to one."""
+    with reporting(as_json=as_json):
+        result = ask("memory/proposals", accept=accept, reject=reject, digest=digest)
+        show(result, _proposed, as_json=as_json)
+        if result["done"] in {"changed", "too_long"}:
+            raise typer.Exit(1)
+
+
+@app.command()
 def tree(
     path: Annotated[str, typer.Argument(help="A folder of the workspace.")] = "",
-    depth: Annotated[int, typer.Option(min=1, help="How many levels.")] = 1,
+    depth: Annotated[int, typer.Option(min=1, max=20, help="How many levels.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """List a folder of the workspace."""
@@ -70,24 +119,96 @@ def tree(
 
 @app.command()
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for, in your own words.")],
+    query: Annotated[
+        str,
+        typer.Argument(
+            help="What to look for, in your own words; `-` reads standard input. Put `--` before a "
+            "query that begins with a dash."
+        ),
+    ],
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many hits.")] = 5,
+    sources: Annotated[
+        str | None, typer.Option(help="notes, sessions or both, with a comma between them.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Of all hits together.")
+    ] = None,
+    min_score: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Leave out hits that score less.")
+    ] = None,
+    half_life_days: Annotated[
+        float | None, typer.Option(min=0.01, max=100_000, help="How quickly hits age.")
+    ] = None,
+    no_recency: Annotated[bool, typer.Option("--no-recency", help="Let no hit age.")] = False,
+    fusion: Annotated[
+        str | None, typer.Option(help="structured, weighted or rrf: how words and meaning add up.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every partial score, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find pieces of memory."""
-    answer("memory/search", _hits, as_json=as_json, query=query, limit=limit)
+    from agentd.cli.hits import Look, degraded, shown
+
+    with reporting(as_json=as_json):
+        wanted = sys.stdin.read() if query == "-" else query
+        result = ask(
+            "memory/search",
+            query=wanted,
+            limit=limit,
+            sources=_one_of("sources", sources.split(","), _SOURCES) if sources else None,
+            max_tokens=max_tokens,
+            min_score=min_score,
+            half_life_days=half_life_days,
+            recency=False if no_recency else None,
+            fusion=_one_of("fusion", [fusion], _FUSIONS)[0] if fusion else None,
+        )
+        if not as_json and (lacking := degraded(result)):
+            note(lacking)
+        show(result, lambda r: shown(r, wanted, Look.here(), explain=explain), as_json=as_json)
 
 
 @app.command()
-def index(as_json: AsJson = False) -> None:
-    """Bring the search index up to date, and return when nothing is pending."""
-    answer("memory/index", fields, as_json=as_json, within=MODEL_SECONDS)
+def index(
+    export_onnx: Annotated[
+        bool,
+        typer.Option(
+            "--export-onnx",
+            help="Instead, make a quicker form of the model behind the vectors; used after a restart.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build the search index anew from notes and conversations, and return when it is done."""
+    from agentd.cli import progress
+
+    options = {"export_onnx": True} if export_onnx else {}
+    with reporting(as_json=as_json):
+        with progress.shown():
+            result = ask("memory/index", within=_A_DAY, **options)
+        show(result, lambda told: fitted(fields(told)), as_json=as_json)
 
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
     """Show the state of the search index."""
     answer("memory/status", fields, as_json=as_json)
+
+
+@app.command()
+def forget(
+    text: Annotated[str, typer.Argument(help="Words; every sentence that has them is erased.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a text wherever agentd wrote it; your own notes that say it are listed."""
+    from agentd.cli.facts import ERASING_SECONDS, erased
+
+    with reporting(as_json=as_json):
+        agree("Erase every sentence that says this, for good?", yes=yes, ask=not as_json)
+        result = ask("memory/forget", within=ERASING_SECONDS, text=text)
+        show(result, lambda told: fitted(erased(told)), as_json=as_json)
 
 
 def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:
@@ -110,6 +231,63 @@ def _text(result: Any) -> str:
     return fields(result)
 
 
+def _written(result: dict[str, Any]) -> str:
+    for found in result.get("warnings") or []:
+        place = f"{result['path']}:{found['line']}:{found['column']}"
+        note(f"warning: {place} {found['reason']} ({found['severity']}); prompts carry it")
+    return _text(result)
+
+
+def _versions(result: dict[str, Any]) -> str:
+    if "text" in result:
+        return _text(result)
+    lines = [
+        f"{v['version']:>4}  {v['at']}  {v['size']:>8}  {_author(v)}"
+        f"{'' if v['digest'] else '  deleted'}{'  now' if v['current'] else ''}"
+        for v in result["versions"]
+    ]
+    if result.get("changed_by_hand") and result.get("digest"):
+        lines.insert(0, "      changed by hand since")
+    return "\n".join(lines) or f"agentd has not changed {result['path']} yet"
+
+
+def _author(version: dict[str, Any]) -> str:
+    return f"{version['by']} in {version['session']}" if version["session"] else version["by"]
+
+
+def _proposed(result: dict[str, Any]) -> str:
+    shown = [_proposal(proposal) for proposal in result["proposals"]]
+    if not shown:
+        return "nothing is proposed: a fact has to be said a few times before"
+    path = visible(result["proposals"][0]["path"])
+    told = {
+        "accepted": f"written to {path}",
+        "rejected": "it will not be proposed again",
+        "changed": f"nothing was written: {path} has changed, and this is what it would be now",
+        "too_long": "nothing was written",
+    }
+    if result["done"] in {"accepted", "rejected"}:
+        return told[result["done"]]
+    head = [told[result["done"]]] if result["done"] else []
+    return "\n\n".join([*head, *shown])
+
+
+def _proposal(proposal: dict[str, Any]) -> str:
+    seen = proposal["evidence"]
+    times = f"said once, {seen['first'][:10]}"
+    if seen["times"] > 1:
+        times = f"said {seen['times']} times, {seen['first'][:10]} to {seen['last'][:10]}"
+    lines = [f"{proposal['id']}  {visible(proposal['text'])}  ({times})"]
+    lines += [f"    {visible(line)}" for line in proposal["diff"].splitlines()]
+    if proposal["problem"]:
+        lines.append(f"    {visible(proposal['problem'])}")
+    for found in proposal["warnings"]:
+        lines.append(
+            f"    warning: {found['reason']} ({found['severity']}); prompts would carry it"
+        )
+    return "\n".join(lines)
+
+
 def _tree(result: dict[str, Any]) -> str:
     return "\n".join(
         entry["path"] if entry.get("is_dir") else f"{entry['path']}  {entry.get('size', 0)}"
@@ -117,12 +295,12 @@ def _tree(result: dict[str, Any]) -> str:
     )
 
 
-def _hits(result: dict[str, Any]) -> str:
-    hits = [
-        f"{hit['path']}:{hit['start_line']}-{hit['end_line']}  ({hit['score']:.3f})\n"
-        + "\n".join(f"    {line}" for line in hit["text"].splitlines())
-        for hit in result["results"]
-    ]
-    if result.get("reason"):
-        hits.append(f"({result['reason']})")
-    return "\n".join(hits)
+def _one_of(name: str, given: list[str], known: tuple[str, ...]) -> list[str]:
+    """What was given, without spaces. Raises InvalidRequest for what is not known."""
+    words = [word.strip() for word in given]
+    for word in words:
+        if word not in known:
+            raise InvalidRequest(
+                f"--{name}: there is no {word!r}", cure=f"choose from {', '.join(known)}"
+            )
+    return words

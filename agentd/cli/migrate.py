@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, sockets
+from agentd.cli.ask import MODEL_SECONDS, fitted, sockets
 from agentd.cli.group import Group
-from agentd.cli.plain import table
-from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.plain import revealed, table
+from agentd.cli.report import AsJson, note, reporting, show
 
 app = Group("Move in from another agent; nothing that is yours is overwritten.")
 
@@ -20,6 +21,12 @@ Folder = Annotated[
     typer.Argument(metavar="DIR", help="Its folder.", exists=True, file_okay=False),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")]
+
+_LONGEST = 200  # characters of a suspicious line that are shown
+_CURE = (
+    "left out, since prompts would carry words that read like orders to the model: import them on a "
+    "terminal, which shows them and asks, or take the lines out and import again"
+)
 
 
 @app.command()
@@ -41,19 +48,46 @@ def _move(agent: str, folder: Path, *, dry_run: bool, as_json: bool) -> None:
 
     with reporting(as_json=as_json):
         house = House.of(agent, folder)
-        done = asyncio.run(move(house, sockets(), MODEL_SECONDS, dry_run=dry_run))
-        show({**done, "dry_run": dry_run}, _told, as_json=as_json)
+        asks = not dry_run and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+        permit = _ask if asks else None
+        done = asyncio.run(move(house, sockets(), MODEL_SECONDS, permit, dry_run=dry_run))
+        show({**done, "dry_run": dry_run}, lambda all_: fitted(_told(all_)), as_json=as_json)
     if any(step["action"] == "refused" for step in (*done["files"], *done["sessions"])):
         raise typer.Exit(1)
+
+
+def _ask(path: str, text: str, worst: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the user wants the file with these lines, all of which are shown."""
+    lines = text.split("\n")
+    note(f"{path} would stand in the agent's prompts, and reads in part like orders to the model:")
+    for found in worst:
+        line = revealed(lines[found["line"] - 1].strip())
+        start = max(0, found["column"] - _LONGEST // 2)
+        part = line if len(line) <= _LONGEST else f"…{line[start : start + _LONGEST]}…"
+        note(f"  {found['line']}:{found['column']} {found['reason']}\n      {part}")
+    return typer.confirm("Import it all the same?", default=False, err=True)
 
 
 def _told(done: Mapping[str, Any]) -> str:
     files = table(done["files"], ("path", "action", "reason"), "no workspace files found")
     sessions = table(done["sessions"], ("key", "rows", "action", "reason"), "no transcripts found")
-    parts = [files, sessions]
+    parts = [files, *_suspicions(done["files"]), sessions]
     if done["config"]:
         keys = table(done["config"], ("theirs", "ours", "value"), "")
         parts.append(f"settings to set yourself, in config.toml:\n{keys}")
     if done["dry_run"]:
         parts.append("nothing was changed")
     return "\n\n".join(parts)
+
+
+def _suspicions(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is suspicious in which file, and what to do about files that were left out for it."""
+    rows = [
+        {**found, "path": f"{step['path']}:{found['line']}:{found['column']}"}
+        for step in files
+        for found in step.get("warnings", ())
+    ]
+    if rows:
+        yield "looks suspicious:\n" + table(rows, ("path", "severity", "reason"), "")
+    if any(step["action"] == "refused" and "warnings" in step for step in files):
+        yield _CURE

@@ -1,8 +1,12 @@
-"""What another agent has kept, and bringing it in: a step for each file, told whether taken or not."""
+"""What another agent has kept, and bringing it in: a step for each file, told whether taken or not.
+
+A file that prompts would carry is looked through first: what is written like orders to the model comes
+in only after the user has seen it and said yes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -11,10 +15,12 @@ from agentd.cli import suggestions
 from agentd.cli.transcripts import existing, read_files, send
 from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
 from agentd.client.errors import RemoteError
+from agentd.domain.suspicion import Severity
 from agentd.errors import AgentdError, InvalidRequest
 from agentd.paths import shipped
 
 Step = dict[str, Any]
+Permit = Callable[[str, str, Sequence[Step]], bool]  # a file's path, its text, what is suspicious
 
 _MOST_BYTES = MAX_FRAME_BYTES // 4  # a letter may take several bytes on the wire
 _TRANSCRIPTS = {
@@ -75,16 +81,20 @@ class House:
 
 
 async def move(
-    house: House, sockets: Sequence[Path], within: float, *, dry_run: bool
+    house: House, sockets: Sequence[Path], within: float, permit: Permit | None, *, dry_run: bool
 ) -> dict[str, list[Step]]:
     """Bring in what is not there yet; each step says `imported`, `kept` or `refused` and why.
 
-    A file of the user's is kept; one that is as it was shipped counts as absent. Raises RemoteError.
+    A file of the user's is kept; one that is as it was shipped counts as absent. `permit` is asked
+    for each file with words that are most likely an attack, and None never gives it; all that is
+    suspicious in a file stands in its step's `warnings`. Raises RemoteError.
     """
     config = house.settings()
     async with connected(sockets) as connection:
         taken = await existing(connection)
-        files = [await _note(connection, house, path, dry_run=dry_run) for path in house.notes()]
+        files = [
+            await _note(connection, house, path, permit, dry_run=dry_run) for path in house.notes()
+        ]
         sessions = [
             await _transcript(connection, path, taken, within, dry_run=dry_run)
             for path in house.transcripts()
@@ -92,7 +102,9 @@ async def move(
     return {"files": files, "sessions": sessions, "config": config}
 
 
-async def _note(connection: Connection, house: House, path: Path, *, dry_run: bool) -> Step:
+async def _note(
+    connection: Connection, house: House, path: Path, permit: Permit | None, *, dry_run: bool
+) -> Step:
     target = path.relative_to(house.workspace).as_posix()
     try:
         text = _read(path)
@@ -101,12 +113,32 @@ async def _note(connection: Connection, house: House, path: Path, *, dry_run: bo
             return _step(target, "kept", "the same already")
         if ours is not None and ours != _template(target):
             return _step(target, "kept", "yours is another one")
+        found = await _written(connection, target, text, dry_run=True)
+        worst = [warning for warning in found if warning["severity"] == Severity.HIGH]
+        if worst and not (permit and permit(target, text, worst)):
+            return {**_step(target, "refused", _told(worst)), "warnings": found}
         if not dry_run:
-            params = {"content": text, "target": target, "append": False}
-            await connection.call("_agentd/memory/write", params)
+            await _written(connection, target, text, dry_run=False)
     except (InvalidRequest, RemoteError) as error:
         return _step(target, "refused", error.message)
-    return _step(target, "imported", "" if ours is None else "in place of the template")
+    step = _step(target, "imported", "" if ours is None else "in place of the template")
+    return {**step, "warnings": found} if found else step
+
+
+async def _written(
+    connection: Connection, path: str, text: str, *, dry_run: bool
+) -> Sequence[Step]:
+    """Write the file, or only try to; returns what is suspicious in it. Raises RemoteError."""
+    params = {"content": text, "target": path, "append": False, "dry_run": dry_run}
+    done = await connection.call("_agentd/memory/write", params)
+    warnings: Sequence[Step] = done["warnings"]
+    return warnings
+
+
+def _told(worst: Sequence[Step]) -> str:
+    first, *others = worst
+    more = f", and {len(others)} more" if others else ""
+    return f"line {first['line']} {first['reason']}{more}"
 
 
 def _read(path: Path) -> str:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from rich.cells import set_cell_size
+from rich.cells import chop_cells, set_cell_size
 
 from agentd.cli.blocks import Block, Blocks
 from agentd.cli.canvas import Canvas, Size
 from agentd.cli.markdown import Renderer
-from agentd.cli.plain import visible
+from agentd.cli.plain import folded, visible
 from agentd.cli.screen import asked, changes
 from agentd.cli.toolcalls import Call
 from agentd.ports import Clock
@@ -20,6 +20,7 @@ _FRAME = 0.04  # seconds between two changes of the screen
 _TICK = 1.0
 _PATIENCE = 1.0  # seconds without a word before the wait is shown
 _NARROWEST = 20
+_GOES_ON = "  ⋮ "
 _DIFF = {"@": "cyan", "+": "green", "-": "red"}
 
 
@@ -55,15 +56,15 @@ class Painter:
 
     def line(self, text: str) -> None:
         """Lines of their own, above what still changes."""
-        self._above(visible(text))
+        self._above(folded(visible(text), self._width()))
 
     def aside(self, text: str) -> None:
         """A line that is not part of the answer."""
-        self._above(self._styled(f"· {text}", "dim"))
+        self._above(self._styled(folded(f"· {text}", self._width()), "dim"))
 
     def alert(self, text: str) -> None:
         """A line that must be seen."""
-        self._above(self._styled(f"! {text}", "bold yellow"))
+        self._above(self._styled(folded(f"! {text}", self._width()), "bold yellow"))
 
     def call_began(self, call: Call) -> None:
         """A tool runs: the line of that changes until it has ended."""
@@ -82,10 +83,10 @@ class Painter:
     def question(self, call: Mapping[str, Any]) -> None:
         """What the user is asked to allow, with every change in full view."""
         self.end_line()
-        lines = [self._render.styled(visible(asked(call)), "bold")]
+        lines = [self._styled(folded(asked(call), self._width()), "bold")]
         for line in changes(call):
             style = "bold" if line.startswith(("+++", "---")) else _DIFF.get(line[:1], "none")
-            lines.append(self._styled(f"  {line}", style))
+            lines.append(self._styled(self._hung(line), style))
         self._above("\n".join(lines))
 
     def work(self, *, going_on: bool) -> None:
@@ -153,6 +154,11 @@ class Painter:
 
     def _call(self, call: Call) -> str:
         return visible(call.line(self._clock.monotonic()))
+
+    def _hung(self, line: str) -> str:
+        """A line of a change, whole. What goes on below must not look like a line of its own."""
+        parts = chop_cells(line, self._width() - len(_GOES_ON)) or [""]
+        return "  " + f"\n{_GOES_ON}".join(parts)
 
     def _styled(self, text: str, style: str) -> str:
         lines = visible(text).split("\n")

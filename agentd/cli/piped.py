@@ -9,6 +9,7 @@ from typing import Any
 
 from agentd.cli.lines import lines_of
 from agentd.cli.report import fail, note
+from agentd.client.attachment import Attachment
 from agentd.client.conversation import Conversation, joined
 from agentd.client.reply import Reply
 from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
@@ -45,15 +46,20 @@ class Bystander:
 
 
 async def send(
-    sockets: Sequence[Path], session: str, text: str, message_id: str | None = None
+    sockets: Sequence[Path],
+    session: str,
+    text: str,
+    message_id: str | None = None,
+    images: Sequence[Attachment] = (),
 ) -> dict[str, Any]:
     """The finished turn of one message, in the shape of `agentd send --json`.
 
-    Raises RemoteError for a failed turn, DaemonUnreachable.
+    Raises RemoteError for a failed turn, DaemonUnreachable, InvalidRequest for an image that is not
+    taken.
     """
     bystander = Bystander(session)
     async with joined(sockets, session, bystander, deny=True) as conversation:
-        return await _turn(conversation, bystander, text, message_id)
+        return await _turn(conversation, bystander, text, message_id, images)
 
 
 async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -> int:
@@ -80,12 +86,16 @@ async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -
 
 
 async def _turn(
-    conversation: Conversation, bystander: Bystander, text: str, message_id: str | None = None
+    conversation: Conversation,
+    bystander: Bystander,
+    text: str,
+    message_id: str | None = None,
+    images: Sequence[Attachment] = (),
 ) -> dict[str, Any]:
-    message_id = message_id or uuid.uuid4().hex
+    message_id = uuid.uuid4().hex if message_id is None else message_id
     bystander.session = conversation.session
     bystander.reply.clear()
-    result = await conversation.say(text, message_id)
+    result = await conversation.say(text, message_id, images)
     return bystander.reply.turn(result, conversation.session, message_id)
 
 

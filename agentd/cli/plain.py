@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _WIDEST = 60
+_WIDEST_LAST = 240  # nothing stands behind the last column
+_STEP = 4
+_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")  # between columns
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], empty: str) -> str:
     """One line a row under the names of the columns; `empty` when there are no rows."""
-    lines = [[_cell(row.get(column)) for column in columns] for row in rows]
+    lines = [
+        [
+            _cell(row.get(column), _WIDEST_LAST if column == columns[-1] else _WIDEST)
+            for column in columns
+        ]
+        for row in rows
+    ]
     if not lines:
         return empty
     lines.insert(0, [column.replace("_", " ") for column in columns])
@@ -28,6 +39,13 @@ def fields(values: Mapping[str, Any]) -> str:
     return "\n".join(_field_lines(values, ""))
 
 
+def folded(text: str, width: int) -> str:
+    """`text` with no line wider than `width`. What goes on stands below the last column's beginning, or
+    that whole column stands on the next line where little room is left for it.
+    """
+    return "\n".join(part for line in text.split("\n") for part in _folded_line(line, width))
+
+
 def words(value: Any) -> str:
     """A single value as a person writes it."""
     if value is None or value == "":
@@ -39,6 +57,11 @@ def words(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(words(item) for item in value) or "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def is_plain(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is to get words alone, without colours."""
+    return bool(environ.get("NO_COLOR")) or environ.get("TERM", "dumb") in {"", "dumb", "unknown"}
 
 
 def visible(text: str) -> str:
@@ -62,7 +85,8 @@ def _field_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:
             yield f"{indent}{name}"
             yield from (f"{indent}  {words(item)}" for item in value)
         else:
-            yield f"{indent}{name.ljust(width)}  {words(value)}"
+            below = "\n" + " " * (len(indent) + width + 2)
+            yield f"{indent}{name.ljust(width)}  {below.join(words(value).splitlines())}"
 
 
 def _steers(character: str) -> bool:
@@ -71,6 +95,25 @@ def _steers(character: str) -> bool:
     return character in _TURNING or unicodedata.category(character) == "Cc"
 
 
-def _cell(value: Any) -> str:
+def _folded_line(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    margin = len(line) - len(line.lstrip(" "))
+    gaps = list(_GAP.finditer(line))
+    if gaps and gaps[-1].end() > width * 3 // 4:
+        head, last = line[: gaps[-1].start()], line[gaps[-1].end() :]
+        return [*_folded_line(head, width), *_folded_line(" " * (margin + _STEP) + last, width)]
+    return textwrap.wrap(
+        line[margin:],
+        width,
+        initial_indent=line[:margin],
+        subsequent_indent=" " * (gaps[-1].end() if gaps else margin),
+        replace_whitespace=False,
+        expand_tabs=False,
+        break_on_hyphens=False,
+    )
+
+
+def _cell(value: Any, widest: int) -> str:
     text = " ".join(words(value).split())
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return text if len(text) <= widest else text[: widest - 1] + "…"

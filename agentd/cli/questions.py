@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 
 import typer
 
-from agentd.providers.settings import OPENAI_URL
+from agentd.domain.service import OPENAI_URL
 
 Answer = tuple[str, str, str | bool]  # table, key, value
 
@@ -20,6 +20,7 @@ _ZONE_LINK = Path("/etc/localtime")
 
 def ask_settings() -> Iterator[Answer]:
     """The settings that differ from the defaults, asked one by one."""
+    typer.echo("auto: Anthropic if there is a key for it, else fixed rules without a model.")
     kind = _ask("Model provider (" + ", ".join(_PROVIDERS) + ")", "auto", _PROVIDERS)
     if kind != "auto":
         yield "provider", "kind", kind

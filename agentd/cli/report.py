@@ -17,6 +17,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ConfigPath = Annotated[
     Path | None, typer.Option("--config", help="Another configuration file.", dir_okay=False)
 ]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", help="Another configuration file.", exists=True, dir_okay=False),
+]
 
 
 @contextmanager

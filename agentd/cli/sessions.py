@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, sockets
+from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, reporting, show
@@ -24,7 +24,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="The session's key.")]
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the sessions, the last used first."""
-    columns = ("key", "title", "updated_at", "rows", "turns", "context_tokens")
+    columns = ("key", "updated_at", "rows", "turns", "context_tokens", "title")
     answer(
         "sessions/list",
         lambda result: table(result["sessions"], columns, "no sessions"),
@@ -43,10 +43,10 @@ def show_(
 
     with reporting(as_json=as_json):
         session = ask("sessions/show", key=key, in_words=not as_json)
-        show(session, fields, as_json=as_json)
+        show(session, lambda told: fitted(fields(told)), as_json=as_json)
         if last and not as_json and session["rows"]:
             first = max(1, session["rows"] - last + 1)
-            print(f"\n{conversation(list(_messages(key, first, in_words=True)))}")
+            print(f"\n{fitted(conversation(list(_messages(key, first, in_words=True))))}")
 
 
 @app.command()
@@ -122,7 +122,7 @@ def delete(
     with reporting(as_json=as_json):
         agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
     answer("sessions/delete", _deleted, as_json=as_json, key=key, within=MODEL_SECONDS)
-    # What was typed in chats is kept without its session, so all of it goes.
+    # The daemon has erased what was typed beside its own state; a service may not see this place.
     with suppress(OSError):
         chat_history(os.environ).unlink()
 

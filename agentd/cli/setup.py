@@ -33,15 +33,18 @@ def init(config: ConfigPath = None, as_json: AsJson = False) -> None:
         }
         show(result, lambda _: _told(places, made), as_json=as_json)
         if interactive and str(places.config_file) in made:
-            try:
+            if _daemon_runs():
                 _offer_alert()
-            except DaemonUnreachable:
-                note("no daemon runs yet; `agentd alerts test` shows later where alerts arrive")
+            else:
+                note("next: `agentd up` starts the daemon and opens the chat,")
+                note("then `agentd alerts test` shows where alerts arrive")
 
 
 def up(config: ConfigPath = None) -> None:
-    """Have everything that is needed, start the daemon if none runs, and open the chat. Without a
-    terminal each line of standard input is one message, and the replies go to standard output.
+    """Make what is missing, start the daemon if none runs, and open the chat.
+
+    Without a terminal each line of standard input is one message, and the replies go to standard
+    output.
     """
     import asyncio
 
@@ -102,6 +105,14 @@ def _write_new(path: Path, text: str) -> None:
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor, no path
         os.fchmod(descriptor, 0o600)
         file.write(text)
+
+
+def _daemon_runs() -> bool:
+    try:
+        ask("status", within=QUICK_SECONDS)
+    except DaemonUnreachable:
+        return False
+    return True
 
 
 def _offer_alert() -> None:

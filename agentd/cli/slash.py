@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,15 +14,18 @@ Suggestion = tuple[str, str]  # what is put in, what it is
 
 OWN: tuple[Suggestion, ...] = (
     ("sessions", "List the sessions and choose one"),
-    ("switch", "Go to another session: /switch KEY"),
+    ("switch", "Go to a session, a new one too: /switch chat:NAME"),
+    ("image", "Send an image: /image PATH [what to say of it]"),
     ("expand", "Show the last tool call in full (Ctrl-O)"),
     ("quit", "Leave; what runs goes on (Ctrl-D)"),
     ("help", "Show this"),
 )
 _KEYS = (
     "Enter sends, Alt-Enter begins a new line, Ctrl-C cancels the running turn.",
-    "Tab completes commands, sessions after /switch, and files of the workspace after an @.",
+    "Tab completes commands, sessions after /switch, and workspace files after @.",
 )
+_WORD = re.compile(r"/[a-z][a-z_-]*")
+_PATH = re.compile(r"""(?P<quote>["'])(?P<quoted>.+?)(?P=quote)|(?P<plain>(?:\\ |\S)+)""")
 _BESIDE_TITLE = 45  # columns of the other columns
 
 
@@ -30,6 +34,26 @@ def parse(message: str) -> tuple[str, str] | None:
     name, _, rest = message.strip().partition(" ")
     known = {f"/{own}" for own, _ in OWN}
     return (name[1:], rest.strip()) if name in known and "\n" not in rest else None
+
+
+def image_and_words(rest: str) -> tuple[str, str] | None:
+    """The path and the words behind /image; a path with spaces stands in quotes. None without one."""
+    found = _PATH.match(rest)
+    if found is None:
+        return None
+    path = found["quoted"] or found["plain"].replace("\\ ", " ")
+    return path, rest[found.end() :].strip()
+
+
+def misspelt(message: str, commands: Sequence[Suggestion]) -> str | None:
+    """What to say of a message that looks like a command and is none of `commands`; None for any other,
+    and as long as the daemon has not told its own.
+    """
+    first = message.partition("\n")[0].partition(" ")[0].rstrip()
+    is_known = first in {f"/{name}" for name, _ in commands}
+    if is_known or len(commands) <= len(OWN) or not _WORD.fullmatch(first):
+        return None
+    return f"there is no {first}; /help lists what there is (a space before it sends it as words)"
 
 
 def help_text(commands: Sequence[Suggestion]) -> str:

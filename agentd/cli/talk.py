@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,15 +30,21 @@ def send(
         str | None,
         typer.Option(metavar="ID", help="Your name for the message: repeating it runs it once."),
     ] = None,
+    image: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PATH", help="An image to show with it; may be given again."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send one message and print the reply."""
     import asyncio
 
     from agentd.cli.piped import send as deliver
+    from agentd.client.attachment import read_image
 
     with reporting(as_json=as_json):
-        turn = asyncio.run(deliver(sockets(), session, text, message_id))
+        images = [read_image(path) for path in image or ()]
+        turn = asyncio.run(deliver(sockets(), session, text, message_id, images))
         show(turn, lambda result: _readable(result["text"]), as_json=as_json)
 
 
@@ -68,8 +75,8 @@ async def _chat(session: str) -> None:
 
     from agentd.cli.catalog import Catalog
     from agentd.cli.chat import Chat
-    from agentd.cli.markdown import is_plain
     from agentd.cli.painter import Painter
+    from agentd.cli.plain import is_plain
     from agentd.cli.screen import Screen
     from agentd.cli.statusline import StatusLine
     from agentd.cli.terminal import Terminal, history_in

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import termios
@@ -74,6 +75,7 @@ class Terminal:
     async def read(self, prompt: Callable[[], Prompt]) -> str | None:
         """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice."""
         self._prompt = prompt
+        self._session.app.erase_when_done = False
         asking = self._history.is_paused = prompt().is_question
         if asking:  # nobody can have meant that with what was typed before it was asked
             clear_typeahead(self._session.input)
@@ -82,6 +84,10 @@ class Terminal:
             with patch_stdout(raw=self._raw):
                 draft = "" if asking else self._draft
                 line = await self._session.prompt_async(lambda: prompt().text, default=draft)
+        except asyncio.CancelledError:
+            if not self._history.is_paused:  # a message, begun where a question was taken back
+                self._draft = self._session.default_buffer.text
+            raise
         except EOFError:
             return None
         except KeyboardInterrupt:
@@ -108,6 +114,7 @@ class Terminal:
                 buffer.text, self._draft = self._draft, ""
                 buffer.cursor_position = len(buffer.text)
             self._history.is_paused = asking
+            self._session.app.erase_when_done = not asking  # unless it is sent, nobody asked for it
         self._session.app.invalidate()
 
     @contextmanager
@@ -154,6 +161,7 @@ def _keys() -> KeyBindings:
     @keys.add("enter")
     @keys.add("c-j")  # what Enter was before the terminal was ours
     def send(event: KeyPressEvent) -> None:
+        event.app.erase_when_done = False
         event.current_buffer.validate_and_handle()
 
     @keys.add("escape", "enter")

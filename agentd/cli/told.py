@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agentd.cli.plain import visible
-from agentd.domain.message import Block, Text, ToolResult, ToolUse, decode_block
+from agentd.domain.message import Block, Image, Text, ToolResult, ToolUse, decode_block
 
 _SPEAKERS = {"user": "you", "assistant": "agent", "summary": "summary", "notice": "notice"}
 
@@ -39,5 +39,7 @@ def _said(blocks: Iterable[Block], failed: set[str]) -> Iterator[str]:
         match block:
             case Text(text) if text.strip():
                 yield visible(text.strip())
+            case Image():
+                yield block.label
             case ToolUse(id_):
                 yield visible(f"· {block.title}{' (failed)' if id_ in failed else ''}")

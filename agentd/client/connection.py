@@ -13,7 +13,8 @@ from agentd.client.dialing import CURE, dial
 from agentd.client.errors import ConnectionLost, RemoteError
 from agentd.errors import AgentdError, Busy, InvalidRequest
 
-MAX_FRAME_BYTES = 1024 * 1024  # what the daemon takes in one line
+MAX_FRAME_BYTES = 1024 * 1024  # what a daemon takes in one line, unless it says another number
+WITHDRAWN = -32800  # the answer to a call that was taken back
 _METHOD_NOT_FOUND = -32601
 _SERVER_ERROR = -32000
 
@@ -42,7 +43,9 @@ class Deaf:
 
 
 class Connection:
-    """A JSON-RPC peer of the daemon. `listen` must run for anything to arrive."""
+    """A JSON-RPC peer of the daemon. `listen` must run for anything to arrive. `max_frame_bytes` may
+    be set to what the daemon says.
+    """
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watcher: Watcher
@@ -51,8 +54,10 @@ class Connection:
         self._writer = writer
         self._watcher = watcher
         self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._methods: dict[int, str] = {}  # of the calls that wait
         self._questions: dict[str, asyncio.Task[None]] = {}
         self._last_id = 0
+        self.max_frame_bytes = MAX_FRAME_BYTES
         self._closed = asyncio.Event()
         self._fault: AgentdError | None = None
 
@@ -71,6 +76,7 @@ class Connection:
         number = self._last_id
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
+        self._methods[number] = method
         try:
             async with asyncio.timeout(within):
                 await self._send({"id": number, "method": method, "params": params or {}})
@@ -81,7 +87,14 @@ class Connection:
                 cure="look at `agentd status`, then try again",
             ) from error
         finally:
-            del self._waiting[number]
+            del self._waiting[number], self._methods[number]
+
+    async def take_back(self, method: str) -> None:
+        """Tell the daemon that nobody wants the open calls of a method any more; it answers them with
+        the error `WITHDRAWN`. Raises ConnectionLost.
+        """
+        for number in [n for n, called in self._methods.items() if called == method]:
+            await self.notify("$/cancel_request", {"requestId": number})
 
     async def notify(self, method: str, params: Params) -> None:
         """Say something that has no answer. Raises ConnectionLost."""
@@ -133,6 +146,8 @@ class Connection:
                 self._watcher.notified(method, _params(frame))
             case {"id": None, "error": dict(error)}:
                 self._fault = RemoteError.from_frame(error)
+                for waiting in tuple(self._waiting):  # whichever it was will have no other answer
+                    self._resolve(waiting, self._fault)
             case {"id": int(number), "error": dict(error)}:
                 self._resolve(number, RemoteError.from_frame(error))
             case {"id": int(number), "result": result}:
@@ -172,9 +187,9 @@ class Connection:
     async def _send(self, frame: Params) -> None:
         line = json.dumps({"jsonrpc": "2.0", **frame}, ensure_ascii=False, allow_nan=False)
         data = line.encode() + b"\n"
-        if len(data) > MAX_FRAME_BYTES:
+        if len(data) > self.max_frame_bytes:
             raise InvalidRequest(
-                f"the message has {len(data)} bytes, and the daemon takes {MAX_FRAME_BYTES}",
+                f"the message has {len(data)} bytes, and the daemon takes {self.max_frame_bytes}",
                 cure="put the long text into a file of the workspace and mention it",
             )
         try:

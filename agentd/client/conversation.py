@@ -9,9 +9,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import agentd
-from agentd.client.connection import Connection, Params, Watcher, alone, connected
+from agentd.client.attachment import Attachment
+from agentd.client.connection import (
+    MAX_FRAME_BYTES,
+    WITHDRAWN,
+    Connection,
+    Params,
+    Watcher,
+    alone,
+    connected,
+)
 from agentd.client.dialing import CURE
 from agentd.client.errors import ConnectionLost, RemoteError, exit_status
+from agentd.client.reply import marks
 from agentd.errors import Busy, DaemonUnreachable
 
 PATIENCE = 30.0  # seconds that a message waits for a daemon that went away
@@ -49,11 +59,13 @@ class Conversation:
         self._deny = deny
         self._patience = patience
         self._connection: Connection | None = None
+        self._largest_image = 0  # bytes; what the daemon takes
         self._gap = False  # the daemon went away, and nobody was told yet that it is back
         self._ready = asyncio.Event()
+        self._accepted = asyncio.Event()  # the daemon of this connection has the message
 
-    async def say(self, text: str, message_id: str) -> Any:
-        """The result of one prompt, a JSON object.
+    async def say(self, text: str, message_id: str, images: Sequence[Attachment] = ()) -> Any:
+        """The result of one prompt, a JSON object. Raises InvalidRequest for an image that is too large.
 
         A daemon that goes away meanwhile gets the same message again when it is back: by its id it
         knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
@@ -61,9 +73,12 @@ class Conversation:
         """
         while True:
             connection = await self._attached()
+            for image in images:
+                image.check(self._largest_image)
+            words = [{"type": "text", "text": text}] if text or not images else []
             params = {
                 "sessionId": self.session,
-                "prompt": [{"type": "text", "text": text}],
+                "prompt": [*(image.block() for image in images), *words],
                 "_meta": {"agentd/messageId": message_id},
             }
             try:
@@ -71,6 +86,8 @@ class Conversation:
             except ConnectionLost:
                 self._forget(connection)
             except RemoteError as error:
+                if error.rpc_code == WITHDRAWN:
+                    return {"stopReason": "cancelled"}
                 if error.reason != "shutting_down":
                     raise
                 await self._leave(connection)
@@ -83,9 +100,27 @@ class Conversation:
         return await connection.call(method, params, within=within)
 
     async def cancel(self) -> None:
-        """Ask for the end of the running turn; it then ends with the stop reason `cancelled`."""
+        """Ask for the end of the running turn; it then ends with the stop reason `cancelled`. While
+        the daemon is gone this waits until it is back and knows which message is meant.
+
+        Raises ConnectionLost, DaemonUnreachable when nobody is back within the patience.
+        """
         if self._connection is not None:
             await self._connection.notify("session/cancel", {"sessionId": self.session})
+            return
+        connection = await self._attached()
+        await self._accepted.wait()
+        await connection.take_back("session/prompt")
+
+    def notified(self, method: str, params: Params) -> None:
+        """Hear what the daemon tells, and pass it on."""
+        if method == "_agentd/accepted":
+            self._accepted.set()
+        self._companion.notified(method, params)
+
+    async def requested(self, method: str, params: Params) -> Params | None:
+        """Let the companion answer."""
+        return await self._companion.requested(method, params)
 
     async def keep(self) -> None:
         """Stay attached. Raises DaemonUnreachable if the very first attempt fails, RemoteError when
@@ -95,7 +130,7 @@ class Conversation:
         pause = _FIRST_RETRY_SECONDS
         while True:
             try:
-                async with connected(self._sockets, self._companion) as connection:
+                async with connected(self._sockets, self) as connection:
                     await self._attach(connection)
                     self._connection = connection
                     self._ready.set()
@@ -139,9 +174,13 @@ class Conversation:
         if self._connection is connection:
             self._connection = None
             self._ready.clear()
+            self._accepted.clear()
 
     async def _attach(self, connection: Connection) -> None:
-        await connection.call("initialize", introduction(deny=self._deny), within=_CALL_SECONDS)
+        hello = introduction(deny=self._deny)
+        told = marks(await connection.call("initialize", hello, within=_CALL_SECONDS))
+        self._largest_image = _number(told, "agentd/maxImageBytes", 0)
+        connection.max_frame_bytes = _number(told, "agentd/maxFrameBytes", MAX_FRAME_BYTES)
         if self._gap:
             self._gap = False
             self._companion.regained()
@@ -156,6 +195,11 @@ class Conversation:
             wanted = {**place, "_meta": {"agentd/key": self.session}}
             made = await connection.call("session/new", wanted, within=_CALL_SECONDS)
             self.session = made["sessionId"]
+
+
+def _number(told: Params, name: str, otherwise: int) -> int:
+    value = told.get(name)
+    return value if isinstance(value, int) else otherwise
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ _ANSWER_BYTES = 64 * 1024 * 1024  # of one line from the daemon, which is truste
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-CURE = "start the daemon with `agentd up`, or see why it is not running in its log"
+CURE = "start the daemon with `agentd up`; `agentd logs` shows what it did last"
 
 
 async def dial(sockets: Sequence[Path]) -> Streams:

@@ -7,6 +7,8 @@ from typing import Any
 
 from agentd.errors import AgentdError, DaemonUnreachable
 
+_PARSE_ERROR = -32700
+_INVALID_REQUEST = -32600
 _INVALID_PARAMS = -32602
 _RESOURCE_NOT_FOUND = -32002
 
@@ -59,7 +61,9 @@ def exit_status(error: AgentdError) -> int:
 
 
 def _default_reason(number: int) -> str:
-    return {_INVALID_PARAMS: "invalid", _RESOURCE_NOT_FOUND: "not_found"}.get(number, "failed")
+    if number in (_PARSE_ERROR, _INVALID_REQUEST, _INVALID_PARAMS):
+        return "invalid"
+    return "not_found" if number == _RESOURCE_NOT_FOUND else "failed"
 
 
 def _kinds(kind: type[AgentdError]) -> Iterator[type[AgentdError]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -129,7 +129,9 @@ class SocketPath:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What an accident left behind: index files that were put aside, temporary files."""
+    """What an accident left behind: index files that were put aside, temporary files, a copy of the
+    conversations that was on its way into a backup.
+    """
 
     state_dir: Path
     workspace: Path
@@ -140,21 +142,46 @@ class Leftovers:
         """Warns of them."""
         found = [
             *self.state_dir.glob("*.corrupt-*"),
-            *filter(self._is_old, _strays((self.state_dir, self.workspace))),
+            *(path for path in self._strays() if _is_old(path, self.clock)),
         ]
         if found:
             names = " ".join(str(path) for path in found[:_MOST_NAMED])
             text = f"{len(found)} files were left behind: {names}"
-            return Finding.warn(self.code, text, f"nothing needs them: rm {names}")
+            return Finding.warn(self.code, text, f"nothing needs them: rm -r {names}")
         return Finding.ok(self.code, "nothing was left behind")
 
-    def _is_old(self, path: Path) -> bool:
-        return self.clock.now().timestamp() - path.stat().st_mtime > _STRAY_AGE.total_seconds()
+    def _strays(self) -> Iterator[Path]:
+        yield from self.state_dir.glob(".backup-*")
+        for folder in (self.state_dir, self.workspace):
+            yield from folder.rglob(".agentd-*.tmp")
 
 
-def _strays(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        yield from folder.rglob(".agentd-*.tmp")
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """Whether what was deleted is off the disk. A marker beside a database says that it is not."""
+
+    state_dir: Path
+    clock: Clock
+    code: str = "erasure"
+
+    async def look(self) -> Finding:
+        """Warns of markers that are older than a deletion takes."""
+        found = [path for path in self.state_dir.glob("*-unclean") if _is_old(path, self.clock)]
+        if found:
+            names = ", ".join(path.name.removesuffix("-unclean") for path in found)
+            text = f"bytes of what was deleted may still stand in {names}: writing it anew was cut"
+            cure = "make as much room on the disk as it takes, then `agentd restart` finishes that"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(self.code, "what was deleted has left no byte")
+
+
+def _is_old(path: Path, clock: Clock) -> bool:
+    """Whether nobody can be at work on the file any more."""
+    try:
+        written = path.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return clock.now().timestamp() - written > _STRAY_AGE.total_seconds()
 
 
 def _is_open(path: Path) -> bool:

@@ -1,25 +1,22 @@
-"""Checks of what the agent knows: the injected files, the workspace, the search."""
+"""Checks of what the agent knows: the injected files, the workspace."""
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agentd.domain.health import Finding, Problem
-from agentd.domain.memory import IndexState, Source
+from agentd.domain.suspicion import Severity
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import FileView, Reader, TreeEntry
-from agentd.ports import Recall
+from agentd.screening.scanner import scan
 
 _EYES = Reader(SessionKey("doctor"), Kind.MAIN)
 _DEPTH = 20
 _MOST_FILES = 5000
 _MOST_NAMED = 5
-_HITS = 100
-_NOTE = re.compile(r"memory/\d{4}-\d{2}-\d{2}\.md")
-_WORD = re.compile(r"[^\W_]{3,}")
 
 
 class Files(Protocol):
@@ -32,6 +29,9 @@ class Files(Protocol):
         self, paths: Sequence[str], reader: Reader
     ) -> tuple[Mapping[str, FileView], frozenset[str]]:
         """The files that can be read, and those that are not there."""
+
+    def is_injected(self, path: str) -> bool:
+        """Whether prompts ever carry the file."""
 
     def problems(self) -> Sequence[Problem]:
         """Files that cannot be read or do not fit."""
@@ -63,8 +63,7 @@ class Readable:
 
     async def look(self) -> Finding:
         """Fails with the first that cannot."""
-        entries = await self.files.tree("", _DEPTH, _EYES)
-        paths = [e.path for e in entries if not e.is_dir and e.path.endswith(".md")][:_MOST_FILES]
+        paths = await _paths(self.files, lambda path: path.endswith(".md"))
         views, absent = await self.files.snapshot(paths, _EYES)
         bad = [path for path in paths if path not in views and path not in absent]
         if bad:
@@ -72,6 +71,35 @@ class Readable:
             cure = next((c for text, c in cures.items() if bad[0] in text), "")
             return Finding.fail(self.code, f"cannot be read: {', '.join(bad[:_MOST_NAMED])}", cure)
         return Finding.ok(self.code, f"{len(paths)} files of the workspace can be read")
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """Whether a file of the prompt has text that looks like an attack on the agent."""
+
+    files: Files
+    code: str = "suspicious_text"
+
+    async def look(self) -> Finding:
+        """Warns of what is found, with its place; what is merely unusual does not count."""
+        paths = await _paths(self.files, self._counts)
+        views, _ = await self.files.snapshot(paths, _EYES)
+        found = [
+            f"{path}:{suspicion}"
+            for path in paths
+            if path in views
+            for suspicion in await asyncio.to_thread(scan, views[path].text)
+            if suspicion.severity is not Severity.LOW
+        ]
+        if found:
+            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+            text = f"reads like instructions to the model: {'; '.join(found[:_MOST_NAMED])}{more}"
+            cure = "look at these lines; delete what nobody you trust has written"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(self.code, f"nothing suspicious in {len(paths)} files of the prompt")
+
+    def _counts(self, path: str) -> bool:
+        return not path.startswith("@") and self.files.is_injected(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,38 +119,6 @@ class Required:
         return Finding.ok(self.code, "the files of the prompt are there")
 
 
-@dataclass(frozen=True, slots=True)
-class Searchable:
-    """Whether search finds what is written: some words of the newest note, looked for."""
-
-    files: Files
-    recall: Recall
-    index: Callable[[], Awaitable[IndexState]]
-    code: str = "search"
-
-    async def look(self) -> Finding:
-        """Fails when the note is not among the hits."""
-        state = await self.index()
-        if state.pending or state.state != "ready":
-            text = f"the index is being built: {state.pending} files are left"
-            return Finding.warn(self.code, text, "wait, then run this again")
-        entries = await self.files.tree("memory", 1, _EYES)
-        notes = sorted((e.path for e in entries if _NOTE.fullmatch(e.path)), reverse=True)
-        views, _ = await self.files.snapshot(notes[:_MOST_NAMED], _EYES)
-        for path in notes[:_MOST_NAMED]:
-            if path in views and (words := _telling(views[path].text)):
-                return await self._found(path, words)
-        return Finding.ok(self.code, "there is no note to look for yet")
-
-    async def _found(self, path: str, words: Sequence[str]) -> Finding:
-        found = await self.recall.search(
-            " ".join(words), Kind.MAIN, _HITS, frozenset({Source.NOTES})
-        )
-        if any(hit.chunk.path == path for hit in found.hits):
-            return Finding.ok(self.code, f"words of {path} are found")
-        return Finding.fail(self.code, f"words of {path} are not found", "`agentd memory index`")
-
-
-def _telling(text: str) -> Sequence[str]:
-    """The longest words, those most likely to stand nowhere else."""
-    return sorted(set(_WORD.findall(text)), key=lambda word: (-len(word), word))[:3]
+async def _paths(files: Files, counts: Callable[[str], bool]) -> list[str]:
+    entries = await files.tree("", _DEPTH, _EYES)
+    return [e.path for e in entries if not e.is_dir and counts(e.path)][:_MOST_FILES]

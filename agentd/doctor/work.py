@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from agentd.domain.alert import DeliveryState
 from agentd.domain.health import Finding, Problem
@@ -73,6 +74,29 @@ class Flushes:
             and not any(c.first <= row.seq <= c.last for c in coverages)
             for row in rows
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Whether what is older than `[storage] retention_days` is gone. `status` is retention's."""
+
+    status: Callable[[], Mapping[str, Any]]
+    code: str = "retention"
+
+    async def look(self) -> Finding:
+        """Warns of messages that stay because nothing was saved of them, and says why."""
+        status = self.status()
+        if not status["days"]:
+            return Finding.ok(self.code, "conversations are kept for ever")
+        if kept := status["kept"]:
+            why = ", ".join(f"{count} ({reason})" for reason, count in sorted(kept.items()))
+            text = (
+                f"rows older than {status['days']} days stay, since no flush has saved them: {why}"
+            )
+            cure = "export what you want to keep, then `agentd sessions delete` those conversations"
+            return Finding.warn(self.code, text, cure)
+        last = status["last"] or "not yet"
+        return Finding.ok(self.code, f"erased after {status['days']} days; last looked: {last}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,18 @@ class NewAlert:
 
 
 @dataclass(frozen=True, slots=True)
+class Recipients:
+    """Whom alerts go to: sinks by name, none to have them only recorded; `to` is handed to the sinks."""
+
+    sinks: tuple[str, ...]
+    to: str = ""
+
+    def alert(self, text: str, origin: str, digest: str) -> NewAlert:
+        """An alert for them."""
+        return NewAlert(text, origin, digest, self.sinks, self.to)
+
+
+@dataclass(frozen=True, slots=True)
 class Alert:
     """A stored alert."""
 

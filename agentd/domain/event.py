@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentd.domain.message import JsonObject
+from agentd.domain.message import Image, JsonObject
 from agentd.domain.turn import SessionKey, Turn
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """The turn has its lane; `text` is the user's message."""
+    """The turn has its lane; `text` and `images` are the user's message."""
 
     session: SessionKey
     message_id: str
     text: str
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

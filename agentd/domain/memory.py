@@ -8,12 +8,47 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
+from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
+
+SHARED = ""  # the scope of what every session may find
+OWNERS = str(MAIN)  # the scope of what the owner's sessions alone may find; others are session keys
+
 
 class Source(StrEnum):
     """Where a piece of memory comes from."""
 
     NOTES = "notes"
     SESSIONS = "sessions"
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who searches: the owner finds everything, any other session what is shared and its own. What is
+    not for an audience does not exist for it.
+    """
+
+    own: str | None  # the scope beside SHARED; None: every one there is
+
+    def sees(self, scope: str) -> bool:
+        """Whether what has this scope exists for the audience."""
+        return self.own is None or scope in {SHARED, self.own}
+
+
+OWNER = Audience(None)
+PUBLIC = Audience(SHARED)
+
+
+def scope_of(session: SessionKey) -> str:
+    """The scope of what is said in a session."""
+    return OWNERS if kind_of(session) is Kind.MAIN else str(session)
+
+
+def audience_of(session: SessionKey, kind: Kind) -> Audience:
+    """What a session may find when its turn is of this kind."""
+    if kind is Kind.MAIN:
+        return OWNER
+    scope = scope_of(session)
+    return PUBLIC if scope == OWNERS else Audience(scope)  # the kind of the turn is what counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +60,19 @@ class Chunk:
     end_line: int
     text: str
     source: Source
-    owner_only: bool  # may be shown to the owner's sessions alone
+    scope: str  # SHARED, OWNERS, or the one session beside the owner's that may find it
     date: date | None = None
+    speaker: str = ""  # a name or a role; "" where nobody speaks
+    context: str = ""  # the headings above it, searched with it but not shown
+    importance: float = 1.0  # 0..1: how much its source is to be trusted
+
+    @property
+    def shown(self) -> str:
+        """The text as a reader is shown it: words of a transcript stand behind who said them."""
+        if self.source is not Source.SESSIONS or not self.speaker:
+            return self.text
+        is_named = self.text.startswith(f"{self.speaker}: ")
+        return self.text if is_named else f"[{self.speaker}] {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +82,7 @@ class Hit:
     chunk: Chunk
     score: float
     scores: Mapping[str, float] = field(default_factory=dict)
+    superseded_by: str = ""  # `path:line` of a hit that says a newer value of the same thing
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd memory search`."""
@@ -49,13 +96,16 @@ class Hit:
             "source": str(c.source),
             "date": c.date.isoformat() if c.date else None,
             "scores": dict(self.scores),
+            "superseded_by": self.superseded_by,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """The answer to a search. `reason` says why it is empty or degraded: "" when all is well,
-    else `nothing_indexed`, `no_match`, `empty_query`, `indexing`.
+    else one of EmptyReason, or of what search had to do without: `indexing` (not all is indexed
+    yet), `warming` (keywords alone, the first search after a start), `vectors_missing` (not all is
+    embedded yet), `embedder_down`, `embedder_slow`.
     """
 
     hits: tuple[Hit, ...]
@@ -69,5 +119,6 @@ class IndexState:
     files: int
     chunks: int
     pending: int
-    state: str  # "ready", "indexing", "rebuilding"
-    embedder: str = "none"
+    state: str  # "ready", "indexing", "rebuilding", "embedding"
+    embedder: str = "none"  # the model whose vectors answer
+    vectors: int = 0  # chunks without one of the best model, as far as they are being made

@@ -1,11 +1,13 @@
 """Messages and their blocks, and how they are written as JSON.
 
-The JSON spelling follows the Messages API where it has one: `text`, `tool_use`, `tool_result`.
+The JSON spelling follows the Messages API where it has one: `text`, `tool_use`, `tool_result`. An
+`image` is a reference: its bytes are kept elsewhere, under their digest.
 Blocks that only their provider understands (thinking, redacted, unknown) are `opaque` and kept verbatim.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +17,7 @@ JsonObject = Mapping[str, Any]
 
 _ABOUT = ("path", "target", "query")  # arguments that say what a call is about
 _LONGEST_TITLE = 120
+_DIGEST = re.compile(r"[0-9a-f]{64}")  # it becomes the name of a file
 
 
 class Role(StrEnum):
@@ -56,6 +59,28 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that the user sent. `sha256` is the digest of its bytes, in hexadecimal."""
+
+    media_type: str
+    sha256: str
+    size: int  # bytes
+
+    @property
+    def label(self) -> str:
+        """The words that stand for it where only words can."""
+        return f"[{self._name}]"
+
+    def left_out(self, why: str) -> str:
+        """The words that stand for it where a model would have been shown it."""
+        return f"[{self._name}, not sent: {why}]"
+
+    @property
+    def _name(self) -> str:
+        return f"image {self.media_type}, {max(1, round(self.size / 1000))} kB"
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """A block that only `provider` understands, kept as it came."""
 
@@ -63,7 +88,7 @@ class Opaque:
     raw: JsonObject
 
 
-Block = Text | ToolUse | ToolResult | Opaque
+Block = Text | Image | ToolUse | ToolResult | Opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +114,12 @@ def user(text: str) -> Message:
     return Message(Role.USER, (Text(text),))
 
 
+def spoken(text: str, images: tuple[Image, ...] = ()) -> tuple[Block, ...]:
+    """A user's message as it is stored: the images, then the words."""
+    words = (Text(text),) if text or not images else ()
+    return (*images, *words)
+
+
 def assistant(text: str, *tool_uses: ToolUse) -> Message:
     """An assistant's message of a text block (if any) and tool calls."""
     words: tuple[Block, ...] = (Text(text),) if text else ()
@@ -100,6 +131,8 @@ def encode_block(block: Block) -> dict[str, Any]:
     match block:
         case Text(text):
             return {"type": "text", "text": text}
+        case Image(media_type, sha256, size):
+            return {"type": "image", "media_type": media_type, "sha256": sha256, "size": size}
         case ToolUse(id_, name, arguments):
             return {"type": "tool_use", "id": id_, "name": name, "input": dict(arguments)}
         case ToolResult(id_, text, is_error):
@@ -120,6 +153,13 @@ def decode_block(data: JsonObject) -> Block:
     match data:
         case {"type": "text", "text": str(text)}:
             return Text(text)
+        case {
+            "type": "image",
+            "media_type": str(media_type),
+            "sha256": str(sha256),
+            "size": int(size),
+        } if _DIGEST.fullmatch(sha256):
+            return Image(media_type, sha256, size)
         case {
             "type": "tool_use",
             "id": str(id_),

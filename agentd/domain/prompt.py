@@ -27,6 +27,7 @@ class ToolSpec:
     input_schema: JsonObject  # JSON Schema, `additionalProperties: false`
     effect: Effect
     kind: str = "other"  # of the Agent Client Protocol: read, edit, search, think, other
+    short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,16 @@ A part declares a frozen class next to its code; config.py only gathers them. Ea
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 _DURATION = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+)s)?", re.ASCII)
+_NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00", re.ASCII)
 
 
@@ -77,6 +80,36 @@ def parse_zone(value: Any) -> str:
     return str(value)
 
 
+def parse_named_paths(entries: tuple[str, ...]) -> Mapping[str, Path]:
+    """Paths by name, from "NAME=PATH" each. Raises ValueError with an example."""
+    found: dict[str, Path] = {}
+    for entry in entries:
+        match = _NAMED_PATH.fullmatch(entry)
+        if match is None or not (path := Path(match[2]).expanduser()).is_absolute():
+            msg = f'{entry!r} is no path with a name; write it like "work=/home/me/work"'
+            raise ValueError(msg)
+        if match[1] in found:
+            msg = f"two paths have the same name, {match[1]!r}"
+            raise ValueError(msg)
+        found[match[1]] = path
+    return found
+
+
+def _checked_paths(entries: tuple[str, ...]) -> tuple[str, ...]:
+    parse_named_paths(entries)
+    return entries
+
+
+def _checked_length(value: timedelta) -> timedelta:
+    if not value:
+        msg = 'must be longer than nothing; write something like "10s" or "5m"'
+        raise ValueError(msg)
+    return value
+
+
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+PositiveDuration = Annotated[Duration, AfterValidator(_checked_length)]
+Share = Annotated[float, Field(ge=0, le=1)]
+NamedPaths = Annotated[tuple[str, ...], AfterValidator(_checked_paths)]  # see parse_named_paths
 TimeOfDay = Annotated[int, BeforeValidator(parse_time)]  # minutes since midnight, 0…1440
 ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means: the next more general setting

@@ -79,7 +79,7 @@ class Approval:
 
     `path` with `old_text` and `new_text` make a diff for the client. `scope` is what a lasting
     yes covers: nothing more than this ("once"), or all later questions of the same scope in this
-    session; a lasting yes is offered for the latter only.
+    session; a lasting yes is offered for the latter only. `warnings` are shown with the question.
     """
 
     title: str
@@ -88,6 +88,7 @@ class Approval:
     old_text: str | None = None
     new_text: str | None = None
     scope: str = "once"
+    warnings: tuple[str, ...] = ()
 
 
 class Decision(StrEnum):

@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from agentd.domain.choices import UNCHOSEN, Choices
-from agentd.domain.message import Block, Message, Role, Text, encode_blocks
+from agentd.domain.message import Block, Image, Message, Role, Text, encode_blocks
 from agentd.domain.turn import SessionKey, Usage
 
+NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
 TAINTED = "tainted"  # the tag of a row with results of tools that told text from outside
 
 
@@ -25,7 +26,9 @@ class RowRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stored row. `seq` counts from 1 within its session and never has gaps or changes."""
+    """One stored row. `seq` counts from 1 within its session and never changes; only retention, which
+    erases old rows, leaves gaps.
+    """
 
     seq: int
     role: RowRole
@@ -40,6 +43,11 @@ class Row:
     def text(self) -> str:
         """All words of the row."""
         return "".join(b.text for b in self.blocks if isinstance(b, Text))
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """The images that it refers to, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, Image))
 
     def as_message(self) -> Message:
         """The message of a user or assistant row."""
@@ -65,6 +73,11 @@ class Coverage:
     last: int
     ok: bool
     reason: str
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more is to be saved of the rows, so that they need not be kept for it."""
+        return self.ok or self.reason == NO_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,12 @@ class History:
     def last_seq(self) -> int:
         """The number of the newest row (0: empty)."""
         return self.rows[-1].seq if self.rows else 0
+
+    @property
+    def used_tokens(self) -> int:
+        """What the newest model call on this context read and wrote (0: none yet)."""
+        newest = (row for row in reversed(self.rows) if row.usage and row.seq > self.swapped_at)
+        return next((row.usage.total_tokens for row in newest if row.usage), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
+from agentd.domain.message import Block, Image, spoken
+
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")
 DELETED = SessionKey("deleted")  # under this name the costs of deleted sessions are added up
@@ -33,6 +35,7 @@ class Origin(StrEnum):
     HEARTBEAT = "heartbeat"
     FLUSH = "flush"
     SUMMARY = "summary"
+    EXTRACTION = "extraction"
     JOB = "job"
 
 
@@ -108,6 +111,12 @@ class TurnRequest:
     model: str | None = None
     tools: frozenset[str] | None = None
     client: str = ""  # who sent it, as it named itself: the owner's last used client gets alerts
+    images: tuple[Image, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The message as it is stored."""
+        return spoken(self.text, self.images)
 
     @property
     def kind(self) -> Kind:
@@ -187,3 +196,9 @@ class PendingTurn:
     state: TurnState
     attempts: int  # how often it has begun
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def receipt(self) -> Receipt:
+        """What its request was told when it was stored."""
+        request = self.request
+        return Receipt(self.turn_id, request.session, request.message_id, self.seq, is_new=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from agentd.domain.turn import Kind, SessionKey
 
@@ -22,6 +23,38 @@ class FileView:
     path: str
     text: str
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who made a file what it is. `kind` is "model" in the owner's turns, "heartbeat", "job" or
+    "flush" in turns that run by themselves, "facts" where the page of facts is kept, "archive" where
+    an old note was moved, "owner" for commands, "restore", or "hand" for any change that did not go
+    through agentd. A model's change names its session and its tool call.
+    """
+
+    kind: str
+    session: str = ""
+    call: str = ""
+
+
+FACTS_PATH = "memory/facts.md"  # the page of facts
+HAND = Author("hand")
+OWNER = Author("owner")
+RESTORE = Author("restore")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a file was. Numbers grow and are never given twice; `digest` is "" where the file was
+    deleted. `at` is when it became so, for a change by hand when that was noticed.
+    """
+
+    number: int
+    at: datetime
+    digest: str
+    size: int
+    by: Author
 
 
 @dataclass(frozen=True, slots=True)

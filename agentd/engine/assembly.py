@@ -20,8 +20,10 @@ from agentd.engine.rooms import Rooms
 from agentd.engine.scenes import Instructions, Scenes
 from agentd.engine.sessions import Sessions
 from agentd.engine.settings import AgentSettings
+from agentd.engine.sidecall import SideCall
 from agentd.engine.silent import SilentTurns
 from agentd.engine.toolbox import Toolbox
+from agentd.engine.turns import Turns
 from agentd.ports import (
     Approver,
     Clock,
@@ -42,7 +44,8 @@ class Outside:
 
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
     leave a context, in order; `events` is who watches turns that are not silent;
-    `offer` is what sessions may choose.
+    `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
+    the engine is drained; None: for the engine alone.
     """
 
     store: SessionStore
@@ -56,6 +59,7 @@ class Outside:
     sources: tuple[ContextSource, ...] = ()
     hooks: tuple[CompactionHook, ...] = ()
     offer: Offer = NOTHING_OFFERED
+    calls: SideCall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,7 @@ def build_engine(
     instructions = Instructions(wording.system, wording.light)
     scenes = Scenes(outside.sources, toolbox, clock, provider, instructions, outside.offer)
     summariser = Summariser(
-        provider,
-        outside.ledger,
-        clock,
-        price,
+        outside.calls or SideCall(provider, outside.ledger, clock, price),
         compaction.summary_prompt or wording.summary,
         compaction.summary_model,
         slice_tokens(limits),
@@ -134,4 +135,5 @@ def build_engine(
         idle_reset=agent.idle_reset,
     )
     recovery = Recovery(store, outside.journal, toolbox, loop)
-    return Engine(Sessions(store, loop, scenes, rooms, recovery, lanes, events), shrink, scenes)
+    turns = Turns(store, loop, scenes, rooms)
+    return Engine(Sessions(store, turns, rooms, recovery, lanes, events), shrink, scenes)

@@ -1,4 +1,4 @@
-"""What model calls cost, and how much the heartbeat may spend: `[budget]`."""
+"""What model calls cost, and how much may be spent unasked: `[budget]`."""
 
 from __future__ import annotations
 
@@ -53,6 +53,9 @@ class BudgetSettings(Settings):
     heartbeat_daily_tokens: int = Field(
         500_000, ge=0, description="tokens that beats may use in a day; 0: no limit"
     )
+    facts_daily_tokens: int = Field(
+        500_000, ge=0, description="tokens that reading facts may use in a day; 0: no limit"
+    )
 
     def price(self, model: str, usage: Usage) -> float:
         """What a call cost; 0 for a model without a price."""
@@ -85,6 +88,10 @@ class BudgetSettings(Settings):
                     "heartbeat_daily_tokens", day, None, self.heartbeat_daily_tokens or None, origin
                 ),
             ]
+        if origin is Origin.EXTRACTION:
+            caps.append(
+                Cap("facts_daily_tokens", day, None, self.facts_daily_tokens or None, origin)
+            )
         return tuple(c for c in caps if c.usd is not None or c.tokens is not None)
 
 

@@ -79,7 +79,9 @@ class Loop:
             if progress.rows[-1].role is RowRole.ASSISTANT:
                 await self._calls.settle(receipt.turn_id)
             request = progress.scene.request
-            progress.sink.emit(TurnStarted(request.session, request.message_id, request.text))
+            progress.sink.emit(
+                TurnStarted(request.session, request.message_id, request.text, request.images)
+            )
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
@@ -120,7 +122,7 @@ class Loop:
         if uses:
             rows.append(await self._calls.close(progress.receipt.turn_id, uses, failure.message))
         words = f"This turn failed: {failure.message} {failure.cure}".strip()
-        rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag="failure"))
+        rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag=prompts.FAILURE_TAG))
         return await self._end(progress, None, rows, failure)
 
     async def _ask(self, progress: Progress) -> Turn | None:

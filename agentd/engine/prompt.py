@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agentd.domain.choices import UNCHOSEN, Choices
-from agentd.domain.message import Block, Message, Role, Text, ToolResult
+from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.domain.prompt import Prompt, ToolSpec
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import TurnRequest
 
 ALERT_TAG = "alert"
+FAILURE_TAG = "failure"
 _TAG = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
 _BLANK = "(a message without words)"
+_FAILED = "the turn it came with has failed"
 _BEGINNING = "(The conversation begins here.)"
 CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
 
@@ -43,9 +45,10 @@ class Scene:
 def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None) -> Prompt:
     """The next model call of a turn whose rows so far are `turn`, its user row first.
 
-    With `clip_results` every tool result of this turn is cut to that many characters.
+    With `clip_results` every tool result of this turn is cut to that many characters. Images of
+    turns that failed are not shown again: a service that refuses one would refuse every later call.
     """
-    past = _messages(scene.past)
+    past = _messages(_without_refused(scene.past))
     if scene.summary:
         past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
     elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
@@ -89,14 +92,33 @@ def _messages(rows: Iterable[Row]) -> list[Message]:
         if row.role is RowRole.SUMMARY:
             continue
         blocks = tuple(b for b in row.blocks if not _is_blank(b))
-        if row.role is RowRole.USER and not blocks:
-            blocks = (Text(_BLANK),)
+        if row.role is RowRole.USER and all(isinstance(b, Image) for b in blocks):
+            blocks = (*blocks, Text(_BLANK))
         if notices and row.role is RowRole.USER and not _holds_results(row):
             blocks = (*(Text(n) for n in notices), *blocks)
             notices = []
         if blocks:
             messages.append(Message(Role(row.role.value), blocks))
     return _merged(messages)
+
+
+def _without_refused(rows: Sequence[Row]) -> list[Row]:
+    """The rows with words for the images of messages that only a failure has answered."""
+    found = list(rows)
+    for place, row in enumerate(found):
+        if row.role is RowRole.NOTICE and row.tag == FAILURE_TAG:
+            asked = (n for n in range(place - 1, -1, -1) if found[n].images)
+            if (last := next(asked, None)) is not None and _nothing_said(found[last + 1 : place]):
+                found[last] = replace(found[last], blocks=_worded(found[last].blocks))
+    return found
+
+
+def _nothing_said(rows: Sequence[Row]) -> bool:
+    return all(row.role is RowRole.NOTICE for row in rows)
+
+
+def _worded(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    return tuple(Text(b.left_out(_FAILED)) if isinstance(b, Image) else b for b in blocks)
 
 
 def _is_blank(block: Block) -> bool:

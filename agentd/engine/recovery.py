@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import structlog
 
-from agentd.domain.turn import Failure, Origin, PendingTurn, Receipt, Turn
+from agentd.domain.turn import Failure, Origin, PendingTurn, Turn
 from agentd.engine.loop import Loop
 from agentd.engine.progress import Progress
-from agentd.engine.prompt import Scene
+from agentd.engine.scenes import bare
 from agentd.engine.silent import Silence
 from agentd.engine.toolbox import Toolbox
 from agentd.ports import Journal, SessionStore
@@ -62,9 +62,6 @@ class Recovery:
     async def _give_up(self, pending: PendingTurn) -> None:
         request = pending.request
         log.warning("turn_given_up", session=request.session, message_id=request.message_id)
-        receipt = Receipt(
-            pending.turn_id, request.session, request.message_id, pending.seq, is_new=False
-        )
-        scene = Scene(request, (), (), (), "", "", "")
         rows = list(await self._store.begin(pending.turn_id))
-        await self._loop.failed(Progress(receipt, scene, Silence(), rows), GIVEN_UP)
+        progress = Progress(pending.receipt, bare(request), Silence(), rows)
+        await self._loop.failed(progress, GIVEN_UP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -11,6 +12,7 @@ import structlog
 
 from agentd.domain.compaction import RoomReport, Trigger
 from agentd.domain.event import Noticed
+from agentd.domain.message import Block
 from agentd.domain.transcript import History, RowRole
 from agentd.domain.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
@@ -93,9 +95,9 @@ class Rooms:
         limits = self._compaction.limits
         self._fixed[request.session] = self._weigh(scene)
         if self._is_over(past):
-            await self._make_room(request.session, Trigger.IDLE, request.text)
+            await self._make_room(request.session, Trigger.IDLE, request.blocks)
             return True
-        used = self._measure(past, request.text)
+        used = self._measure(past, request.blocks)
         from_here = limits.compact_at if self._background else limits.flush_at
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
@@ -103,7 +105,7 @@ class Rooms:
         fits = used < (limits.compact_at + limits.window) // 2
         if fits and self._compaction.is_working(request.session):
             return False
-        await self._make_room(request.session, Trigger.THRESHOLD, request.text)
+        await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
         return True
 
     def _weigh(self, scene: Scene) -> int:
@@ -115,7 +117,8 @@ class Rooms:
 
     async def after_overflow(self, scene: Scene) -> bool:
         """Make room because the service found the prompt too long; False if nothing could go."""
-        report = await self._make_room(scene.request.session, Trigger.OVERFLOW, scene.request.text)
+        request = scene.request
+        report = await self._make_room(request.session, Trigger.OVERFLOW, request.blocks)
         return report.compacted
 
     def is_ample(self, turn: Turn) -> bool:
@@ -142,12 +145,12 @@ class Rooms:
 
     async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
         history = without_turns(await self._store.load(session), self._open(session))
-        used = self._measure(history, "")
+        used = self._measure(history, ())
         need = self._compaction.need(history, used, trigger)
         if not self._background or not (need.flush or need.cut):
             return
         self._due.add(session)
-        await self._make_room(session, trigger, "")
+        await self._make_room(session, trigger, ())
 
     async def close(self) -> None:
         """Begin no more model calls; remember for the next start what is due."""
@@ -192,7 +195,7 @@ class Rooms:
         await self._must_exist(session)
         history = without_turns(await self._store.load(session), self._open(session))
         limits = self._compaction.limits
-        used = self._measure(history, "")
+        used = self._measure(history, ())
         need = self._compaction.need(history, used, Trigger.THRESHOLD)
         uncovered = [r for r in history.rows if r.seq > history.covered_to]
         return {
@@ -216,18 +219,20 @@ class Rooms:
         await self._must_exist(session)
         self._lanes.enter(session)
         async with self._lanes.hold(session):
-            return await self._make_room(session, trigger, "")
+            return await self._make_room(session, trigger, ())
 
     async def _must_exist(self, session: SessionKey) -> None:
         if not await self._store.exists(session):
             raise NotFound(f"There is no session {session!r}.", cure="See `agentd sessions list`.")
 
-    async def _make_room(self, session: SessionKey, trigger: Trigger, text: str) -> RoomReport:
+    async def _make_room(
+        self, session: SessionKey, trigger: Trigger, incoming: Sequence[Block]
+    ) -> RoomReport:
         report = await self._compaction.make_room(
             session,
             trigger,
             partial(self._silent.ask, session),
-            measure=lambda history: self._measure(history, text),
+            measure=lambda history: self._measure(history, incoming),
             unfinished=partial(self._open, session),
         )
         if report.compacted:
@@ -245,7 +250,7 @@ class Rooms:
             return False
         return self._clock.now() - spoken[-1] >= self._idle_reset
 
-    def _measure(self, history: History, text: str) -> int:
+    def _measure(self, history: History, incoming: Sequence[Block]) -> int:
         """Tokens of the next request. What a turn used says nothing if the context was swapped under
         it: it still ran on the old one.
         """
@@ -257,7 +262,7 @@ class Rooms:
             else r
             for r in history.rows
         )
-        return tokens.of_next_request(replace(history, rows=rows), text, fixed)
+        return tokens.of_next_request(replace(history, rows=rows), incoming, fixed)
 
     def _open(self, session: SessionKey) -> frozenset[int]:
         return frozenset(self._unfinished.get(session, ()))

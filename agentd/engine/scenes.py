@@ -71,5 +71,10 @@ class Scenes:
         )
 
 
+def bare(request: TurnRequest) -> Scene:
+    """The scene of a turn that ends without another call."""
+    return Scene(request, (), (), (), "", "", "")
+
+
 def _stable(blocks: Sequence[ContextBlock]) -> tuple[str, ...]:
     return tuple(b.text for b in sorted(blocks, key=lambda b: b.rank) if b.stable and b.text)

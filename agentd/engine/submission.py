@@ -6,12 +6,15 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agentd.domain.turn import Receipt, Turn, TurnRequest
+from agentd.domain.turn import Failure, Receipt, Turn, TurnRequest
 from agentd.engine.interrupt import Interrupt
 from agentd.errors import AgentdError
 from agentd.ports import EventSink
 
 T = TypeVar("T")
+
+INTERNAL = Failure("internal", "Something went wrong inside agentd.", "Look at `agentd logs`.")
+TAKES_NO_MORE = "agentd is stopping and takes no new messages."
 
 
 @dataclass(slots=True)

@@ -10,12 +10,15 @@ import json
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from agentd.domain.message import Block, Opaque, Text, ToolResult, ToolUse
+from agentd.domain.message import Block, Image, Opaque, Text, ToolResult, ToolUse
 from agentd.domain.prompt import ToolSpec
 from agentd.domain.transcript import History, Row, RowRole
 
 _BYTES_PER_TOKEN = 3.5
 _PER_MESSAGE = 4  # role and separators
+# Claude reads width x height / 750 and scales larger images down to about this many (its guide to
+# vision); other services take no more for a usual screenshot. Real usage replaces it after the call.
+_PER_IMAGE = 1_600
 
 
 def of_text(text: str) -> int:
@@ -28,6 +31,8 @@ def of_block(block: Block) -> int:
     match block:
         case Text(text):
             return of_text(text)
+        case Image():
+            return _PER_IMAGE
         case ToolUse(_, name, arguments):
             return of_text(name) + of_text(json.dumps(arguments, ensure_ascii=False)) + 8
         case ToolResult(_, text, _):
@@ -55,13 +60,13 @@ def of_fixed(system: Sequence[str], tools: Sequence[ToolSpec]) -> int:
     return sum(of_text(s) for s in system) + specs
 
 
-def of_next_request(history: History, incoming: str, fixed: int) -> int:
-    """Tokens of the session's next model call, with `incoming` as the new user text.
+def of_next_request(history: History, incoming: Iterable[Block], fixed: int) -> int:
+    """Tokens of the session's next model call, with `incoming` as the user's new message.
 
     What the last call really used stands for everything up to its answer; only what came after is
     estimated. Without a usable figure everything is, `fixed` (system and tools) included.
     """
-    extra = of_text(incoming) + _PER_MESSAGE
+    extra = _PER_MESSAGE + sum(map(of_block, incoming))
     for index in range(len(history.rows) - 1, -1, -1):
         row = history.rows[index]
         if row.seq <= history.swapped_at:

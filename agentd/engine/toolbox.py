@@ -21,7 +21,7 @@ from agentd.domain.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.domain.turn import Origin, SessionKey, TurnRequest
+from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
 from agentd.engine.settings import AgentSettings
@@ -57,9 +57,10 @@ class Toolbox:
         self._granted: set[tuple[SessionKey, str]] = set()
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
-        """What the model of this turn may call, in a fixed order."""
+        """What the model of this turn may call, in a fixed order; in a light prompt in short."""
+        light = request.context is Context.LIGHT
         return tuple(
-            tool.spec
+            _in_short(tool.spec) if light else tool.spec
             for name, tool in self._tools.items()
             if request.tools is None or name in request.tools
         )
@@ -201,6 +202,10 @@ class _Gate:
         await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
         if intent is None and deadline is not None:
             self.limit.reschedule(deadline + asyncio.get_running_loop().time() - asked)
+
+
+def _in_short(spec: ToolSpec) -> ToolSpec:
+    return spec if spec.short_schema is None else replace(spec, input_schema=spec.short_schema)
 
 
 def _may_repeat(effect: Effect) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from agentd import failpoints
-from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.alert import NewAlert, Recipients, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
 from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
@@ -20,8 +20,8 @@ HEARTBEAT = SessionKey("heartbeat:main")  # constant: no beat can make a session
 
 
 class Examination:
-    """Goes through the checklist with the model. `prompt` is what a beat asks, `sinks` and `to` are
-    whom its alerts go to.
+    """Goes through the checklist with the model. `prompt` is what a beat asks, its alerts go to
+    `recipients`.
     """
 
     def __init__(
@@ -29,22 +29,19 @@ class Examination:
         settings: HeartbeatSettings,
         around: Surroundings,
         prompt: str,
-        *,
-        sinks: tuple[str, ...],
-        to: str = "",
+        recipients: Recipients,
     ) -> None:
         self._settings = settings
         self._around = around
         self._prompt = prompt
-        self._sinks = sinks
-        self._to = to
+        self._recipients = recipients
         self.session = SessionKey(settings.session) if settings.context == "main" else HEARTBEAT
 
     def adapted(
-        self, settings: HeartbeatSettings, prompt: str, sinks: tuple[str, ...], to: str
+        self, settings: HeartbeatSettings, prompt: str, recipients: Recipients
     ) -> Examination:
         """The same one under other settings."""
-        return Examination(settings, self._around, prompt, sinks=sinks, to=to)
+        return Examination(settings, self._around, prompt, recipients)
 
     async def run(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> Beat:
         """The finished beat, stored together with its alert. Raises StorageError."""
@@ -129,7 +126,7 @@ class Examination:
         shown = text
         if self._settings.include_reasoning and thoughts.strip():
             shown = f"Reasoning: {thoughts.strip()}\n\n{text}"
-        return NewAlert(shown, "heartbeat", alert_digest(text), self._sinks, self._to)
+        return self._recipients.alert(shown, "heartbeat", alert_digest(text))
 
 
 class _Silence:

@@ -8,7 +8,14 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from agentd.domain.settings import Duration, Settings, TimeOfDay, ZoneName, parse_time
+from agentd.domain.settings import (
+    Duration,
+    PositiveDuration,
+    Settings,
+    TimeOfDay,
+    ZoneName,
+    parse_time,
+)
 from agentd.heartbeat.hours import Hours, Window
 
 _DAY_MINUTES = 24 * 60
@@ -53,7 +60,7 @@ class HeartbeatSettings(Settings):
     pause_after_idle: Duration = Field(
         timedelta(0), description='beats pause when you have not written for so long; "0s": never'
     )
-    timeout: Duration = Field(
+    timeout: PositiveDuration = Field(
         timedelta(minutes=10), description="a beat that takes longer has failed"
     )
 
@@ -67,14 +74,6 @@ class HeartbeatSettings(Settings):
     def _not_too_long(cls, value: timedelta) -> timedelta:
         if value > timedelta(days=365):
             msg = 'a heartbeat comes at least once a year; "0m" turns it off'
-            raise ValueError(msg)
-        return value
-
-    @field_validator("timeout")
-    @classmethod
-    def _positive(cls, value: timedelta) -> timedelta:
-        if not value:
-            msg = 'no beat can end in no time; write something like "10m"'
             raise ValueError(msg)
         return value
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from agentd.domain.alert import Recipients
 from agentd.domain.health import Problem
 from agentd.domain.job import JobKind, JobRun, Step
 from agentd.errors import NotFound
@@ -19,7 +20,7 @@ log = structlog.get_logger()
 
 
 class Jobs:
-    """Runs jobs. `prompt` is what stands before a question, `sinks` and `to` are whom they tell."""
+    """Runs jobs. `prompt` is what stands before a question, `recipients` are told."""
 
     def __init__(
         self,
@@ -27,14 +28,12 @@ class Jobs:
         around: Surroundings,
         triggers: Triggers,
         prompt: str,
-        *,
-        sinks: tuple[str, ...],
-        to: str = "",
+        recipients: Recipients,
     ) -> None:
         book, clock = around.book, around.clock
         self._book = book
-        reminders = Reminders(book, clock, around.wake, sinks=sinks, to=to)
-        questions = Questions(settings, around, prompt, sinks=sinks, to=to)
+        reminders = Reminders(book, clock, around.wake, recipients)
+        questions = Questions(settings, around, prompt, recipients)
         self._works: Mapping[JobKind, Work] = {JobKind.REMIND: reminders, JobKind.ASK: questions}
         self.lines: Mapping[str, Line] = {
             "reminders": Line(JobKind.REMIND, settings, book, triggers, clock, reminders),

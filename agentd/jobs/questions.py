@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import assert_never
 
 from agentd import failpoints
-from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.alert import Recipients, alert_digest
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.domain.verdict import Alarm, Empty, Quiet, Told, Verdict
@@ -35,8 +35,8 @@ class Surroundings:
 
 
 class Questions:
-    """Asks one question at a time. `prompt` is what stands before a job's own words, `sinks` and `to`
-    are whom a reply goes to.
+    """Asks one question at a time. `prompt` is what stands before a job's own words, replies go to
+    `recipients`.
     """
 
     def __init__(
@@ -44,15 +44,12 @@ class Questions:
         settings: JobsSettings,
         around: Surroundings,
         prompt: str,
-        *,
-        sinks: tuple[str, ...],
-        to: str = "",
+        recipients: Recipients,
     ) -> None:
         self._settings = settings
         self._around = around
         self._prompt = prompt
-        self._sinks = sinks
-        self._to = to
+        self._recipients = recipients
         self._lock = asyncio.Lock()
 
     def is_free(self, job: Job) -> bool:
@@ -88,8 +85,7 @@ class Questions:
         ending = await self._ending(verdict, began)
         alert = None
         if ending.reason is JobReason.ALERT:
-            digest = alert_digest(ending.text)
-            alert = NewAlert(ending.text, "job", digest, self._sinks, self._to)
+            alert = self._recipients.alert(ending.text, "job", alert_digest(ending.text))
         run = await around.book.end(run_id, ending, alert)
         if ending.outcome is JobOutcome.ALERT:
             around.wake()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from agentd.domain.alert import NewAlert
+from agentd.domain.alert import Recipients
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, Step
 from agentd.ports import Clock, JobBook
 
 
 class Reminders:
-    """Puts a reminder's text into the outbox, in the transaction that uses the slot. `sinks` and `to`
-    are whom it goes to; `wake` tells the alerts' dispatcher.
+    """Puts a reminder's text into the outbox, in the transaction that uses the slot. It goes to
+    `recipients`; `wake` tells the alerts' dispatcher.
     """
 
     def __init__(
@@ -20,15 +20,12 @@ class Reminders:
         book: JobBook,
         clock: Clock,
         wake: Callable[[], None],
-        *,
-        sinks: tuple[str, ...],
-        to: str = "",
+        recipients: Recipients,
     ) -> None:
         self._book = book
         self._clock = clock
         self._wake = wake
-        self._sinks = sinks
-        self._to = to
+        self._recipients = recipients
 
     def is_free(self, job: Job) -> bool:
         """Always."""
@@ -39,7 +36,7 @@ class Reminders:
         slot = step.due or self._clock.now()
         # Told each time, though it says the same each time.
         digest = hashlib.sha256(f"job {job.id} {slot.isoformat()}".encode()).hexdigest()
-        alert = NewAlert(job.what.text, "job", digest, self._sinks, self._to)
+        alert = self._recipients.alert(job.what.text, "job", digest)
         ending = Ending(JobOutcome.ALERT, JobReason.REMINDER, job.what.text)
         run = await self._book.record(step, ending, alert)
         if run is not None:

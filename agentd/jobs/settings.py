@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from agentd.domain.job import Misfire
-from agentd.domain.settings import Duration, Settings
+from agentd.domain.settings import Duration, PositiveDuration, Settings
 from agentd.jobs.slots import Rules
 
 
@@ -16,10 +16,10 @@ class JobsSettings(Settings):
 
     enabled: bool = Field(True, description="run jobs at all")
     max_jobs: int = Field(100, ge=1, description="no more jobs than this wait at a time")
-    min_interval: Duration = Field(
+    min_interval: PositiveDuration = Field(
         timedelta(minutes=1), description="no job comes round sooner than this"
     )
-    timeout: Duration = Field(
+    timeout: PositiveDuration = Field(
         timedelta(minutes=10), description="a question that takes longer has failed"
     )
     misfire: Misfire = Field(
@@ -37,14 +37,6 @@ class JobsSettings(Settings):
         ge=0,
         description="up to this many characters beside HEARTBEAT_OK still count as silence",
     )
-
-    @field_validator("min_interval", "timeout")
-    @classmethod
-    def _positive(cls, value: timedelta) -> timedelta:
-        if not value:
-            msg = 'must be longer than nothing; write something like "1m"'
-            raise ValueError(msg)
-        return value
 
     @property
     def rules(self) -> Rules:

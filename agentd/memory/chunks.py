@@ -2,44 +2,97 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from datetime import date
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 from agentd.domain.memory import Chunk, Source
+from agentd.domain.workspace import FACTS_PATH
+from agentd.memory.chunkers import facts, lines, paragraphs, tokens, words
+from agentd.memory.chunkers.dates import date_in
+from agentd.memory.chunkers.piece import Lines, Piece
+from agentd.memory.settings import IndexSettings
 
-_LINES = 20
-_HEADING = re.compile(r"#{1,2}\s")
-_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)", re.ASCII)
+BOILERPLATE = 0.1  # importance of what stands in a file as it was shipped
+
+_FORMAT = "1"  # another one makes every note be cut again
 
 
-def chunks_of_note(path: str, text: str, *, owner_only: bool) -> tuple[Chunk, ...]:
-    """The chunks of a markdown file. One begins at each heading of the first two levels, and after
-    20 lines; a chunk's text is exactly its lines. Stretches of blank lines alone are left out.
+@dataclass(frozen=True, slots=True)
+class Chunker:
+    """A way of cutting, and the words that tell it from every other way: notes that were cut in
+    another one are cut again.
     """
-    lines = text.removesuffix("\n").split("\n")
+
+    identity: str
+    pieces: Callable[[Lines], Iterator[Piece]]
+
+
+def chunker_of(settings: IndexSettings) -> Chunker:
+    """The way of cutting that the settings ask for."""
+    size, overlap = settings.chunk_size, settings.chunk_overlap
+    match settings.chunker:
+        case "tokens":
+            most, share = size or tokens.TOKENS, tokens.OVERLAP if overlap is None else overlap
+            cut = partial(tokens.pieces, most=most, overlap=share)
+        case "words":
+            most, share = size or words.WORDS, words.OVERLAP if overlap is None else overlap
+            cut = partial(words.pieces, most=most, overlap=share)
+        case "lines":
+            most, share = size or lines.LINES, 0
+            cut = partial(lines.pieces, most=most)
+        case _:
+            most, share = size or paragraphs.TOKENS, 0
+            cut = partial(paragraphs.pieces, most=most)
+    return Chunker(f"{settings.chunker}-{_FORMAT}-{most}-{share:g}", cut)
+
+
+PARAGRAPHS = chunker_of(IndexSettings())
+FACTS = Chunker(f"facts-{_FORMAT}", facts.pieces)
+
+
+def chunker_for(path: str, usual: Chunker = PARAGRAPHS) -> Chunker:
+    """The way in which this file is cut."""
+    return FACTS if path == FACTS_PATH else usual
+
+
+def without_boilerplate(chunker: Chunker, shipped: frozenset[str]) -> Chunker:
+    """The same way of cutting, for a file that came with these lines: a piece that says nothing else
+    counts BOILERPLATE at most.
+    """
+
+    def pieces(lines: Lines) -> Iterator[Piece]:
+        for piece in chunker.pieces(lines):
+            said = (line.strip() for line in piece.text.split("\n"))
+            is_shipped = all(not line or line in shipped for line in said)
+            most = BOILERPLATE if is_shipped else piece.importance
+            yield replace(piece, importance=min(piece.importance, most))
+
+    mark = hashlib.blake2b("\n".join(sorted(shipped)).encode(), digest_size=4).hexdigest()
+    return Chunker(f"{chunker.identity}-less-{mark}", pieces)
+
+
+def chunks_of_note(
+    path: str, text: str, *, scope: str, chunker: Chunker = PARAGRAPHS
+) -> tuple[Chunk, ...]:
+    """The chunks of a markdown file, the page of facts in its own way, dated by the heading above or
+    else by the path. Stretches of blank lines alone are left out.
+    """
     day = date_in(path)
     return tuple(
-        Chunk(path, first + 1, end, "\n".join(lines[first:end]), Source.NOTES, owner_only, day)
-        for first, end in _spans(lines)
-        if any(line.strip() for line in lines[first:end])
+        Chunk(
+            path,
+            piece.first + 1,
+            piece.end,
+            piece.text,
+            Source.NOTES,
+            scope,
+            piece.day or day,
+            piece.speaker,
+            piece.context,
+            piece.importance,
+        )
+        for piece in chunker_for(path, chunker).pieces(Lines(text.removesuffix("\n").split("\n")))
+        if piece.text.strip()
     )
-
-
-def date_in(path: str) -> date | None:
-    """The date that a path names, the last one if there are several."""
-    for year, month, day in reversed(_DATE.findall(path)):
-        try:
-            return date(int(year), int(month), int(day))
-        except ValueError:
-            continue
-    return None
-
-
-def _spans(lines: list[str]) -> Iterator[tuple[int, int]]:
-    first = 0
-    for number, line in enumerate(lines):
-        if number > first and (number - first == _LINES or _HEADING.match(line)):
-            yield first, number
-            first = number
-    yield first, len(lines)

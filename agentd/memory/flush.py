@@ -10,7 +10,7 @@ import structlog
 
 from agentd import failpoints
 from agentd.domain.compaction import Answer, CompactionPlan, Question
-from agentd.domain.transcript import Coverage, RowRole
+from agentd.domain.transcript import NO_MEMORY, Coverage, RowRole
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.domain.verdict import is_no_reply
 from agentd.engine.durable import when_space
@@ -82,10 +82,10 @@ class MemoryFlush:
 
     def _useless(self, session: SessionKey) -> str:
         """Why there is no point in asking; "" if there is one."""
-        if not self._settings.enabled:
-            return "disabled"
         # The daily notes belong to the owner: nothing said among others is written there.
-        return "" if kind_of(session) is Kind.MAIN else "no_memory"
+        if kind_of(session) is not Kind.MAIN:
+            return NO_MEMORY
+        return "" if self._settings.enabled else "disabled"
 
     async def _parts(self, plan: CompactionPlan) -> tuple[Part, ...]:
         """What to ask about. A crash may have cut an earlier flush of these rows with half of it

@@ -3,93 +3,216 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
 from agentd.domain.health import Problem
-from agentd.domain.memory import Source
+from agentd.domain.memory import OWNERS, SHARED, Chunk, Source
 from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import Reader, TreeEntry
-from agentd.errors import FileMissing, FileUnreadable, PathRefused
-from agentd.memory.chunks import chunks_of_note
+from agentd.domain.workspace import FileView, Reader, TreeEntry
+from agentd.errors import WorkspaceError
+from agentd.memory.chunks import (
+    PARAGRAPHS,
+    Chunker,
+    chunker_for,
+    chunks_of_note,
+    without_boilerplate,
+)
 from agentd.ports import Clock, MemoryIndex, Workspace
 
-MAX_BYTES = 1024 * 1024
 _DEPTH = 32
-_FORMAT = "1"  # of the chunks: another one makes every file be indexed anew
+_GROUP = 16  # files that are taken at once: more keep others waiting and are no quicker
+_GROUP_BYTES = 4 * 1024 * 1024
+_SHORT = 10_000  # letters that are cut at once; more would keep others waiting
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
+_Stamp = tuple[int, int]  # size and time of a file
 _OWNER = Reader(SessionKey("indexer"), Kind.MAIN)
-_OTHERS = Reader(SessionKey("indexer"), Kind.GROUP)
 
 
 class NoteIndexer:
-    """Brings the index level with the files. A file whose size and time are as before is not read."""
+    """Brings the index level with the files. A file whose size and time are as before is not read,
+    after a restart neither: they stand behind its digest in the index. One that another chunker has
+    cut is cut again, and found in its old pieces until then.
+    """
 
-    def __init__(self, index: MemoryIndex, workspace: Workspace, clock: Clock) -> None:
+    def __init__(
+        self,
+        index: MemoryIndex,
+        workspace: Workspace,
+        clock: Clock,
+        chunker: Chunker = PARAGRAPHS,
+        shipped: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        """`shipped` are the lines of files as they come with agentd, by path."""
         self._index = index
         self._workspace = workspace
         self._clock = clock
+        self._wanted = chunker
+        self._shipped = shipped or {}
+        self._chunkers = self._by_path(chunker)
         self._lock = asyncio.Lock()
         self._known: dict[str, str] | None = None
-        self._stamps: dict[str, tuple[int, int]] = {}
-        self._problems: dict[str, Problem] = {}
+        self._stamps: dict[str, _Stamp] = {}
+        self._stale: set[str] = set()
+        self._unread: set[str] = set()
+        self._unlisted: Sequence[Problem] = ()
+        self._left = 0
 
-    async def sync(self) -> None:
-        """Look at every file. Raises StorageError."""
+    @property
+    def left(self) -> int:
+        """How many files the look that is under way has still to read."""
+        return self._left
+
+    def adopt(self, chunker: Chunker) -> None:
+        """Cut notes in this way from the next look on."""
+        self._wanted = chunker
+
+    async def sync(self, between: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Look at every file, and do what `between` says between groups of them. Raises StorageError."""
         async with self._lock:
-            if self._known is None:
-                self._known = dict(await self._index.digests(Source.NOTES))
-            entries = await self._entries()
-            for entry in entries.values():
-                await self._visit(entry, self._known)
-            await self._forget(self._known.keys() - entries.keys(), self._known)
-            self._problems = {p: why for p, why in self._problems.items() if p in entries}
+            if self._wanted.identity != self._chunkers[""].identity:
+                self._chunkers = self._by_path(self._wanted)
+                self.reset()
+            entries, unlisted = await self._entries()
+            known = self._known
+            if known is None:
+                known = dict(await self._index.digests(Source.NOTES))
+                self._stamps = await asyncio.to_thread(self._noted, known, entries)
+                self._known = known
+                self._stale = {p for p, d in known.items() if not d.startswith(self._way(p))}
+            due = [e for e in entries.values() if self._stamps.get(e.path) != (e.size, e.mtime_ns)]
+            self._left = len(due)
+            try:
+                for group in _groups(due):
+                    if between is not None:
+                        await between()
+                    await self._visit(group, known)
+                    self._left -= len(group)
+            finally:
+                self._left = 0
+            await self._forget(known.keys() - entries.keys(), known)
+            if lost := sorted(self._unread - entries.keys()):
+                await self._workspace.look(lost, _OWNER)  # what was wrong with them is over
+                self._unread.difference_update(lost)
+            self._unlisted = unlisted
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether there are notes that are to be cut again."""
+        return bool(self._stale)
 
     def reset(self) -> None:
-        """The index was emptied: begin again."""
+        """What is indexed is no longer what was known of it."""
         self._known = None
         self._stamps.clear()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Files that are not in the index."""
-        return tuple(self._problems.values())
+        """Folders that are not in the index. Files that are not are the workspace's to name."""
+        return tuple(self._unlisted)
 
-    async def _entries(self) -> dict[str, TreeEntry]:
+    async def _entries(self) -> tuple[dict[str, TreeEntry], list[Problem]]:
+        """All notes by path, and the folders of others that cannot be listed."""
         found = list(await self._workspace.tree("", _DEPTH, _OWNER))
+        unlisted: list[Problem] = []
         listed = {entry.path for entry in found}
         for scope in [e.path for e in found if e.is_dir and _is_scope(e.path)]:
-            if not any(path != scope and path.startswith(scope) for path in listed):
+            if any(path != scope and path.startswith(scope) for path in listed):
+                continue
+            try:
                 found += await self._workspace.tree(scope.rstrip("/"), _DEPTH, _OWNER)
-        return {e.path: e for e in found if not e.is_dir and e.path.casefold().endswith(".md")}
+            except WorkspaceError as error:  # a disk that is not there: the rest still counts
+                text = f"{scope} is not searched: {error.message}"
+                unlisted.append(Problem("scope_unreadable", text, error.cure))
+        notes = {e.path: e for e in found if not e.is_dir and e.path.casefold().endswith(".md")}
+        return notes, unlisted
 
-    async def _visit(self, entry: TreeEntry, known: dict[str, str]) -> None:
-        path, stamp = entry.path, (entry.size, entry.mtime_ns)
-        if self._stamps.get(path) == stamp:
-            return
+    async def _visit(self, group: Sequence[TreeEntry], known: dict[str, str]) -> None:
         now_ns = int(self._clock.now().timestamp()) * 10**9
-        self._stamps.pop(path, None)
-        self._problems.pop(path, None)
-        if entry.size > MAX_BYTES:
-            text = f"{path} has {entry.size} bytes; files over 1 MiB are not searched"
-            self._problems[path] = Problem("note_too_large", text, "Split the file.")
-            await self._forget([path], known)
-            return
+        for entry in group:
+            self._stamps.pop(entry.path, None)
+        views = await self._workspace.look([entry.path for entry in group], _OWNER)
+        found: list[FileView] = []
+        for entry, view in zip(group, views, strict=True):
+            if isinstance(view, FileView):
+                found.append(view)
+                self._unread.discard(entry.path)
+                continue
+            self._unread.add(entry.path)
+            await self._forget([entry.path], known)
+        settled = [entry for entry in group if 0 < entry.mtime_ns < now_ns - _FRESH_NS]
+        stamps = {entry.path: (entry.size, entry.mtime_ns) for entry in settled}
+        await self._take(found, stamps, known)
+        for view in found:
+            if view.path in stamps:
+                self._stamps[view.path] = stamps[view.path]
+
+    async def _take(
+        self, views: Sequence[FileView], stamps: Mapping[str, _Stamp], known: dict[str, str]
+    ) -> None:
+        """Index those that are not as they were, and note the stamps of all."""
+        digests = {view.path: self._digest(view) for view in views}
+        marks = {path: digest + _suffix(stamps.get(path)) for path, digest in digests.items()}
+        changed = [v for v in views if known.get(v.path, "").partition("@")[0] != digests[v.path]]
+        touched = marks.keys() - {v.path for v in changed}
+        if sum(len(view.text) for view in changed) <= _SHORT:
+            pieces = self._cut(changed)
+        else:
+            pieces = await asyncio.to_thread(self._cut, changed)
+
+        async def replace(path: str, chunks: Sequence[Chunk]) -> None:
+            await self._index.replace(path, marks[path], chunks)
+            known[path] = marks[path]
+            self._stale.discard(path)
+
+        async def note(path: str) -> None:
+            await self._index.extend(path, marks[path], ())
+            known[path] = marks[path]
+
         try:
-            view = await self._workspace.read(path, _OWNER)
-            shared = await self._workspace.exists(path, _OTHERS)
-        except FileMissing:
-            await self._forget([path], known)
-            return
-        except (FileUnreadable, PathRefused) as error:
-            self._problems[path] = Problem("note_unreadable", error.message, error.cure)
-            await self._forget([path], known)
-            return
-        digest = f"{_FORMAT}{'s' if shared else 'o'}:{view.digest}"
-        if known.get(path) != digest:
-            chunks = chunks_of_note(path, view.text, owner_only=not shared)
-            await self._index.replace(path, digest, chunks)
-            known[path] = digest
-        if 0 < entry.mtime_ns < now_ns - _FRESH_NS:
-            self._stamps[path] = stamp
+            async with asyncio.TaskGroup() as tasks:  # so that they are written together
+                for view, chunks in zip(changed, pieces, strict=True):
+                    tasks.create_task(replace(view.path, chunks))
+                for path in touched:
+                    if path in stamps and known[path] != marks[path]:
+                        tasks.create_task(note(path))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    def _digest(self, view: FileView) -> str:
+        return f"{self._way(view.path)}{view.digest}"
+
+    def _way(self, path: str) -> str:
+        """How a file is cut, and for whom."""
+        scope = "owner" if self._workspace.is_owner_only(path) else "shared"
+        return f"{self._chunker(path).identity}:{scope}:"
+
+    def _chunker(self, path: str) -> Chunker:
+        return chunker_for(path, self._chunkers.get(path, self._chunkers[""]))
+
+    def _by_path(self, chunker: Chunker) -> Mapping[str, Chunker]:
+        """The chunkers of files that were shipped, and under "" that of all others."""
+        own = {path: without_boilerplate(chunker, lines) for path, lines in self._shipped.items()}
+        return {"": chunker, **own}
+
+    def _noted(self, known: Mapping[str, str], paths: Iterable[str]) -> dict[str, _Stamp]:
+        """The stamps behind the digests of files that are indexed in the present way."""
+        noted = {}
+        for path in paths:
+            digest, _, stamp = known.get(path, "").partition("@")
+            if stamp and digest.startswith(self._way(path)):
+                size, _, mtime_ns = stamp.partition("-")
+                noted[path] = (int(size), int(mtime_ns))
+        return noted
+
+    def _cut(self, views: Sequence[FileView]) -> list[tuple[Chunk, ...]]:
+        return [
+            chunks_of_note(
+                view.path,
+                view.text,
+                scope=OWNERS if self._workspace.is_owner_only(view.path) else SHARED,
+                chunker=self._chunker(view.path),
+            )
+            for view in views
+        ]
 
     async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:
         gone = [path for path in paths if path in known]
@@ -98,6 +221,26 @@ class NoteIndexer:
         for path in gone:
             del known[path]
             self._stamps.pop(path, None)
+            self._stale.discard(path)
+
+
+def _groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
+    """The entries in groups whose files fit into memory together."""
+    group: list[TreeEntry] = []
+    size = 0
+    for entry in entries:
+        if group and (len(group) == _GROUP or size + entry.size > _GROUP_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(entry)
+        size += entry.size
+    if group:
+        yield group
+
+
+def _suffix(stamp: _Stamp | None) -> str:
+    """What stands behind the digest of a file."""
+    return f"@{stamp[0]}-{stamp[1]}" if stamp else ""
 
 
 def _is_scope(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Search and reading, as tools and commands use them: each kind of session finds only its own."""
+"""Search and reading, as tools and commands use them: a session finds only what it may."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 from dataclasses import replace
 
-from agentd.domain.memory import Found, Source
-from agentd.domain.turn import Kind
+from agentd.domain.memory import OWNER, PUBLIC, Found, Source, audience_of, scope_of
+from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.domain.workspace import FileView, Reader
 from agentd.errors import FileMissing, NotFound
 from agentd.memory.indexer import Indexer
@@ -18,44 +18,45 @@ _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
 
 
 class MemoryRecall:
-    """The owner's sessions find everything, others the notes that they may read."""
+    """The owner's sessions find everything, others shared notes and what was said in themselves."""
 
     def __init__(
-        self, index: MemoryIndex, indexer: Indexer, store: SessionStore, workspace: Workspace
+        self,
+        index: MemoryIndex,
+        indexer: Indexer,
+        store: SessionStore,
+        workspace: Workspace,
+        patience: float = _PATIENCE,
     ) -> None:
         self._index = index
         self._indexer = indexer
         self._store = store
         self._workspace = workspace
+        self._patience = patience
 
-    async def search(
-        self, query: str, kind: Kind, limit: int, sources: frozenset[Source] | None = None
-    ) -> Found:
-        """The best hits first; of equal ones notes before transcripts. A note saved a moment ago is
-        found. Raises StorageError.
-        """
-        wanted = frozenset(Source) if sources is None else sources
-        if kind is not Kind.MAIN:
-            wanted &= {Source.NOTES}
+    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+        """The best hits first. A note saved a moment ago is found. Raises StorageError."""
+        wanted = frozenset(Source) if query.sources is None else query.sources
+        audience = audience_of(reader.session, reader.kind)
+        if audience == PUBLIC:
+            wanted -= {Source.SESSIONS}
         if not wanted:
-            return Found((), "no_match")
-        late = False
+            return Found((), EmptyReason.SCOPE)
+        late, epoch = False, self._index.epoch
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self._patience):
                 await self._indexer.sync_notes()
         except TimeoutError:
             late = True
-        owner = kind is Kind.MAIN
-        found = await self._index.search(query, owner=owner, limit=limit, sources=wanted)
-        hits = sorted(
-            found.hits, key=lambda hit: (-round(hit.score, 9), hit.chunk.source is not Source.NOTES)
-        )
+        found = await self._index.search(replace(query, sources=wanted), audience)
+        if self._index.epoch != epoch:
+            self._indexer.hint()  # it was found damaged
         reason = found.reason
-        # Others find notes alone, which are level now: the owner's conversations must not show.
-        behind = owner and self._indexer.is_behind
-        if late or (behind and reason in {"no_match", "nothing_indexed"}):
-            reason = "indexing"
-        return replace(found, hits=tuple(hits), reason=reason)
+        # Notes are level now; whether the owner's conversations are must not show to others.
+        behind = audience == OWNER and self._indexer.is_behind
+        if late or (behind and reason in {EmptyReason.NO_MATCH, EmptyReason.NOTHING_INDEXED}):
+            reason = heavier(reason, Lack.INDEXING)
+        return replace(found, reason=reason)
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """A workspace file, or a transcript. Raises FileMissing, FileUnreadable, PathRefused."""
@@ -63,7 +64,7 @@ class MemoryRecall:
         if session is None:
             return await self._workspace.read(path, reader)
         msg = f"there is no file {path}"
-        if reader.kind is not Kind.MAIN:
+        if not audience_of(reader.session, reader.kind).sees(scope_of(session)):
             raise FileMissing(msg)
         try:
             rows = await self._store.rows(session)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agentd.domain.message import Block, Text, ToolResult, ToolUse
+from agentd.domain.message import Block, Image, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row
 from agentd.engine import tokens
 
@@ -56,11 +56,13 @@ def split(rows: Sequence[Row], budget: int) -> tuple[Part, ...]:
 
 
 def clip(row: Row) -> Row:
-    """The row with long tool results cut."""
+    """The row with long tool results cut, and words for its images."""
     return replace(row, blocks=tuple(map(_clip_block, row.blocks)))
 
 
 def _clip_block(block: Block) -> Block:
+    if isinstance(block, Image):
+        return Text(block.label)
     if not isinstance(block, ToolResult) or len(block.text) <= RESULT_CHARS:
         return block
     left = len(block.text) - RESULT_CHARS

@@ -1,21 +1,20 @@
 """Transcripts as virtual files `sessions/KEY.jsonl`, and cut into chunks. Pure.
 
-Line n of such a file is the row with the number n.
+Line n of such a file is the row with the number n, whatever retention has erased before it: where one
+points to, one always will.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
-from agentd.domain.memory import Chunk, Source
-from agentd.domain.message import ToolResult
+from agentd.domain.memory import Chunk, Source, scope_of
 from agentd.domain.transcript import Row, RowRole, export_row
-from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.domain.turn import SessionKey
+from agentd.memory.chunkers import turns
 
-_ROWS = 10  # at most in one chunk
-_CHARS = 1_500
 _FOLDER, _SUFFIX = "sessions/", ".jsonl"
 
 
@@ -32,27 +31,35 @@ def session_at(path: str) -> SessionKey | None:
 
 
 def as_lines(rows: Iterable[Row]) -> str:
-    """The rows as JSON, one a line."""
-    return "".join(json.dumps(export_row(row), ensure_ascii=False) + "\n" for row in rows)
+    """The rows as JSON, one a line. Where some are gone, a line says which, and the others are blank."""
+    lines: list[str] = []
+    for row in rows:
+        if gone := row.seq - 1 - len(lines):
+            said = {"erased": {"first": len(lines) + 1, "last": row.seq - 1}}
+            lines += [json.dumps(said), *[""] * (gone - 1)]
+        lines.append(json.dumps(export_row(row), ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines)
 
 
-def chunks_of_rows(session: SessionKey, rows: Sequence[Row], zone: ZoneInfo) -> tuple[Chunk, ...]:
-    """What was said, as `[role] words`. A chunk never spans two turns, so that adding turns one by
-    one and all at once come to the same chunks.
+def chunks_of_rows(session: SessionKey, rows: Iterable[Row], zone: ZoneInfo) -> tuple[Chunk, ...]:
+    """What was said, each message by itself, so that adding rows one by one and all at once come to
+    the same chunks.
     """
     path = path_of(session)
-    owner_only = kind_of(session) is Kind.MAIN
+    scope = scope_of(session)
     return tuple(
         Chunk(
             path,
-            held[0][0].seq,
-            held[-1][0].seq,
-            "\n".join(text for _, text in held),
+            row.seq,
+            row.seq,
+            piece.text,
             Source.SESSIONS,
-            owner_only,
-            held[0][0].at.astimezone(zone).date(),
+            scope,
+            row.at.astimezone(zone).date(),
+            piece.speaker,
         )
-        for held in _packed(rows)
+        for row in rows
+        for piece in turns.pieces(row)
     )
 
 
@@ -65,45 +72,8 @@ def finished(rows: Sequence[Row]) -> Sequence[Row]:
 
 def last_turn(rows: Sequence[Row]) -> int:
     """Where the last turn begins among the rows (0 if nowhere)."""
-    starts = (n for n in range(len(rows) - 1, -1, -1) if _begins_turn(rows[n]))
+    starts = (n for n in range(len(rows) - 1, -1, -1) if turns.begins_turn(rows[n]))
     return next(starts, 0)
-
-
-def _packed(rows: Sequence[Row]) -> Iterator[list[tuple[Row, str]]]:
-    held: list[tuple[Row, str]] = []
-    size = 0
-    for row in rows:
-        if held and _begins_turn(row):
-            yield held
-            held, size = [], 0
-        for text in _said(row):
-            if held and (_is_long(held, row) or size + len(text) > _CHARS):
-                yield held
-                held, size = [], 0
-            held.append((row, text))
-            size += len(text) + 1
-    if held:
-        yield held
-
-
-def _is_long(held: Sequence[tuple[Row, str]], row: Row) -> bool:
-    """Whether the row is too far from the first one; rows in between may have had no words."""
-    return len(held) == _ROWS or row.seq - held[0][0].seq >= _ROWS
-
-
-def _said(row: Row) -> Iterator[str]:
-    if row.role not in {RowRole.USER, RowRole.ASSISTANT}:
-        return
-    text = row.text.strip().replace("\n[", "\n [")  # no line of it looks like another speaker's
-    room = _CHARS - len(row.role) - 3
-    while text:
-        cut = len(text) if len(text) <= room else text.rfind(" ", room // 2, room) + 1 or room
-        yield f"[{row.role}] {text[:cut].rstrip()}"
-        text = text[cut:].lstrip()
-
-
-def _begins_turn(row: Row) -> bool:
-    return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
 
 
 def _is_open(row: Row) -> bool:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from agentd.domain.prompt import Prompt, ProviderEvent
-from agentd.errors import ProviderError
+from agentd.ports import Blobs
 from agentd.providers.anthropic_answer import Assembly
 from agentd.providers.anthropic_request import PROVIDER, request_body
 from agentd.providers.choice import DEFAULT_MODELS
 from agentd.providers.events import drain, limited
-from agentd.providers.faults import failure, missing_key_cure
-from agentd.providers.secrets import Secret
+from agentd.providers.faults import failure, missing_key
+from agentd.providers.late import LateApi
+from agentd.providers.pictures import with_pictures
 from agentd.providers.settings import ServiceSettings
+from agentd.secrets import Secret
 
 if TYPE_CHECKING:
     import httpx2
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 class AnthropicProvider:
     """A provider that makes one call to the Messages API for each stream, without retries.
 
-    The SDK is loaded at the first call, or by `warm`. `transport` replaces the network.
+    The SDK is loaded at the first call, or by `warm`. `blobs` hold the bytes of images;
+    `transport` replaces the network.
     """
 
     def __init__(
@@ -34,14 +37,13 @@ class AnthropicProvider:
         settings: ServiceSettings,
         secret: Secret | None,
         *,
+        blobs: Blobs | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._settings = settings
-        self._secret = secret
-        self._transport = transport
+        self._blobs = blobs
         self._model = settings.model or DEFAULT_MODELS[PROVIDER]
-        self._api: AnthropicApi | None = None
-        self._opening = asyncio.Lock()
+        self._api = LateApi(partial(_connect, settings, secret, transport)) if secret else None
 
     @property
     def name(self) -> str:
@@ -61,27 +63,23 @@ class AnthropicProvider:
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
-        api, self._api = self._api, None
-        if api is not None:
-            await api.aclose()
+        if self._api is not None:
+            await self._api.aclose()
 
     async def warm(self) -> None:
         """Load the SDK now, so that the first call does not wait for it. Makes no request."""
-        if self._secret is not None:
-            await self._open(self._secret)
+        if self._api is not None:
+            await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """Events of one answer, `Answered` last. Raises ProviderError, ContextOverflow."""
-        if self._secret is None:
-            raise ProviderError(
-                "There is no usable key for the Anthropic API.",
-                cure=missing_key_cure(self._settings.key_variable),
-                kind="auth",
-            )
-        api = await self._open(self._secret)
+        if self._api is None:
+            raise missing_key("Anthropic", self._settings.key_variable)
+        api = await self._api.ready()
         model = prompt.model or self._model
         assembly = Assembly(model)
-        events = api.events(request_body(prompt, self._settings, model))
+        seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
+        events = api.events(request_body(seen, self._settings, model, pictures))
         async with contextlib.aclosing(limited(events, self._settings.call_timeout)) as heard:
             async for event in heard:
                 shown = assembly.feed(event)
@@ -92,14 +90,6 @@ class AnthropicProvider:
         if assembly.answered is None:
             raise failure("stream_cut")
         yield assembly.answered
-
-    async def _open(self, secret: Secret) -> AnthropicApi:
-        async with self._opening:
-            if self._api is None:
-                self._api = await asyncio.to_thread(
-                    _connect, self._settings, secret, self._transport
-                )
-            return self._api
 
 
 def _connect(

@@ -18,8 +18,8 @@ import httpx2
 from agentd.errors import ProviderError
 from agentd.providers.faults import failure
 from agentd.providers.refusal import refused
-from agentd.providers.secrets import Secret
 from agentd.providers.settings import ServiceSettings
+from agentd.secrets import Secret
 
 _CHATTY = ("anthropic", "httpx2", "httpcore2")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentd.domain.message import (
     Block,
+    Image,
     Message,
     Opaque,
     Text,
@@ -16,18 +17,21 @@ from agentd.domain.message import (
 )
 from agentd.domain.prompt import Prompt, ToolSpec
 from agentd.providers.labels import call_id, call_name
+from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.settings import ServiceSettings
 
 PROVIDER = "anthropic"
 
 _CACHE = {"type": "ephemeral"}
-_CACHEABLE = frozenset({"text", "tool_use", "tool_result"})
+_CACHEABLE = frozenset({"text", "image", "tool_use", "tool_result"})
 
 Json = dict[str, Any]
 
 
-def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
-    """The body without `stream`.
+def request_body(
+    prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
+) -> Json:
+    """The body without `stream`. `pictures` are the bytes of the prompt's images.
 
     Cache breakpoints (the API allows four) stand behind the tools, the system text, the messages
     that stay, and the last message. `thinking = "off"` sends nothing, since not every model lets
@@ -36,7 +40,7 @@ def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
     body: Json = {
         "model": model,
         "max_tokens": prompt.max_tokens or settings.max_tokens,
-        "messages": _messages(prompt.messages, prompt.cached_messages),
+        "messages": _messages(prompt.messages, prompt.cached_messages, pictures),
     }
     if system := [{"type": "text", "text": s} for s in prompt.system if s.strip()]:
         _mark(system)
@@ -51,10 +55,10 @@ def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
     return body
 
 
-def _messages(messages: tuple[Message, ...], cached: int) -> list[Json]:
+def _messages(messages: tuple[Message, ...], cached: int, pictures: Pictures) -> list[Json]:
     out: list[Json] = []
     for number, message in enumerate(messages, start=1):
-        blocks = [raw for b in message.blocks if (raw := _block(b)) is not None]
+        blocks = [raw for b in message.blocks if (raw := _block(b, pictures)) is not None]
         if blocks and out and out[-1]["role"] == message.role:
             out[-1]["content"].extend(blocks)
         elif blocks:
@@ -66,8 +70,12 @@ def _messages(messages: tuple[Message, ...], cached: int) -> list[Json]:
     return out
 
 
-def _block(block: Block) -> Json | None:
+def _block(block: Block, pictures: Pictures) -> Json | None:
     match block:
+        case Image(media_type, sha256):
+            data = pictures[sha256]
+            source = {"type": "base64", "media_type": media_type, "data": data}
+            return {"type": "image", "source": source}
         case Text(text) if not text.strip():
             return None  # the API refuses text without a visible character
         case Opaque(provider, raw):

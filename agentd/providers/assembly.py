@@ -11,7 +11,7 @@ import structlog
 
 from agentd.domain.choices import Offer
 from agentd.domain.health import Problem
-from agentd.ports import Clock, Provider
+from agentd.ports import Blobs, Clock, Provider
 from agentd.providers.anthropic import AnthropicProvider
 from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.choice import Choice, choose
@@ -55,10 +55,14 @@ class Model:
 
 @asynccontextmanager
 async def open_model(
-    settings: ProviderSettings, environ: Mapping[str, str], clock: Clock, meter: Meter
+    settings: ProviderSettings,
+    environ: Mapping[str, str],
+    clock: Clock,
+    meter: Meter,
+    blobs: Blobs | None = None,
 ) -> AsyncIterator[Model]:
     """The provider that the configuration and the keys at hand call for, and its fallbacks. `meter`
-    wraps each service that costs something.
+    wraps each service that costs something, `blobs` hold the images that messages refer to.
     """
     async with AsyncExitStack() as stack:
         choices, breakers, warms = [], [], []
@@ -69,7 +73,7 @@ async def open_model(
             if choice.kind == "offline":
                 provider = _offline()
             else:
-                remote = _remote(service, choice)
+                remote = _remote(service, choice, blobs)
                 await stack.enter_async_context(remote)
                 provider = meter(remote, service)
                 warm = None if choice.problem else remote.warm
@@ -97,7 +101,9 @@ def _offline() -> Provider:
     return OfflineProvider()
 
 
-def _remote(service: ServiceSettings, choice: Choice) -> AnthropicProvider | OpenAIProvider:
+def _remote(
+    service: ServiceSettings, choice: Choice, blobs: Blobs | None
+) -> AnthropicProvider | OpenAIProvider:
     if choice.kind == "openai":
-        return OpenAIProvider(service, choice.secret)
-    return AnthropicProvider(service, choice.secret)
+        return OpenAIProvider(service, choice.secret, blobs=blobs)
+    return AnthropicProvider(service, choice.secret, blobs=blobs)

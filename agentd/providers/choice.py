@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from agentd.domain.health import Problem
 from agentd.errors import ConfigError
 from agentd.providers.faults import missing_key_cure
-from agentd.providers.secrets import Secret, find_key
 from agentd.providers.settings import ServiceSettings
+from agentd.secrets import Secret, find_key
 
 DEFAULT_MODELS: Mapping[str, str] = {"anthropic": "claude-sonnet-5-5", "offline": "offline"}
 SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI API"}

@@ -230,6 +230,15 @@ def is_known(error_type: str) -> bool:
     return error_type in _BY_TYPE
 
 
+def missing_key(service: str, variable: str) -> ProviderError:
+    """There is no key at all."""
+    return ProviderError(
+        f"There is no usable key for the {service} API.",
+        cure=missing_key_cure(variable),
+        kind="auth",
+    )
+
+
 def missing_key_cure(variable: str) -> str:
     """What to do when there is no key at all."""
     return (

@@ -6,18 +6,23 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
+from agentd.domain.message import Image
 from agentd.domain.prompt import Prompt, ProviderEvent
 from agentd.domain.turn import Usage
 from agentd.engine import tokens
 from agentd.errors import ProviderError
+from agentd.ports import Blobs
 from agentd.providers.events import drain, limited
-from agentd.providers.faults import missing_key_cure
+from agentd.providers.faults import missing_key
+from agentd.providers.late import LateApi
 from agentd.providers.openai_answer import DONE, Assembly
 from agentd.providers.openai_request import PROVIDER, request_body
-from agentd.providers.secrets import Secret
+from agentd.providers.pictures import with_pictures
 from agentd.providers.settings import ServiceSettings
+from agentd.secrets import Secret
 
 if TYPE_CHECKING:
     import httpx
@@ -30,7 +35,8 @@ _TAIL = 2.0  # seconds that a stopped answer waits for its token counts and the 
 class OpenAIProvider:
     """A provider that makes one streamed call for each stream, without retries.
 
-    The HTTP library is loaded at the first call, or by `warm`. `transport` replaces the network.
+    The HTTP library is loaded at the first call, or by `warm`. `blobs` hold the bytes of images;
+    `transport` replaces the network.
     """
 
     def __init__(
@@ -38,13 +44,13 @@ class OpenAIProvider:
         settings: ServiceSettings,
         secret: Secret | None,
         *,
+        blobs: Blobs | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._settings = settings
-        self._secret = secret
-        self._transport = transport
-        self._api: OpenAIApi | None = None
-        self._opening = asyncio.Lock()
+        self._blobs = blobs
+        self._api = LateApi(partial(_connect, settings, secret, transport))
+        self._is_locked_out = secret is None and settings.needs_key
 
     @property
     def name(self) -> str:
@@ -64,26 +70,21 @@ class OpenAIProvider:
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
-        api, self._api = self._api, None
-        if api is not None:
-            await api.aclose()
+        await self._api.aclose()
 
     async def warm(self) -> None:
         """Load the HTTP library now, so that the first call does not wait for it."""
-        await self._open()
+        await self._api.ready()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """Events of one answer, `Answered` last. Raises ProviderError, ContextOverflow."""
-        if self._secret is None and self._settings.needs_key:
-            raise ProviderError(
-                "There is no usable key for the OpenAI API.",
-                cure=missing_key_cure(self._settings.key_variable),
-                kind="auth",
-            )
-        api = await self._open()
+        if self._is_locked_out:
+            raise missing_key("OpenAI", self._settings.key_variable)
+        api = await self._api.ready()
         model = prompt.model or self._settings.model
-        body = request_body(prompt, self._settings, model)
+        seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
         assembly = Assembly(model, think_tags=self._settings.capabilities.think_tags)
+        body = request_body(seen, self._settings, model, pictures)
         events = limited(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
             async for data in events:
@@ -94,15 +95,16 @@ class OpenAIProvider:
             for data in await _tail(events) if not assembly.is_done else ():
                 assembly.feed(data)
             await drain(events)
-        yield assembly.answered(assembly.usage or _estimate(body, assembly))
+        yield assembly.answered(assembly.usage or self._estimate(seen, model, assembly))
 
-    async def _open(self) -> OpenAIApi:
-        async with self._opening:
-            if self._api is None:
-                self._api = await asyncio.to_thread(
-                    _connect, self._settings, self._secret, self._transport
-                )
-            return self._api
+    def _estimate(self, prompt: Prompt, model: str, assembly: Assembly) -> Usage:
+        """For a server that does not count: budgets and the context's size need some figure."""
+        images = [b for m in prompt.messages for b in m.blocks if isinstance(b, Image)]
+        without_bytes = dict.fromkeys((image.sha256 for image in images), "")
+        body = request_body(prompt, self._settings, model, without_bytes)
+        sent = tokens.of_text(json.dumps(body, ensure_ascii=False))
+        sent += sum(map(tokens.of_block, images))
+        return Usage(input_tokens=sent, output_tokens=tokens.of_text("".join(assembly.written)))
 
 
 def _connect(
@@ -124,9 +126,3 @@ async def _tail(events: AsyncGenerator[str, None]) -> list[str]:
                 if data.strip() == DONE:
                     break
     return found
-
-
-def _estimate(body: dict[str, Any], assembly: Assembly) -> Usage:
-    """For a server that does not count: budgets and the context's size need some figure."""
-    sent = tokens.of_text(json.dumps(body, ensure_ascii=False))
-    return Usage(input_tokens=sent, output_tokens=tokens.of_text("".join(assembly.written)))

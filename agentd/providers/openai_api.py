@@ -12,13 +12,14 @@ from typing import Any
 
 import httpx
 
+from agentd.domain.service import OPENAI_URL
 from agentd.errors import ProviderError
 from agentd.providers.faults import failure
 from agentd.providers.openai_answer import error_word, reported
 from agentd.providers.openai_sse import data_of
 from agentd.providers.refusal import refused
-from agentd.providers.secrets import Secret
-from agentd.providers.settings import OPENAI_URL, ServiceSettings
+from agentd.providers.settings import ServiceSettings
+from agentd.secrets import Secret
 
 _CHATTY = ("httpx", "httpcore")
 _LONGEST_BODY = 65_536  # bytes of an error's body that are looked at

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agentd.domain.message import Message, Role, Text, ToolResult, ToolUse
+from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult, ToolUse
 from agentd.domain.prompt import Prompt, ToolSpec
 from agentd.providers.labels import call_id, call_name
+from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.settings import ServiceSettings
 
 PROVIDER = "openai"
@@ -16,8 +17,10 @@ PROVIDER = "openai"
 Json = dict[str, Any]
 
 
-def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
-    """The body of a streamed request. The order of keys and parts is always the same, the stable
+def request_body(
+    prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
+) -> Json:
+    """The body of a streamed request, `pictures` being the bytes of its images. The order of keys and parts is always the same, the stable
     ones first: servers cache what begins like the request before.
     """
     can = settings.capabilities
@@ -34,18 +37,18 @@ def request_body(prompt: Prompt, settings: ServiceSettings, model: str) -> Json:
         body["tools"] = [_tool(t) for t in prompt.tools]
         if can.parallel_tool_calls is not None:
             body["parallel_tool_calls"] = can.parallel_tool_calls
-    body["messages"] = list(_messages(prompt, can.system_role))
+    body["messages"] = list(_messages(prompt, can.system_role, pictures))
     return body
 
 
-def _messages(prompt: Prompt, system_role: str) -> Iterator[Json]:
+def _messages(prompt: Prompt, system_role: str, pictures: Pictures) -> Iterator[Json]:
     if system := "\n\n".join(s for s in prompt.system if s.strip()):
         yield {"role": system_role, "content": system}
     for message in prompt.messages:
         if message.role is Role.ASSISTANT:
             yield from _assistant(message)
         else:
-            yield from _user(message)
+            yield from _user(message, pictures)
 
 
 def _assistant(message: Message) -> Iterator[Json]:
@@ -58,7 +61,7 @@ def _assistant(message: Message) -> Iterator[Json]:
         yield said
 
 
-def _user(message: Message) -> Iterator[Json]:
+def _user(message: Message, pictures: Pictures) -> Iterator[Json]:
     """Tool results each as a message of their own, directly behind the calls, then the words."""
     for block in message.blocks:
         if isinstance(block, ToolResult):
@@ -66,9 +69,23 @@ def _user(message: Message) -> Iterator[Json]:
             text = f"Error: {block.text}" if block.is_error else block.text
             id_ = call_id(block.tool_use_id, strict=False)
             yield {"role": "tool", "tool_call_id": id_, "content": text}
-    words = [b.text for b in message.blocks if isinstance(b, Text) and b.text.strip()]
-    if words:
-        yield {"role": "user", "content": "\n\n".join(words)}
+    said = [b for b in message.blocks if _is_said(b)]
+    if any(isinstance(b, Image) for b in said):
+        yield {"role": "user", "content": [_part(b, pictures) for b in said]}
+    elif said:
+        yield {"role": "user", "content": "\n\n".join(b.text for b in said if isinstance(b, Text))}
+
+
+def _is_said(block: Block) -> bool:
+    return isinstance(block, Image) or (isinstance(block, Text) and bool(block.text.strip()))
+
+
+def _part(block: Block, pictures: Pictures) -> Json:
+    if isinstance(block, Image):
+        url = f"data:{block.media_type};base64,{pictures[block.sha256]}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    assert isinstance(block, Text)
+    return {"type": "text", "text": block.text}
 
 
 def _call(use: ToolUse) -> Json:

@@ -7,11 +7,10 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agentd.domain.settings import Duration, Settings
+from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
+from agentd.domain.settings import Duration, PositiveDuration, Settings
 
 Kind = Literal["", "anthropic", "openai", "llama", "offline"]
-
-OPENAI_URL = "https://api.openai.com/v1"
 
 _PLANNED = ("llama",)
 _REMOTE = ("anthropic", "openai")
@@ -56,40 +55,40 @@ class ServiceSettings(Settings):
         validate_default=True,
         description="model name; empty means the provider's default (openai has none)",
     )
-    base_url: str = Field(
+    base_url: ServiceAddress = Field(
         default="",
         description="other address of the service, for openai with /v1, for anthropic without; "
         "empty means the official one",
-        pattern=r"^(https?://.*)?$",
     )
     api_key_env: str = Field(
         default="",
         description="environment variable that holds the key; empty means ANTHROPIC_API_KEY or "
         "OPENAI_API_KEY",
     )
-    api_key_credential: str = Field(
+    api_key_credential: CredentialName = Field(
         default="",
         description="name of the systemd credential that holds the key; empty means "
         "anthropic_api_key or openai_api_key",
-        pattern=r"^[A-Za-z0-9._-]*$",
     )
-    api_key_file: str = Field(
-        default="", description="file that holds the key; only its owner may read it (mode 0600)"
-    )
+    api_key_file: KeyFile = ""
     max_tokens: int = Field(
         default=8192, ge=1, description="longest answer of one model call, in tokens"
     )
-    timeout: Duration = Field(
+    timeout: PositiveDuration = Field(
         default=timedelta(seconds=90), description="longest silence of the service in an answer"
     )
-    connect_timeout: Duration = Field(
+    connect_timeout: PositiveDuration = Field(
         default=timedelta(seconds=10), description="longest wait for a connection"
     )
-    call_timeout: Duration = Field(
+    call_timeout: PositiveDuration = Field(
         default=timedelta(minutes=10), description="longest time of one model call in all"
     )
     thinking: Literal["off", "adaptive"] = Field(
         default="off", description='"adaptive" lets the model think before it answers'
+    )
+    images: bool = Field(
+        default=True,
+        description="whether the model is shown images; false: it is told that there is one",
     )
     tries: int = Field(
         default=4, ge=1, le=5, description="how often a failing call is made before giving up"
@@ -99,6 +98,11 @@ class ServiceSettings(Settings):
         description="longest wait that the service may ask for before a new try",
     )
     capabilities: Capabilities = Capabilities()
+
+    @property
+    def table(self) -> str:
+        """Where these settings stand."""
+        return "[provider]"
 
     @property
     def key_variable(self) -> str:
@@ -118,7 +122,7 @@ class ServiceSettings(Settings):
         need none.
         """
         if self.kind == "openai":
-            return self.base_url.rstrip("/") in ("", OPENAI_URL)
+            return openai_needs_key(self.base_url)
         return self.kind == "anthropic"
 
     @field_validator("kind")
@@ -139,14 +143,6 @@ class ServiceSettings(Settings):
             msg = 'must be set for kind = "openai": each server has its own models'
             raise ValueError(msg)
         return model
-
-    @field_validator("timeout", "connect_timeout", "call_timeout")
-    @classmethod
-    def _is_positive(cls, value: timedelta) -> timedelta:
-        if not value:
-            msg = "must be longer than zero"
-            raise ValueError(msg)
-        return value
 
 
 class FallbackSettings(ServiceSettings):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any, TypeVar
 
 from acp import schema
 from pydantic import BaseModel, ValidationError
 
+from agentd.domain import picture
 from agentd.errors import InvalidRequest
 from agentd.server.faults import wrong_params
 from agentd.server.requests import ListCall, OptionCall, PromptCall, SessionCall
@@ -67,10 +69,16 @@ class AcpParser:
     def prompt(self, params: dict[str, Any]) -> PromptCall:
         """Params of `session/prompt`."""
         call = _check(schema.PromptRequest, params)
-        text = "".join(_block_text(block, place) for place, block in enumerate(call.prompt))
-        if not text:
+        blocks = tuple(enumerate(call.prompt))
+        images = tuple(
+            _image(block, place)
+            for place, block in blocks
+            if isinstance(block, schema.ImageContentBlock)
+        )
+        text = "".join(_block_text(block, place) for place, block in blocks)
+        if not text.strip() and not images:  # services of models refuse blank messages
             raise InvalidRequest("prompt: is empty", cure="send a text block with words in it")
-        return PromptCall(call.session_id, text, call.field_meta or {})
+        return PromptCall(call.session_id, text, call.field_meta or {}, images)
 
 
 def _check(model: type[M], params: dict[str, Any]) -> M:
@@ -88,6 +96,8 @@ def _block_text(block: BaseModel, place: int) -> str:
     match block:
         case schema.TextContentBlock():
             return block.text
+        case schema.ImageContentBlock():
+            return ""
         case schema.ResourceContentBlock():
             return f"\n[{block.title or block.name}]({block.uri})\n"
         case schema.EmbeddedResourceContentBlock(
@@ -96,6 +106,27 @@ def _block_text(block: BaseModel, place: int) -> str:
             fence = "`" * max([3, *(len(run) + 1 for run in _BACKTICKS.findall(text))])
             return f"\n{uri}\n{fence}\n{text}\n{fence}\n"
     raise InvalidRequest(
-        f"prompt.{place}: images, audio and binary resources are not taken",
-        cure="send text, or a resource with text",
+        f"prompt.{place}: audio and binary resources are not taken",
+        cure="send text, an image, or a resource with text",
     )
+
+
+def _image(block: schema.ImageContentBlock, place: int) -> bytes:
+    """The bytes of an image that is what it is said to be."""
+    try:
+        data = base64.b64decode(block.data, validate=True)
+    except ValueError:
+        raise InvalidRequest(f"prompt.{place}.data: is no base64") from None
+    kind = picture.media_type(data)
+    if kind is None:
+        raise InvalidRequest(
+            f"prompt.{place}.data: is no image that is taken",
+            cure=f"send one of {', '.join(picture.TYPES)}",
+        )
+    said = block.mime_type.lower().replace("image/jpg", "image/jpeg")
+    if said != kind:
+        raise InvalidRequest(
+            f"prompt.{place}.mimeType: says {block.mime_type[:50]!r}, and the bytes are {kind}",
+            cure=f"send it as {kind}",
+        )
+    return data

@@ -14,6 +14,11 @@ from agentd.server.turns import Turns
 
 Act = Callable[[SessionKey, str], Awaitable[str]]
 
+_UNDONE = {  # why a command that makes room left it as it was
+    "below_threshold": "all that was said is saved already",
+    "nothing_to_compact": "too little was said to shorten it",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -81,10 +86,9 @@ class Commands:
         info = next((i for i in await self._store.sessions() if i.key == session), None)
         if info is None:
             return f"Session {session}: nothing said yet."
-        return (
-            f"Session {session}: {info.turns} turns, {info.rows} rows, "
-            f"{info.context_tokens} tokens in the context, {self._turns.queued(session)} waiting."
-        )
+        counts = f"{_count(info.turns, 'turn')}, {_count(info.rows, 'row')}"
+        context = f"{_count(info.context_tokens, 'token')} in the context"
+        return f"Session {session}: {counts}, {context}, {self._turns.queued(session)} waiting."
 
     async def _model(self, session: SessionKey, name: str) -> str:
         if name.strip():
@@ -111,5 +115,14 @@ def _say(report: RoomReport) -> str:
         for word, is_done in (("flushed", report.flushed), ("compacted", report.compacted))
         if is_done
     ]
-    what = " and ".join(done).capitalize() or "Nothing was done"
-    return f"{what} ({report.reason}): {report.tokens_before} tokens before, {report.tokens_after} after."
+    if not done:
+        why = _UNDONE.get(report.reason, f"{report.reason}; `agentd logs` says more")
+        return f"Nothing was done: {why}. {_count(report.tokens_before, 'token')} in the context."
+    what = " and ".join(done).capitalize()
+    if not report.compacted and report.reason in _UNDONE:
+        what += f" ({_UNDONE[report.reason]})"
+    return f"{what}: {_count(report.tokens_before, 'token')} before, {report.tokens_after:,} after."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

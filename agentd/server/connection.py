@@ -18,10 +18,20 @@ from agentd.server.frames import CallId, FrameError, Notification, Request, Resp
 from agentd.server.listener import has_hung_up
 from agentd.server.outgoing import Outgoing
 from agentd.server.patience import time_limit
-from agentd.server.peer import Handler, Listener, PeerGone, PeerRefused, Profile, Reply
+from agentd.server.peer import (
+    Handler,
+    Listener,
+    PeerGone,
+    PeerRefused,
+    Profile,
+    Reply,
+    Withdrawn,
+)
 from agentd.server.settings import ServerSettings
 
 log = structlog.get_logger()
+
+_CANCEL = "$/cancel_request"  # by which either side takes back a call of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,7 @@ class Connection:
         self._clock = clock
         self._outgoing = Outgoing(self._writer, settings, clock)
         self._in_flight: dict[asyncio.Task[None], CallId] = {}
+        self._withdrawn: set[asyncio.Task[Any]] = set()
         self._asked: dict[CallId, asyncio.Future[Any]] = {}
         self._ids = itertools.count(1)
         self._reading: asyncio.Task[None] | None = None
@@ -94,6 +105,14 @@ class Connection:
         """Return when most of the queue is free, or the client has left."""
         await self._outgoing.wait_room()
 
+    async def push(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification of any size once the queue is empty, or the client has left."""
+        await self._outgoing.push(frames.encode(frames.notification(method, params)))
+
+    def is_withdrawn(self) -> bool:
+        """Whether the call of the current task was taken back."""
+        return asyncio.current_task() in self._withdrawn
+
     async def call(self, method: str, params: dict[str, Any]) -> Any:
         """Ask the client. Raises PeerGone, PeerRefused."""
         if self._reading is None or self._reading.done():
@@ -105,7 +124,7 @@ class Connection:
         try:
             return await answer
         except asyncio.CancelledError:
-            self.notify("$/cancel_request", {"requestId": call_id})
+            self.notify(_CANCEL, {"requestId": call_id})
             raise
         finally:
             del self._asked[call_id]
@@ -167,6 +186,8 @@ class Connection:
         match frame:
             case Request():
                 self._start(frame, group)
+            case Notification(method, params) if method == _CANCEL:
+                self._withdraw(params.get("requestId"))
             case Notification(method, params):
                 self._hear(method, params)
             case Response():
@@ -194,8 +215,16 @@ class Connection:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         del self._in_flight[task]
+        self._withdrawn.discard(task)
         if not self._in_flight:
             self._idle.set()
+
+    def _withdraw(self, call_id: Any) -> None:
+        """Give up the call of that id; one that has been answered, or never came, is no matter."""
+        for task, known in self._in_flight.items():
+            if type(known) is type(call_id) and known == call_id:
+                self._withdrawn.add(task)
+                task.cancel()
 
     async def _answer(self, request: Request, handler: Handler) -> None:
         try:
@@ -217,7 +246,9 @@ class Connection:
             for method, params in reply.then:
                 self.notify(method, params)
 
-    def _why_cut(self) -> Busy:
+    def _why_cut(self) -> AgentdError:
+        if self.is_withdrawn():
+            return Withdrawn("the call was taken back")
         if self._is_stopping:
             return ShuttingDown(cure="try again once the daemon runs")
         return Busy("the connection ended before the answer", cure="connect and ask again")

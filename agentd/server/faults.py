@@ -10,6 +10,9 @@ from agentd.domain.turn import Failure
 from agentd.errors import AgentdError, Busy, InvalidRequest, NotFound
 from agentd.server import frames
 from agentd.server.frames import CallId
+from agentd.server.peer import Withdrawn
+
+_LOOK = "docs/socket.md has the params of each method, `--help` the options of each command"
 
 
 class TurnFailed(AgentdError):
@@ -40,7 +43,7 @@ def wrong_params(error: ValidationError) -> InvalidRequest:
         place = ".".join(str(part) for part in item["loc"]) or "params"
         texts.append(f"{place}: {item['msg']}")
     more = f" (and {len(texts) - 5} more)" if len(texts) > 5 else ""
-    return InvalidRequest("; ".join(texts[:5]) + more)
+    return InvalidRequest("; ".join(texts[:5]) + more, cure=_LOOK)
 
 
 def _number(error: AgentdError) -> int:
@@ -53,4 +56,6 @@ def _number(error: AgentdError) -> int:
             return frames.NOT_FOUND
         case Busy():
             return frames.BUSY
+        case Withdrawn():
+            return frames.WITHDRAWN
     return frames.REFUSED

@@ -20,6 +20,7 @@ INTERNAL_ERROR = -32603
 NOT_FOUND = -32002  # the Agent Client Protocol's "resource not found"
 TURN_FAILED = -32010
 REFUSED = -32011  # any other error of agentd; `data.code` says which
+WITHDRAWN = -32800  # the Agent Client Protocol's "request cancelled"
 BUSY = -32012  # try again: too many calls or clients, a full queue, a daemon that stops
 
 MAX_DEPTH = 64

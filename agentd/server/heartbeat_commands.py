@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Protocol
 
 from agentd.domain.beat import Beat
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.errors import InvalidRequest
+from agentd.ports import Clock
 from agentd.server.commands import Command
 
 
@@ -23,8 +25,10 @@ class Pulse(Protocol):
 class HeartbeatCommands:
     """The heartbeat as a person in a chat sees it."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: Pulse, clock: Clock) -> None:
+        """`clock` has the owner's zone."""
         self._pulse = pulse
+        self._clock = clock
 
     def all(self) -> tuple[Command, ...]:
         """The one command."""
@@ -41,23 +45,26 @@ class HeartbeatCommands:
                 beat = (await self._pulse.run(force=False)).as_json()
                 return f"The heartbeat: {_told(beat)}"
             case "":
-                return _standing(await self._pulse.status())
+                return self._standing(await self._pulse.status())
         raise InvalidRequest(
             f"/heartbeat knows no {text.strip()[:50]!r}", cure="write /heartbeat run"
         )
 
+    def _standing(self, status: dict[str, Any]) -> str:
+        if not status["enabled"]:
+            return "The heartbeat is off."
+        parts = [f"The heartbeat is due at {self._local(status['next_due'])}"]
+        if status.get("paused_until"):
+            parts.append(f"paused until {self._local(status['paused_until'])}")
+        if last := status["last"]:
+            parts.append(f"last time: {_told(last)}")
+        return "; ".join(parts)
 
-def _standing(status: dict[str, Any]) -> str:
-    if not status["enabled"]:
-        return "The heartbeat is off."
-    parts = [f"The heartbeat is due at {status['next_due']}"]
-    if status.get("paused_until"):
-        parts.append(f"paused until {status['paused_until']}")
-    if last := status["last"]:
-        parts.append(f"last time: {_told(last)}")
-    return "; ".join(parts)
+    def _local(self, at: str) -> str:
+        return f"{datetime.fromisoformat(at).astimezone(self._clock.zone):%Y-%m-%d %H:%M}"
 
 
 def _told(beat: dict[str, Any]) -> str:
-    words = f"{beat['outcome']} ({beat['reason']})"
+    outcome, reason = beat["outcome"], beat["reason"]
+    words = outcome if outcome == reason else f"{outcome} ({reason})"
     return f"{words}: {beat['text']}" if beat["text"] else words

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from agentd.domain.memory import Hit, Source
+from agentd.domain.search import SearchQuery
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 from agentd.domain.workspace import Reader
 from agentd.errors import FileMissing, InvalidRequest
 from agentd.ports import Recall, Workspace
+from agentd.screening.scanner import scan_change
 from agentd.server.commands import Command
 
 _OWNER = Reader(MAIN, Kind.MAIN)
@@ -30,7 +32,7 @@ class MemoryCommands:
         )
 
     async def _remember(self, session: SessionKey, text: str) -> str:
-        line = " ".join(_wanted(session, text, "/remember the boiler code is 4417").split())
+        line = " ".join(wanted(session, text, "/remember the boiler code is 4417").split())
         workspace = self._workspace
         async with workspace.lock(_FILE):
             try:
@@ -40,22 +42,31 @@ class MemoryCommands:
             head = "\n" if before and not before.endswith("\n") else ""
             added = f"{head}- {line}\n".encode()
             await workspace.apply(await workspace.plan(_FILE, FileAction.APPEND, added), _OWNER)
-        return f"Noted in {_FILE}: {line}"
+        noted = f"Noted in {_FILE}: {line}"
+        if any(suspicion.is_high for suspicion in scan_change(before, before + added.decode())):
+            return f"{noted}\nIt reads like an instruction to the model: prompts will carry it."
+        return noted
 
     async def _forget(self, session: SessionKey, text: str) -> str:
-        wanted = _wanted(session, text, "/forget boiler code")
-        found = await self._recall.search(wanted, Kind.MAIN, _MOST, frozenset({Source.NOTES}))
-        lines = sorted({line for hit in found.hits for line in _lines(hit, wanted.casefold())})
+        return await self.named(wanted(session, text, "/forget boiler code"))
+
+    async def named(self, said: str) -> str:
+        """Which lines of the notes hold a text."""
+        found = await self._recall.search(
+            SearchQuery(said, limit=_MOST, sources=frozenset({Source.NOTES})), _OWNER
+        )
+        lines = sorted({line for hit in found.hits for line in _lines(hit, said.casefold())})
         if not lines:
-            return f"No line of the notes holds “{wanted}”. Nothing was changed."
+            return f"No line of the notes holds “{said}”. Nothing was changed."
         places = "\n".join(f"{path}:{number}: {line}" for path, number, line in lines)
         return (
-            "agentd cannot forget by itself yet; nothing was changed. These lines hold it; delete "
-            f"them to have it forgotten:\n{places}"
+            "Nothing was changed. These lines hold it; delete them, or have `agentd memory forget` "
+            f"erase what agentd itself wrote:\n{places}"
         )
 
 
-def _wanted(session: SessionKey, text: str, example: str) -> str:
+def wanted(session: SessionKey, text: str, example: str) -> str:
+    """What follows a command's name. Raises InvalidRequest for nothing, or in others' sessions."""
     if kind_of(session) is not Kind.MAIN:
         raise InvalidRequest("your notes are not for this session", cure="say it in main or a chat")
     if not text.strip():

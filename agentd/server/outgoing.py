@@ -32,9 +32,12 @@ class Outgoing:
         self._clock = clock
         self._frames: deque[bytes] = deque()
         self._size = 0
+        self._pushed = 0  # bytes of a frame that may be as large as it likes
         self._something = asyncio.Event()
         self._space = asyncio.Event()
         self._space.set()
+        self._nothing = asyncio.Event()
+        self._nothing.set()
         self._is_closed = False
 
     def send(self, frame: bytes) -> None:
@@ -42,14 +45,23 @@ class Outgoing:
         if self._is_closed:
             return
         # A frame larger than the whole buffer still passes when it is alone.
-        if self._frames and self._size + len(frame) > self._limit:
+        if self._frames and self._size + len(frame) > self._limit + self._pushed:
             self._drop("client_buffer_full")
             return
         self._frames.append(frame)
         self._size += len(frame)
         self._something.set()
+        self._nothing.clear()
         if self._size > self._limit // 4:
             self._space.clear()
+
+    async def push(self, frame: bytes) -> None:
+        """Queue a frame of any size once nothing waits before it; frames behind it have their room
+        all the same.
+        """
+        await self._nothing.wait()
+        self._pushed = len(frame)
+        self.send(frame)
 
     async def wait_room(self) -> None:
         """Return once most of the buffer is free; at once when the client is gone."""
@@ -60,6 +72,7 @@ class Outgoing:
         self._is_closed = True
         self._something.set()
         self._space.set()
+        self._nothing.set()
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Write until closed or dropped."""
@@ -89,6 +102,9 @@ class Outgoing:
             piece += self._frames.popleft()
         self._writer.write(piece)
         self._size -= len(piece)
+        if not self._frames:
+            self._pushed = 0
+            self._nothing.set()
         if self._size <= self._limit // 4:
             self._space.set()
 
@@ -99,4 +115,5 @@ class Outgoing:
         self._size = 0
         self._something.set()
         self._space.set()
+        self._nothing.set()
         self._writer.transport.abort()

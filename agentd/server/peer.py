@@ -21,6 +21,12 @@ class PeerRefused(AgentdError):
     code = "client_refused"
 
 
+class Withdrawn(AgentdError):
+    """The client took its call back."""
+
+    code = "withdrawn"
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What a client said about itself in `initialize`.
@@ -45,6 +51,14 @@ class Peer(Protocol):
 
     async def wait_room(self) -> None:
         """Return when the client has read most of what waits for it, or has left."""
+
+    async def push(self, method: str, params: dict[str, Any]) -> None:
+        """Queue a notification of any size once nothing waits before it, or the client has left."""
+
+    def is_withdrawn(self) -> bool:
+        """Whether the client took back the call that is being answered by the current task, which
+        was cancelled for that and for no other reason.
+        """
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
         """Ask the client; cancelling takes the question back. Raises PeerGone, PeerRefused."""

@@ -72,7 +72,7 @@ class Permissions:
                 "title": approval.title,
                 "kind": "edit" if approval.path else "other",
                 "status": "pending",
-                "content": self._content(approval),
+                "content": [*map(_text, approval.warnings), *self._content(approval)],
             },
             "options": [
                 {"optionId": kind, "name": name, "kind": kind} for kind, name in _offers(approval)
@@ -88,7 +88,7 @@ class Permissions:
                 f"{approval.path}: {len(approval.new_text)} characters, too many to show here "
                 f"(SHA-256 {approval.digest})"
             )
-            return [{"type": "content", "content": {"type": "text", "text": words}}]
+            return [_text(words)]
         diff = {
             "type": "diff",
             "path": str(self._root / approval.path),
@@ -100,12 +100,18 @@ class Permissions:
 
 
 def _offers(approval: Approval) -> Iterator[tuple[str, str]]:
-    """The kinds and names of the options; a lasting yes only where something would be covered."""
+    """The kinds and names of the options; a lasting yes only where something would be covered, and
+    never first, since clients mark the first one and Enter takes it.
+    """
+    yield "allow_once", "Allow this once"
     if approval.scope != "once":
         what = f"changes of {approval.path}" if approval.path else "questions of this kind"
         yield "allow_always", f"Allow, also for later {what} in this conversation"
-    yield "allow_once", "Allow this once"
     yield "reject_once", "Do not allow"
+
+
+def _text(words: str) -> dict[str, Any]:
+    return {"type": "content", "content": {"type": "text", "text": words}}
 
 
 class _Poll:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import structlog
+
 from agentd.domain.turn import SessionKey, StopReason, Turn, TurnRequest
-from agentd.errors import InvalidRequest
+from agentd.errors import AgentdError, InvalidRequest
 from agentd.server.commands import Commands
 from agentd.server.faults import TurnFailed
 from agentd.server.hub import Hub, update_params
 from agentd.server.peer import Peer
+from agentd.server.pictures import Pictures
 from agentd.server.requests import PromptCall
 from agentd.server.turns import Ticket, Turns
 from agentd.server.updates import text_updates, usage_json
+
+log = structlog.get_logger()
 
 _LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_meta`
 
@@ -28,55 +35,75 @@ class Prompts:
     """
 
     def __init__(
-        self, turns: Turns, hub: Hub, commands: Commands, group: asyncio.TaskGroup
+        self,
+        turns: Turns,
+        hub: Hub,
+        commands: Commands,
+        pictures: Pictures,
+        group: asyncio.TaskGroup,
     ) -> None:
         self._turns = turns
         self._hub = hub
+        self._pictures = pictures
         self.commands = commands
         self._group = group
 
     async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
-        """The answer to `session/prompt`. Raises TurnFailed and what `Turns.submit` raises."""
+        """The answer to `session/prompt`. Raises TurnFailed and what `Turns.submit` raises.
+
+        A call that is taken back ends its turn, now or as soon as it begins.
+        """
         self._hub.attach(session, peer)
-        if (found := self.commands.find(call.text)) is not None:
+        if not call.images and (found := self.commands.find(call.text)) is not None:
             command, argument = found
             text = await command.act(session, argument)
             await self._show(session, text, peer, {"agentd/command": command.name})
             return {"stopReason": str(StopReason.END_TURN), "_meta": {"agentd/text": text}}
         message_id = _message_id(call.meta)
-        ticket = await self._submit(
-            TurnRequest(session, call.text, message_id, client=peer.profile.name), peer
-        )
-        receipt = ticket.receipt
-        if receipt.ended is not None:
-            turn = receipt.ended
-            if turn.failure is None:
-                await self._show(session, turn.text, peer, {"agentd/repeated": True})
-        else:
-            turn = await ticket.wait()
-        return _answer(turn)
+        request = TurnRequest(session, call.text, message_id, client=peer.profile.name)
+        try:
+            return _answer(await self._turn(request, call.images, peer))
+        except asyncio.CancelledError:
+            if peer.is_withdrawn():
+                self._hub.once_started(session, message_id, lambda: self._turns.cancel(session))
+            raise
 
-    async def _submit(self, request: TurnRequest, peer: Peer) -> Ticket:
+    async def _turn(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Turn:
+        """The message's turn when it has ended; the text of one that had ended before is shown."""
+        ticket = await self._submit(request, pictures, peer)
+        turn = ticket.receipt.ended
+        if turn is None:
+            return await ticket.wait()
+        if turn.failure is None:
+            await self._show(request.session, turn.text, peer, {"agentd/repeated": True})
+        return turn
+
+    async def _submit(self, request: TurnRequest, pictures: Sequence[bytes], peer: Peer) -> Ticket:
         stored: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
-        self._group.create_task(self._store(request, peer, stored))
+        self._group.create_task(self._store(request, pictures, peer, stored))
         return await stored
 
     async def _store(
-        self, request: TurnRequest, peer: Peer, stored: asyncio.Future[Ticket]
+        self,
+        request: TurnRequest,
+        pictures: Sequence[bytes],
+        peer: Peer,
+        stored: asyncio.Future[Ticket],
     ) -> None:
         session, message_id = request.session, request.message_id
         self._hub.wrote(session, message_id, peer)
         try:
-            ticket = await self._turns.submit(request)
-        except Exception as error:  # noqa: BLE001 - the waiting call answers it; the group must live on
+            async with self._pictures.keep(pictures) as images:
+                ticket = await self._turns.submit(replace(request, images=images))
+                # From here, with no pause in between, so that it precedes the first words.
+                _accept(ticket, request, peer)
+        except Exception as error:  # the waiting call answers it; the group must live on
             self._hub.withdraw(session, message_id, peer)
             if not stored.done():
                 stored.set_exception(error)
+            elif not isinstance(error, AgentdError):
+                log.exception("message_not_stored", session=session)  # its sender has left
             return
-        # Sent from here, with no pause in between, so that it precedes the first words.
-        seq = ticket.receipt.seq
-        accepted = {"sessionId": session, "messageId": message_id, "seq": seq}
-        peer.notify("_agentd/accepted", accepted)
         if ticket.receipt.ended is not None:
             self._hub.withdraw(session, message_id, peer)
         if not stored.done():
@@ -88,12 +115,24 @@ class Prompts:
             peer.notify("session/update", update_params(session, update, meta))
 
 
+def _accept(ticket: Ticket, request: TurnRequest, peer: Peer) -> None:
+    accepted = {
+        "sessionId": request.session,
+        "messageId": request.message_id,
+        "seq": ticket.receipt.seq,
+    }
+    peer.notify("_agentd/accepted", accepted)
+
+
 def _message_id(meta: dict[str, Any]) -> str:
     given = meta.get("agentd/messageId")
     if given is None:
         return uuid.uuid4().hex
     if not isinstance(given, str) or not 1 <= len(given) <= 200 or not given.isprintable():
-        raise InvalidRequest("_meta.agentd/messageId: is no printable text of 1 to 200 characters")
+        raise InvalidRequest(
+            "_meta.agentd/messageId: is no printable text of 1 to 200 characters",
+            cure="give the message another name, or none",
+        )
     return given
 
 

@@ -35,11 +35,12 @@ class ListCall:
 
 @dataclass(frozen=True, slots=True)
 class PromptCall:
-    """`session/prompt`, its blocks as one text."""
+    """`session/prompt`, its words as one text, its images as they are."""
 
     session_id: str
     text: str
     meta: dict[str, Any] = field(default_factory=dict)
+    images: tuple[bytes, ...] = ()
 
 
 class Parser(Protocol):

@@ -23,6 +23,7 @@ from agentd.server.listener import bound_socket, peer_uid
 from agentd.server.options import SessionOptions
 from agentd.server.patience import time_limit
 from agentd.server.peer import Handler
+from agentd.server.pictures import Pictures
 from agentd.server.prompts import Prompts
 from agentd.server.schema import LateParser
 from agentd.server.sessions import AcpSessions, Services, View
@@ -126,16 +127,22 @@ class Server:
     def _routes(self, parser: LateParser, group: asyncio.TaskGroup) -> Routes:
         options = SessionOptions(self._store, self._hub, self._services.offer)
         commands = Commands(self._turns, self._store, options, self._services.commands)
+        pictures = Pictures(self._services.blobs, self._settings)
         acp = AcpSessions(
             parser=parser,
             turns=self._turns,
             store=self._store,
             hub=self._hub,
             clients=self._clients,
-            prompts=Prompts(self._turns, self._hub, commands, group),
+            prompts=Prompts(self._turns, self._hub, commands, pictures, group),
             options=options,
             services=self._services,
-            view=View(self._settings.replay_turns, self._clock.zone.key),
+            view=View(
+                self._settings.replay_turns,
+                self._clock.zone.key,
+                self._settings.max_frame_bytes,
+                pictures,
+            ),
         ).routes()
         return Routes({**acp.calls, **self._methods}, acp.notifications)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from agentd import __version__
 from agentd.domain.choices import NOTHING_OFFERED, Offer
+from agentd.domain.message import Image
 from agentd.domain.transcript import Row, RowRole, SessionInfo
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import InvalidRequest
-from agentd.ports import SessionStore
+from agentd.ports import Blobs, SessionStore
 from agentd.server.clients import Clients
 from agentd.server.commands import Command
 from agentd.server.connection import Routes
@@ -20,11 +21,12 @@ from agentd.server.hub import Hub, update_params
 from agentd.server.keys import existing_key, new_key, parse_key
 from agentd.server.options import SessionOptions
 from agentd.server.peer import Peer, Profile, Reply
+from agentd.server.pictures import Pictures
 from agentd.server.prompts import Prompts
 from agentd.server.requests import SessionCall
 from agentd.server.schema import LateParser
 from agentd.server.turns import Turns
-from agentd.server.updates import notice_updates, replay_updates
+from agentd.server.updates import Update, notice_updates, replay_updates, usage_update
 
 _PROTOCOL_VERSION = 1
 _PAGE = 100
@@ -39,6 +41,8 @@ class View:
 
     replay_turns: int
     zone: str  # the owner's
+    max_frame_bytes: int
+    pictures: Pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +51,18 @@ class Services:
 
     `erase` deletes a session for good, `offer` is what one may choose, `commands` are slash commands
     of other parts, and `on_session` is called whenever a client opens a session or says something.
-    `kinds` are those of the tools by name, for calls that are shown again.
+    `closed` hears of sessions that clients leave, `forked` of copies, with what they are copies of.
+    `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images.
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
     offer: Offer = NOTHING_OFFERED
     commands: tuple[Command, ...] = ()
     on_session: Callable[[], None] = lambda: None
+    closed: Callable[[SessionKey], None] = lambda _: None
+    forked: Callable[[SessionKey, SessionKey], Awaitable[None]] | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
+    blobs: Blobs | None = None
 
 
 class AcpSessions:
@@ -110,7 +118,11 @@ class AcpSessions:
             "protocolVersion": _PROTOCOL_VERSION,
             "agentCapabilities": {
                 "loadSession": True,
-                "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+                "promptCapabilities": {
+                    "image": self._view.pictures.largest > 0,
+                    "audio": False,
+                    "embeddedContext": True,
+                },
                 "mcpCapabilities": {"http": False, "sse": False},
                 "sessionCapabilities": {
                     "list": {},
@@ -122,7 +134,11 @@ class AcpSessions:
             },
             "authMethods": [],
             "agentInfo": {"name": "agentd", "title": "agentd", "version": __version__},
-            "_meta": {"agentd/zone": self._view.zone},
+            "_meta": {
+                "agentd/zone": self._view.zone,
+                "agentd/maxFrameBytes": self._view.max_frame_bytes,
+                "agentd/maxImageBytes": self._view.pictures.largest,
+            },
         }
 
     async def _authenticate(self, params: Params, peer: Peer) -> Params:
@@ -151,9 +167,7 @@ class AcpSessions:
         held = self._hub.hold(key, peer)
         try:
             for seq, update in replay_updates(rows, self._services.kinds):
-                await peer.wait_room()
-                meta = {"agentd/row": seq}
-                peer.notify("session/update", update_params(key, update, meta))
+                await self._replay(key, update, {"agentd/row": seq}, peer)
             while held:
                 await peer.wait_room()
                 peer.send(held.popleft())
@@ -161,12 +175,24 @@ class AcpSessions:
             self._hub.release(key, peer)
         return await self._opened(key, call, {})
 
+    async def _replay(
+        self, key: SessionKey, update: Update | Image, meta: Params, peer: Peer
+    ) -> None:
+        if isinstance(update, Image):
+            shown = await self._view.pictures.shown(update)
+            await peer.push("session/update", update_params(key, shown, meta))
+        else:
+            await peer.wait_room()
+            peer.notify("session/update", update_params(key, update, meta))
+
     async def _fork(self, params: Params, peer: Peer) -> Reply:
         """The copy is of the same kind: what others said in a group stays a group's."""
         call = (await self._parser.ready()).fork(params)
         source = await existing_key(self._store, call.session_id)
         key = new_key(source)
         await self._store.fork(source, key, call.cwd)
+        if self._services.forked is not None:
+            await self._services.forked(source, key)
         self._hub.attach(key, peer)
         return await self._opened(key, call, {"sessionId": key})
 
@@ -176,6 +202,7 @@ class AcpSessions:
         self._hub.detach(key, peer)
         if not self._hub.watchers(key):
             self._turns.cancel(key)
+            self._services.closed(key)
         return {}
 
     async def _delete(self, params: Params, peer: Peer) -> Params:
@@ -249,9 +276,14 @@ class AcpSessions:
         self._services.on_session()
         result.update(await self._options.opened(key))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
-        return Reply(result, tuple(self._greetings(key, call)))
+        used = (await self._store.load(key)).used_tokens if self._hub.window else 0
+        return Reply(result, tuple(self._greetings(key, call, used)))
 
-    def _greetings(self, key: SessionKey, call: SessionCall) -> Iterator[tuple[str, Params]]:
+    def _greetings(
+        self, key: SessionKey, call: SessionCall, used: int
+    ) -> Iterator[tuple[str, Params]]:
+        if used:
+            yield "session/update", update_params(key, usage_update(used, self._hub.window))
         yield "session/update", update_params(key, self._prompts.commands.available())
         if call.mcp_servers:
             for update in notice_updates(_NO_MCP, "mcp_ignored"):

@@ -16,7 +16,7 @@ from agentd.domain.event import (
     TurnEvent,
     TurnStarted,
 )
-from agentd.domain.message import Text, ToolResult, ToolUse
+from agentd.domain.message import Image, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import Turn, Usage
 
@@ -33,6 +33,7 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
     """What watching clients are shown of an event. `window` is the model's, in tokens; 0: unknown."""
     match event:
         case TurnStarted():
+            yield from map(image_words, event.images)
             yield from text_updates("user_message_chunk", event.text)
         case TextChunk():
             yield from text_updates("agent_message_chunk", event.text)
@@ -49,7 +50,7 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
             yield from notice_updates(event.text, event.tag)
         case TurnEnded(turn=turn):
             if window and turn.context_tokens:
-                yield _usage_update(turn, window)
+                yield _turn_usage(turn, window)
             failure = turn.failure.code if turn.failure else None
             yield {
                 "sessionUpdate": "session_info_update",
@@ -63,9 +64,11 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
             assert_never(event)
 
 
-def replay_updates(rows: Iterable[Row], kinds: Mapping[str, str]) -> Iterator[tuple[int, Update]]:
+def replay_updates(
+    rows: Iterable[Row], kinds: Mapping[str, str]
+) -> Iterator[tuple[int, Update | Image]]:
     """What a client that loads a session is shown of its rows, each update with its row's number;
-    nothing for a summary. `kinds` are those of the tools, by name.
+    nothing for a summary. `kinds` are those of the tools, by name. An image stands for its update.
 
     Several calls of one answer come as they were shown live: behind its words, each with its result.
     """
@@ -80,7 +83,7 @@ def replay_updates(rows: Iterable[Row], kinds: Mapping[str, str]) -> Iterator[tu
                 yield row.seq, _tool_result(use.id, result.text, is_error=result.is_error)
 
 
-def _words(row: Row) -> Iterator[Update]:
+def _words(row: Row) -> Iterator[Update | Image]:
     match row.role:
         case RowRole.NOTICE:
             yield from notice_updates(row.text, row.tag)
@@ -90,6 +93,8 @@ def _words(row: Row) -> Iterator[Update]:
             for block in row.blocks:
                 if isinstance(block, Text):
                     yield from text_updates(kind, block.text)
+                elif isinstance(block, Image):
+                    yield block
 
 
 def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> Iterator[Update]:
@@ -104,18 +109,27 @@ def text_updates(kind: str, text: str, meta: dict[str, Any] | None = None) -> It
         yield update
 
 
+def image_words(image: Image, why: str = "") -> Update:
+    """A line of words for an image of the user that is not shown itself."""
+    reason = f", not shown: {why}]" if why else "]"
+    text = f"{image.label.removesuffix(']')}{reason}\n"
+    (update,) = text_updates("user_message_chunk", text, {"agentd/image": image.sha256})
+    return update
+
+
 def notice_updates(text: str, tag: str) -> Iterator[Update]:
     """A notice of ours, told apart from the model's words by its `_meta`."""
     return text_updates("agent_message_chunk", text, {"agentd/notice": tag or "notice"})
 
 
-def _usage_update(turn: Turn, window: int) -> Update:
-    return {
-        "sessionUpdate": "usage_update",
-        "used": turn.context_tokens,
-        "size": window,
-        "_meta": {"agentd/usage": turn.usage.as_json(), "agentd/costUsd": turn.cost_usd},
-    }
+def usage_update(used: int, window: int) -> Update:
+    """How full a session's context is, in tokens."""
+    return {"sessionUpdate": "usage_update", "used": used, "size": window}
+
+
+def _turn_usage(turn: Turn, window: int) -> Update:
+    meta = {"agentd/usage": turn.usage.as_json(), "agentd/costUsd": turn.cost_usd}
+    return {**usage_update(turn.context_tokens, window), "_meta": meta}
 
 
 def usage_json(usage: Usage) -> dict[str, int]:

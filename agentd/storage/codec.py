@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from agentd.domain.message import Block, decode_blocks, encode_blocks
+from agentd.domain.message import Block, Image, decode_blocks, encode_blocks
 from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
@@ -54,6 +54,11 @@ def dumps(value: Any) -> str:
 def dump_blocks(blocks: Iterable[Block]) -> str:
     """Message blocks as a column."""
     return dumps(encode_blocks(blocks))
+
+
+def load_images(text: str) -> tuple[Image, ...]:
+    """The images that `dump_blocks` wrote."""
+    return tuple(b for b in decode_blocks(json.loads(text)) if isinstance(b, Image))
 
 
 def dump_usage(usage: Usage | None) -> str | None:

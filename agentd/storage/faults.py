@@ -6,9 +6,11 @@ import os
 import sqlite3
 from pathlib import Path
 
+from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError, StorageFull
 
 _LATCHING = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _ROOM = 64 * 1024  # bytes; with less free a failed write is put down to the disk being full
 
 
@@ -29,7 +31,7 @@ def translate(error: sqlite3.Error, path: Path) -> StorageError:
             f"no space left for {path.name}; nothing was stored",
             cure=f"free space on the file system of {path.parent}; agentd goes on by itself",
         )
-    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+    if primary in _DAMAGE or _code(error) == sqlite3.SQLITE_IOERR_SHORT_READ:
         return corrupt(path)
     if primary == sqlite3.SQLITE_BUSY:
         return StorageError(
@@ -39,6 +41,15 @@ def translate(error: sqlite3.Error, path: Path) -> StorageError:
     return StorageError(
         f"{path.name} could not be used ({_name(error)})",
         cure=f"check the disk and the rights of {path.parent}, then restart agentd",
+    )
+
+
+def lost_sync(path: Path) -> Problem:
+    """What to tell after a failed sync."""
+    return Problem(
+        "storage_sync_failed",
+        f"the disk failed to store {path.name}; nothing more is accepted",
+        "check the disk, then restart agentd",
     )
 
 

@@ -28,6 +28,13 @@ INSERT INTO rows (session_id, seq, turn_id, role, opens_turn, at, provider, usag
 SELECT :copy, seq, NULL, role, opens_turn, at, provider, usage, tag, blocks
 FROM rows WHERE session_id = :source AND seq <= :last
 """
+_COPY_IMAGES = """
+INSERT INTO images (row_id, sha256)
+SELECT copied.id, images.sha256 FROM rows AS copied
+JOIN rows AS original ON original.session_id = :source AND original.seq = copied.seq
+JOIN images ON images.row_id = original.id
+WHERE copied.session_id = :copy
+"""
 _COPY_COVERAGES = """
 INSERT INTO coverages (session_id, first, last, ok, reason, at)
 SELECT :copy, first, last, ok, reason, at FROM coverages
@@ -54,4 +61,5 @@ def fork_session(
     }
     copy = conn.execute(_COPY_SESSION, values).lastrowid
     conn.execute(_COPY_ROWS, {**values, "copy": copy})
+    conn.execute(_COPY_IMAGES, {**values, "copy": copy})
     conn.execute(_COPY_COVERAGES, {**values, "copy": copy})

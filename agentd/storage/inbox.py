@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentd.domain.message import Text
+from agentd.domain.message import spoken
 from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import (
     Context,
@@ -26,6 +26,7 @@ from agentd.storage.codec import (
     dump_turn,
     dump_usage,
     dumps,
+    load_images,
     load_row,
     load_turn,
     moment,
@@ -39,15 +40,15 @@ LEFT JOIN turns t ON t.session_id = s.id AND t.message_id = ? WHERE s.key = ?
 """
 _INSERT_TURN = """
 INSERT INTO turns (session_id, message_id, origin, context, model, tools, client, from_owner, text,
-    state, received_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
+    images, state, received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
 """
 _PENDING = """
 SELECT t.*, s.key AS session FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.ended_at IS NULL ORDER BY t.id
 """
 _END = """
-UPDATE turns SET state = ?, ended_at = ?, outcome = ?, text = '' WHERE id = ?
+UPDATE turns SET state = ?, ended_at = ?, outcome = ?, text = '', images = '[]' WHERE id = ?
 """
 _NEXT_SILENT = "SELECT coalesce(max(seq), 0) + 1 FROM silent_rows WHERE turn_id = ?"
 _INSERT_SILENT = """
@@ -165,6 +166,7 @@ def _insert(conn: sqlite3.Connection, session_id: int, request: TurnRequest, at:
         request.client,
         from_owner,
         request.text,
+        dump_blocks(request.images),
         stamp(at),
     )
     ((turn_id,),) = conn.execute(_INSERT_TURN, values).fetchall()
@@ -187,7 +189,7 @@ def _is_silent(turn: sqlite3.Row) -> bool:
 
 
 def _user_row(turn: sqlite3.Row) -> NewRow:
-    return NewRow(RowRole.USER, (Text(turn["text"]),))
+    return NewRow(RowRole.USER, spoken(turn["text"], load_images(turn["images"])))
 
 
 def _add(conn: sqlite3.Connection, turn: sqlite3.Row, new: NewRow, at: datetime) -> Row:
@@ -212,4 +214,5 @@ def _load_request(turn: sqlite3.Row) -> TurnRequest:
         model=turn["model"],
         tools=None if tools is None else frozenset(json.loads(tools)),
         client=turn["client"],
+        images=load_images(turn["images"]),
     )

@@ -1,266 +1,238 @@
-"""The search index in SQLite's full-text tables: derived, deletable at any time."""
+"""The durable half of the search index: derived, deletable at any time."""
 
 from __future__ import annotations
 
-import json
-import math
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
 
-from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
-from agentd.errors import StorageCorrupt
-from agentd.storage.codec import well_formed
+from agentd.domain.index import Entry, StoredChunk, Unembedded
+from agentd.domain.memory import OWNER, Audience, Found, IndexState, Source
+from agentd.storage import index_rows as rows
+from agentd.storage.index_words import find
 from agentd.storage.sqlite import Database
-from agentd.storage.words import grams, is_prefix, match_expression, query_terms, text_terms
 
-COVERAGE_WEIGHT = (
-    0.6  # of the share of the query's information that a chunk holds; the rest is bm25
+CACHED = 50_000  # vectors that are kept although no chunk needs them, the newest
+
+_LOAD = """
+SELECT COLUMNS, c.terms, c.traits FROM (SEEN ORDER BY id LIMIT :limit) s
+JOIN chunks c ON c.id = s.id JOIN files f ON f.id = c.file_id ORDER BY c.id
+""".replace("COLUMNS", rows.CHUNK)
+_LOAD_ALL = _LOAD.replace("SEEN", "SELECT id FROM chunks WHERE id > :after")
+_LOAD_SEEN = _LOAD.replace(  # two walks of the index: what others may not see costs them no time
+    "SEEN",
+    "SELECT id FROM chunks WHERE scope = '' AND id > :after UNION ALL"
+    " SELECT id FROM chunks WHERE scope = :own AND scope <> '' AND id > :after",
 )
-COMMON = 0.2  # of the chunks: a word in more of them tells nothing
-POSTINGS = 5_000  # places of words that one search reads, the rarest words first; more make it slow
-FEW = 50  # chunks, below which every word counts
-
-_COUNT_ALL = "SELECT count(*) FROM chunks"
-_COUNT_SHARED = "SELECT count(*) FROM chunks WHERE owner_only = 0"
-_FREQUENCIES = """
-SELECT term, doc FROM vocabulary_SCOPE WHERE term IN (SELECT value FROM json_each(?))
+_VECTORS = """
+SELECT c.id, e.vector FROM models m CROSS JOIN chunks c  -- in this order: the other reads all vectors
+CROSS JOIN embeddings e ON e.model_id = m.id AND e.digest = c.digest
+WHERE m.name = :model AND c.id > :after AND c.id <= :upto
 """
-_CANDIDATES = """
-SELECT c.*, f.path, m.rank FROM (
-    SELECT rowid AS id, rank FROM words_SCOPE WHERE words_SCOPE MATCH :match
-        AND (:sources IS NULL OR (SELECT source FROM chunks WHERE chunks.id = words_SCOPE.rowid)
-            IN (SELECT value FROM json_each(:sources)))
-    ORDER BY rank, rowid LIMIT :limit
-) m JOIN chunks c ON c.id = m.id JOIN files f ON f.id = c.file_id
+_VECTORS_SEEN = f"{_VECTORS} AND c.scope IN ('', :own)"
+_LACKING = """
+SELECT COLUMNS FROM chunks c JOIN files f ON f.id = c.file_id
+WHERE c.id > :after AND NOT EXISTS (
+    SELECT 1 FROM embeddings e WHERE e.digest = c.digest
+        AND e.model_id = (SELECT id FROM models WHERE name = :model)
+) ORDER BY c.id LIMIT :limit
 """
-_UPSERT_FILE = """
-INSERT INTO files (path, source, digest) VALUES (?, ?, ?)
-ON CONFLICT (path) DO UPDATE SET source = excluded.source, digest = excluded.digest RETURNING id
+_PENDING = _LACKING.replace("COLUMNS", f"{rows.CHUNK}, c.digest")
+_COUNT_PENDING = "SELECT count(*) FROM (LACKING)".replace(
+    "LACKING", _LACKING.replace("COLUMNS", "1")
+)
+_PUT_VECTOR = """
+INSERT OR IGNORE INTO embeddings (model_id, digest, vector)
+SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM chunks WHERE digest = ?2)
 """
-_INSERT_CHUNK = """
-INSERT INTO chunks (file_id, source, owner_only, start_line, end_line, date, text, grams)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+_ORPHANS = """
+SELECT id FROM embeddings e WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.digest = e.digest)
 """
-_INSERT_WORDS = "INSERT INTO words_SCOPE (rowid, text, grams) VALUES (?, ?, ?)"
-_DELETE_WORDS_ALL = """
-INSERT INTO words_all (words_all, rowid, text, grams)
-SELECT 'delete', id, text, grams FROM chunks WHERE file_id = ?
-"""
-_DELETE_WORDS_SHARED = """
-INSERT INTO words_shared (words_shared, rowid, text, grams)
-SELECT 'delete', id, text, grams FROM chunks WHERE file_id = ? AND owner_only = 0
-"""
+_FORGET_ORPHANS = "DELETE FROM embeddings WHERE id IN (ORPHANS)".replace("ORPHANS", _ORPHANS)
+_PRUNE = "DELETE FROM embeddings WHERE id IN (ORPHANS ORDER BY id DESC LIMIT -1 OFFSET ?)".replace(
+    "ORPHANS", _ORPHANS
+)
 _OPTIMISE = (
     "INSERT INTO words_all (words_all) VALUES ('optimize')",
     "INSERT INTO words_shared (words_shared) VALUES ('optimize')",
 )
-_CLEAR = (
-    "INSERT INTO words_all (words_all) VALUES ('delete-all')",
-    "INSERT INTO words_shared (words_shared) VALUES ('delete-all')",
-    "DELETE FROM chunks",
-    "DELETE FROM files",
-)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """The statements for what one kind of reader may find."""
-
-    count: str
-    frequencies: str
-    candidates: str
-
-
-_OWNER = _Scope(
-    _COUNT_ALL, _FREQUENCIES.replace("SCOPE", "all"), _CANDIDATES.replace("SCOPE", "all")
-)
-_OTHERS = _Scope(
-    _COUNT_SHARED, _FREQUENCIES.replace("SCOPE", "shared"), _CANDIDATES.replace("SCOPE", "shared")
-)
-
-
-class SqliteIndex:
-    """The MemoryIndex of the index database."""
+class SqliteChunks:
+    """The ChunkStore of the index database."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def digests(self, source: Source) -> Mapping[str, str]:
-        """See MemoryIndex."""
+    @property
+    def epoch(self) -> int:
+        """See ChunkStore."""
+        return self._db.begun_anew
 
-        def find(conn: sqlite3.Connection) -> dict[str, str]:
+    async def digests(self, source: Source) -> Mapping[str, str]:
+        """See ChunkStore."""
+
+        def look(conn: sqlite3.Connection) -> dict[str, str]:
             found = conn.execute("SELECT path, digest FROM files WHERE source = ?", (source,))
             return {row["path"]: row["digest"] for row in found}
 
-        return await self._db.read(find)
+        return await self._db.read(look)
 
-    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
-        """See MemoryIndex."""
+    async def replace(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
+        """See ChunkStore."""
+
+        def change(conn: sqlite3.Connection) -> list[int]:
+            file_id = rows.put_file(conn, path, digest, entries)
+            return rows.exchange(conn, file_id, entries)
+
+        return await self._db.write(change)
+
+    async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:
+        """See ChunkStore."""
 
         def change(conn: sqlite3.Connection) -> None:
-            file_id = _upsert_file(conn, path, digest, chunks)
-            _delete_chunks(conn, file_id)
-            _insert_chunks(conn, file_id, chunks)
+            rows.insert(conn, rows.put_file(conn, path, digest, entries), entries)
 
         await self._db.write(change)
 
-    async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
-        """See MemoryIndex."""
+    async def remove(self, paths: Sequence[str]) -> Sequence[int]:
+        """See ChunkStore."""
+        return await self._db.write(lambda conn: rows.remove(conn, paths))
 
-        def change(conn: sqlite3.Connection) -> None:
-            _insert_chunks(conn, _upsert_file(conn, path, digest, chunks), chunks)
+    async def erase(self, paths: Sequence[str]) -> Sequence[int]:
+        """See ChunkStore."""
 
-        await self._db.write(change)
-
-    async def remove(self, paths: Sequence[str]) -> None:
-        """See MemoryIndex."""
-        await self._db.write(lambda conn: _remove(conn, paths))
-
-    async def erase(self, paths: Sequence[str]) -> None:
-        """See MemoryIndex."""
-
-        def change(conn: sqlite3.Connection) -> None:
-            _remove(conn, paths)
+        def change(conn: sqlite3.Connection) -> list[int]:
+            gone = rows.remove(conn, paths)
+            conn.execute(_FORGET_ORPHANS)
             for statement in _OPTIMISE:  # until then the full-text tables only cross words out
                 conn.execute(statement)
+            return gone
 
-        await self._db.erase(change)
+        return await self._db.erase(change)
 
-    async def clear(self) -> None:
-        """See MemoryIndex."""
+    async def outdate(self) -> None:
+        """See ChunkStore."""
+        await self._db.execute("UPDATE files SET digest = ''", ())
 
-        def change(conn: sqlite3.Connection) -> None:
-            for statement in _CLEAR:
-                conn.execute(statement)
+    async def verify(self) -> None:
+        """See ChunkStore."""
+        await self._db.verify()
 
-        await self._db.write(change)
+    async def load(self, after: int, limit: int, audience: Audience) -> Sequence[StoredChunk]:
+        """See ChunkStore."""
+        values = {"after": after, "limit": limit, "own": audience.own}
+        statement = _LOAD_ALL if audience == OWNER else _LOAD_SEEN
 
-    async def search(
-        self, query: str, *, owner: bool, limit: int, sources: frozenset[Source] | None = None
+        def look(conn: sqlite3.Connection) -> list[StoredChunk]:
+            return [
+                StoredChunk(row["id"], rows.chunk_of(row), row["terms"], row["traits"])
+                for row in conn.execute(statement, values)
+            ]
+
+        return await self._db.read(look)
+
+    async def has(self, scope: str) -> bool:
+        """See ChunkStore."""
+
+        def look(conn: sqlite3.Connection) -> bool:
+            found = conn.execute("SELECT 1 FROM chunks WHERE scope = ? LIMIT 1", (scope,))
+            return found.fetchone() is not None
+
+        return await self._db.read(look)
+
+    async def ids(self) -> Sequence[int]:
+        """See ChunkStore."""
+
+        def look(conn: sqlite3.Connection) -> list[int]:
+            return [row["id"] for row in conn.execute("SELECT id FROM chunks ORDER BY id")]
+
+        return await self._db.read(look)
+
+    async def keyword(
+        self,
+        terms: Sequence[str],
+        audience: Audience,
+        *,
+        limit: int,
+        sources: frozenset[Source] | None = None,
     ) -> Found:
-        """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
-        terms = query_terms(query)
-        if not terms:
-            return Found((), "empty_query")
-        scope = _OWNER if owner else _OTHERS
-        only = None if sources is None else json.dumps(sorted(sources))
-        try:
-            return await self._db.read(lambda conn: _search(conn, scope, terms, limit, only))
-        except StorageCorrupt:
-            return Found((), "indexing")  # the database has begun anew
+        """See ChunkStore."""
+        return await self._db.read(
+            lambda conn: find(conn, terms, audience, limit=limit, sources=sources)
+        )
+
+    async def vectors(
+        self, model: str, after: int, upto: int, audience: Audience
+    ) -> Sequence[tuple[int, bytes]]:
+        """See ChunkStore."""
+        values = {"after": after, "upto": upto, "own": audience.own, "model": model}
+        statement = _VECTORS if audience == OWNER else _VECTORS_SEEN
+
+        def look(conn: sqlite3.Connection) -> list[tuple[int, bytes]]:
+            return [(row["id"], row["vector"]) for row in conn.execute(statement, values)]
+
+        return await self._db.read(look)
+
+    async def pending(self, model: str, after: int, limit: int) -> Sequence[Unembedded]:
+        """See ChunkStore."""
+        values = {"model": model, "after": after, "limit": limit}
+
+        def look(conn: sqlite3.Connection) -> list[Unembedded]:
+            found = conn.execute(_PENDING, values)
+            return [Unembedded(row["id"], row["digest"], rows.chunk_of(row)) for row in found]
+
+        return await self._db.read(look)
+
+    async def count_pending(self, model: str, after: int, most: int) -> int:
+        """See ChunkStore."""
+        values = {"model": model, "after": after, "limit": most}
+
+        def look(conn: sqlite3.Connection) -> int:
+            (count,) = conn.execute(_COUNT_PENDING, values).fetchone()
+            return int(count)
+
+        return await self._db.read(look)
+
+    async def put_vectors(
+        self, model: str, vectors: Mapping[bytes, bytes]
+    ) -> Sequence[tuple[int, bytes]]:
+        """See ChunkStore."""
+
+        def change(conn: sqlite3.Connection) -> list[tuple[int, bytes]]:
+            conn.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (model,))
+            (number,) = conn.execute("SELECT id FROM models WHERE name = ?", (model,)).fetchone()
+            conn.executemany(_PUT_VECTOR, [(number, *pair) for pair in vectors.items()])
+            return [
+                (row["id"], vector)
+                for digest, vector in vectors.items()
+                for row in conn.execute("SELECT id FROM chunks WHERE digest = ?", (digest,))
+            ]
+
+        return await self._db.write(change)
+
+    async def prune(self) -> None:
+        """See ChunkStore."""
+        await self._db.execute(_PRUNE, (CACHED,))
+
+    async def meta(self, name: str) -> str:
+        """See ChunkStore."""
+
+        def look(conn: sqlite3.Connection) -> str:
+            found = conn.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+            return str(found["value"]) if found else ""
+
+        return await self._db.read(look)
+
+    async def set_meta(self, name: str, value: str) -> None:
+        """See ChunkStore."""
+        await self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     async def state(self) -> IndexState:
-        """See MemoryIndex. What is pending is known to the indexer alone."""
+        """See ChunkStore."""
 
         def count(conn: sqlite3.Connection) -> IndexState:
             (files,) = conn.execute("SELECT count(*) FROM files").fetchone()
-            (chunks,) = conn.execute(_COUNT_ALL).fetchone()
+            (chunks,) = conn.execute("SELECT count(*) FROM chunks").fetchone()
             return IndexState(files, chunks, pending=0, state="ready")
 
         return await self._db.read(count)
-
-
-def _search(
-    conn: sqlite3.Connection, scope: _Scope, terms: tuple[str, ...], limit: int, sources: str | None
-) -> Found:
-    (total,) = conn.execute(scope.count).fetchone()
-    if not total:
-        return Found((), "nothing_indexed")
-    frequency = _frequency(conn, scope, terms, total)
-    weights = _weights(terms, frequency, total)
-    values = {
-        "match": match_expression(_affordable(weights, frequency)),
-        "sources": sources,
-        "limit": 2 * limit + 30,  # coverage may lift a chunk above those that bm25 prefers
-    }
-    hits = [_hit(row, weights) for row in conn.execute(scope.candidates, values)]
-    hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
-    return Found(tuple(hits[: max(0, limit)]), "" if hits else "no_match")
-
-
-def _frequency(
-    conn: sqlite3.Connection, scope: _Scope, terms: tuple[str, ...], total: int
-) -> dict[str, int]:
-    """How many chunks hold each term; terms that none holds are missing."""
-    found = conn.execute(scope.frequencies, (json.dumps(terms),))
-    return {row["term"]: min(int(row["doc"]), total) for row in found}
-
-
-def _weights(terms: tuple[str, ...], frequency: Mapping[str, int], total: int) -> dict[str, float]:
-    """How much each term tells (its inverse document frequency); common ones are left out if any
-    other is left.
-    """
-    telling = [t for t in terms if frequency.get(t, 0) <= COMMON * total or total < FEW]
-    # A word that no chunk holds finds nothing, so it must not be all that is left.
-    if not any(t in frequency or is_prefix(t) for t in telling):
-        telling = list(terms)
-    return {t: _information(frequency.get(t, 0), total) for t in telling}
-
-
-def _affordable(weights: Mapping[str, float], frequency: Mapping[str, int]) -> tuple[str, ...]:
-    """The rarest terms, as many as can be looked up quickly; never fewer than one that is there."""
-    chosen: list[str] = []
-    read = 0
-    for term in sorted(weights, key=lambda t: frequency.get(t, 0)):
-        if read and read + frequency.get(term, 0) > POSTINGS:
-            break
-        chosen.append(term)
-        read += frequency.get(term, 0)
-    return tuple(chosen)
-
-
-def _information(frequency: int, total: int) -> float:
-    return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-
-
-def _hit(row: sqlite3.Row, weights: Mapping[str, float]) -> Hit:
-    held = text_terms(row["text"])
-    coverage = sum(w for term, w in weights.items() if term in held) / sum(weights.values())
-    bm25 = max(0.0, -row["rank"])
-    score = COVERAGE_WEIGHT * coverage + (1 - COVERAGE_WEIGHT) * bm25 / (1 + bm25)
-    chunk = Chunk(
-        path=row["path"],
-        start_line=row["start_line"],
-        end_line=row["end_line"],
-        text=row["text"],
-        source=Source(row["source"]),
-        owner_only=bool(row["owner_only"]),
-        date=date.fromisoformat(row["date"]) if row["date"] else None,
-    )
-    return Hit(chunk, score, {"keyword": score})
-
-
-def _upsert_file(conn: sqlite3.Connection, path: str, digest: str, chunks: Sequence[Chunk]) -> int:
-    by_path = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
-    source = chunks[0].source if chunks else by_path
-    ((file_id,),) = conn.execute(_UPSERT_FILE, (path, source, digest)).fetchall()
-    return int(file_id)
-
-
-def _insert_chunks(conn: sqlite3.Connection, file_id: int, chunks: Sequence[Chunk]) -> None:
-    for chunk in chunks:
-        text = well_formed(chunk.text)
-        pairs = grams(text)
-        day = chunk.date.isoformat() if chunk.date else None
-        lines = (chunk.start_line, chunk.end_line)
-        values = (file_id, chunk.source, chunk.owner_only, *lines, day, text, pairs)
-        chunk_id = conn.execute(_INSERT_CHUNK, values).lastrowid
-        conn.execute(_INSERT_WORDS.replace("SCOPE", "all"), (chunk_id, text, pairs))
-        if not chunk.owner_only:
-            conn.execute(_INSERT_WORDS.replace("SCOPE", "shared"), (chunk_id, text, pairs))
-
-
-def _remove(conn: sqlite3.Connection, paths: Sequence[str]) -> None:
-    for path in paths:
-        found = conn.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
-        if found:
-            _delete_chunks(conn, found["id"])
-            conn.execute("DELETE FROM files WHERE id = ?", (found["id"],))
-
-
-def _delete_chunks(conn: sqlite3.Connection, file_id: int) -> None:
-    conn.execute(_DELETE_WORDS_ALL, (file_id,))
-    conn.execute(_DELETE_WORDS_SHARED, (file_id,))
-    conn.execute("DELETE FROM chunks WHERE file_id = ?", (file_id,))

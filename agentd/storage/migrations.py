@@ -28,8 +28,17 @@ def _read(*names: str) -> tuple[str, ...]:
     return tuple((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-STATE = Schema("state", 0x41474453, _read("state_001.sql", "state_002.sql"))
-INDEX = Schema("index", 0x41474449, _read("index_001.sql"), derived=True)
+STATE = Schema(
+    "state",
+    0x41474453,
+    _read("state_001.sql", "state_002.sql", "state_003.sql", "state_004.sql"),
+)
+INDEX = Schema(
+    "index",
+    0x41474449,
+    _read("index_001.sql", "index_002.sql", "index_003.sql"),
+    derived=True,
+)
 
 
 def check(conn: sqlite3.Connection, schema: Schema) -> int:

@@ -218,6 +218,10 @@ class SqliteSessions:
 
         return await self._db.read(find)
 
+    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
+        """See SessionStore."""
+        return await self._db.read(lambda conn: transcript.said_rows(conn, session, after, limit))
+
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         """See SessionStore. Returns how many rows the session now has."""
         now = self._clock.now()
@@ -264,6 +268,10 @@ class SqliteSessions:
         """See SessionStore. Raises NotFound, Busy."""
         now = self._clock.now()
         await self._db.write(lambda conn: forking.fork_session(conn, session, copy, cwd, now))
+
+    async def images(self) -> frozenset[str]:
+        """See SessionStore."""
+        return await self._db.read(transcript.referred_images)
 
     async def delete(self, session: SessionKey) -> None:
         """See SessionStore."""

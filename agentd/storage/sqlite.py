@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 import structlog
@@ -17,61 +17,39 @@ from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.failpoints import hit
 from agentd.storage.erasing import drop_asides, mark_unclean, unmark, write_anew
-from agentd.storage.faults import is_lost_sync, translate
+from agentd.storage.faults import is_lost_sync, lost_sync, translate
 from agentd.storage.files import Synchronous, open_file, put_aside
 from agentd.storage.migrations import Schema
+from agentd.storage.waiting import Waiting, taken
+from agentd.storage.wear import Wear, check_whole, copied, lost_file, put_back
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
 
 
-class _Job(Generic[T]):
-    """A transaction or a look that waits; after its run `error` or `result` holds the outcome."""
-
-    __slots__ = ("error", "fn", "result")
-
-    def __init__(self, fn: Callable[[sqlite3.Connection], T]) -> None:
-        self.fn = fn
-        self.result: T
-        self.error: Exception | None = None
-
-    def run(self, conn: sqlite3.Connection) -> None:
-        """Run it; it may be run again."""
-        self.error = None
-        try:
-            self.result = self.fn(conn)
-        except Exception as error:  # noqa: BLE001 - the caller raises it, in `outcome`
-            self.error = error
-
-    def outcome(self, told: Callable[[sqlite3.Error], StorageError]) -> T:
-        """The result, or the error raised."""
-        if isinstance(self.error, sqlite3.Error):
-            raise told(self.error) from self.error
-        if self.error is not None:
-            raise self.error
-        return self.result
-
-
 class Database:
     """The only door to a database file; also the Probe `store`.
 
-    `commits` counts transactions that reached the disk. There is one connection on one thread,
+    `commits` counts transactions that reached the disk, `begun_anew` how often a derived database was
+    found damaged while open, and emptied. There is one connection on one thread,
     because two of them can corrupt a WAL in SQLite up to 3.51.2.
     """
 
     def __init__(self, path: Path, schema: Schema, synchronous: Synchronous) -> None:
         self.path = path
         self.commits = 0
+        self.begun_anew = 0
         self._schema = schema
         self._synchronous = synchronous
-        self._writes: deque[_Job[Any]] = deque()
-        self._reads: deque[_Job[Any]] = deque()
+        self._writes: deque[Waiting[Any]] = deque()
+        self._reads: deque[Waiting[Any]] = deque()
         self._trip: asyncio.Future[None] | None = None  # the one to the thread that has not begun
         self._opened: Problem | None = None
         self._full: StorageError | None = None
         self._latched = False
         self._erasing = asyncio.Lock()
+        self._wear = Wear(path)
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
     @classmethod
@@ -108,7 +86,7 @@ class Database:
         the shared commit failed, so it must do nothing but use the connection. Cancelling the
         caller does not stop the transaction.
         """
-        job = _Job(fn)
+        job = Waiting(fn)
         self._writes.append(job)
         await self._travel()
         return job.outcome(self._told)
@@ -131,15 +109,22 @@ class Database:
                 if first:  # else an earlier deletion still has bytes there
                     await self._on_thread(lambda: unmark(self.path))
                 raise
-            hit("store.deleted")
-            await self.read(lambda conn: write_anew(conn, self.path))
-            if self._schema.derived:
-                await self._on_thread(lambda: drop_asides(self.path))
+            await self._clean()
         return result
+
+    @asynccontextmanager
+    async def erasing(self) -> AsyncIterator[None]:
+        """`erase` for many transactions: when the block ends, no byte of what those within it deleted
+        is left. What a crash or an error cuts short is done when the database is next opened.
+        """
+        async with self._erasing:
+            await self._on_thread(lambda: mark_unclean(self.path))
+            yield
+            await self._clean()
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """What `fn` finds; it sees one state of the database and all earlier writes."""
-        job = _Job(fn)
+        job = Waiting(fn)
         self._reads.append(job)
         await self._travel()
         return job.outcome(self._told)
@@ -153,11 +138,20 @@ class Database:
 
         await self.read(run)
 
+    async def verify(self) -> None:
+        """Notice that the file was deleted, exchanged or damaged by others. A derived database comes
+        back then, with all it held unless it was damaged, as after an error of a read. Reading all
+        of it takes time, so that is done when something seems to have changed it.
+        """
+        await self._on_thread(self._verify)
+
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong now."""
         found = [self._opened] if self._opened else []
+        if self._wear.is_gone():
+            found.append(lost_file(self.path, derived=self._schema.derived))
         if self._latched:
-            found.append(_lost_sync(self.path))
+            found.append(lost_sync(self.path))
         if self._full:
             found.append(Problem(self._full.code, self._full.message, self._full.cure))
         return tuple(found)
@@ -168,6 +162,12 @@ class Database:
         Raises StorageError when nothing can be stored any more.
         """
         await self._on_thread(self._take_write_lock)
+
+    async def _clean(self) -> None:
+        hit("store.deleted")
+        await self.read(lambda conn: write_anew(conn, self.path))
+        if self._schema.derived:
+            await self._on_thread(lambda: drop_asides(self.path))
 
     async def _travel(self) -> None:
         """Have the thread do what waits. A trip costs more than most of what it is made for, so all
@@ -196,11 +196,12 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         conn, self._opened = open_file(self.path, self._schema, self._synchronous)
+        self._wear.begin(self.commits)
         return conn
 
     def _do_waiting(self) -> None:
         self._trip = None  # before looking: what comes from here on makes a trip of its own
-        looks, group = _taken(self._reads), _taken(self._writes)  # a look sees all writes before it
+        looks, group = taken(self._reads), taken(self._writes)  # a look sees all writes before it
         if group:
             self._commit(group)
         for job in looks:
@@ -208,7 +209,7 @@ class Database:
             if isinstance(job.error, sqlite3.Error):
                 self._note(job.error)
 
-    def _commit(self, group: list[_Job[Any]]) -> None:
+    def _commit(self, group: list[Waiting[Any]]) -> None:
         conn = self._thread._conn
         if self._latched:
             for job in group:
@@ -230,7 +231,7 @@ class Database:
         self.commits += 1
         self._full = None
 
-    def _give_up(self, group: list[_Job[Any]], error: Exception) -> None:
+    def _give_up(self, group: list[Waiting[Any]], error: Exception) -> None:
         conn = self._thread._conn
         try:
             if conn.in_transaction:
@@ -266,6 +267,35 @@ class Database:
         # Where aiosqlite keeps the connection; we are on the one thread that uses it.
         self._thread._connection = self._connect()
         self._opened = problem
+        self.begun_anew += 1
+
+    def _verify(self) -> None:
+        if not self._schema.derived:
+            return
+        conn = self._thread._conn
+        try:
+            if self._wear.is_gone():
+                self._come_back()
+            elif self._wear.is_suspect(self.commits):
+                check_whole(conn, self.path)
+        except sqlite3.Error as error:
+            self._note(error)
+            if not isinstance(told := self._told(error), StorageCorrupt):
+                raise told from error
+        except StorageCorrupt as error:
+            self._begin_anew(error)
+        except OSError as error:
+            msg = f"{self.path.name} was deleted, and cannot be written again ({error.strerror})"
+            raise StorageError(msg, cure=f"make room and rights in {self.path.parent}") from error
+
+    def _come_back(self) -> None:
+        """Write what the deleted file holds, which is open yet, to its old place."""
+        copy = copied(self._thread._conn, self.path)
+        self._thread._conn.close()
+        problem = put_back(copy, self.path, self._schema)
+        self._thread._connection = self._connect()
+        self._opened = self._opened or problem
+        log.warning("storage_file_written_again", database=self.path.name)
 
     def _told(self, error: sqlite3.Error) -> StorageError:
         told = translate(error, self.path)
@@ -287,20 +317,5 @@ class Database:
         return StorageError(f"{self.path.name} is closed", cure="start agentd again")
 
     def _refusal(self) -> StorageError:
-        problem = _lost_sync(self.path)
+        problem = lost_sync(self.path)
         return StorageError(problem.text, cure=problem.cure)
-
-
-def _taken(waiting: deque[_Job[Any]]) -> list[_Job[Any]]:
-    taken = []
-    while waiting:
-        taken.append(waiting.popleft())
-    return taken
-
-
-def _lost_sync(path: Path) -> Problem:
-    return Problem(
-        "storage_sync_failed",
-        f"the disk failed to store {path.name}; nothing more is accepted",
-        "check the disk, then restart agentd",
-    )

@@ -11,7 +11,16 @@ from agentd.domain.message import ToolResult
 from agentd.domain.transcript import History, NewRow, Row, RowRole, SessionInfo
 from agentd.domain.turn import DELETED, MAIN, SessionKey
 from agentd.errors import Busy, NotFound
-from agentd.storage.codec import dump_blocks, dump_usage, load_row, moment, stamp, well_formed
+from agentd.storage.codec import (
+    dump_blocks,
+    dump_usage,
+    load_images,
+    load_row,
+    moment,
+    stamp,
+    well_formed,
+)
+from agentd.storage.facts import unlink_session
 
 TITLE_LENGTH = 80  # characters
 
@@ -25,6 +34,8 @@ _INSERT_ROW = """
 INSERT INTO rows (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, blocks)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_INSERT_IMAGE = "INSERT OR IGNORE INTO images (row_id, sha256) VALUES (?, ?)"
+_WAITING = "SELECT images FROM turns WHERE images <> '[]'"
 _NTH_LAST_TURN = """
 SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC LIMIT 1 OFFSET ?
 """
@@ -34,6 +45,10 @@ SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC
 _UNENDED = "SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL"
 _OF_TURN = "SELECT * FROM rows WHERE turn_id = ? ORDER BY seq"
 _SLICE = "SELECT * FROM rows WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
+_SAID = """
+SELECT r.* FROM rows r JOIN sessions s ON s.id = r.session_id
+WHERE s.key = ? AND r.seq > ? AND r.opens_turn = 1 ORDER BY r.seq LIMIT ?
+"""
 _IN_CONTEXT = """
 SELECT * FROM rows WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
 ORDER BY seq
@@ -80,6 +95,7 @@ def delete_session(conn: sqlite3.Connection, key: SessionKey, at: datetime) -> N
         )
     conn.execute("DELETE FROM sessions WHERE id = ?", (found["id"],))
     conn.execute("UPDATE charges SET session = ? WHERE session = ?", (DELETED, key))
+    unlink_session(conn, key)
     if key == MAIN:
         make_session(conn, key, at)
         conn.execute(
@@ -107,11 +123,11 @@ def add_row(
         "opens": opens,
         "at": stamp(at),
         "tokens": new.usage.context_tokens if new.usage else None,
-        "title": _title(row) if opens else "",
+        "title": title_of(row) if opens else "",
     }
     ((seq,),) = conn.execute(_COUNT_ROW, counted).fetchall()
     row = replace(row, seq=seq)
-    conn.execute(
+    added = conn.execute(
         _INSERT_ROW,
         (
             session_id,
@@ -126,7 +142,16 @@ def add_row(
             dump_blocks(row.blocks),
         ),
     )
+    for image in row.images:
+        conn.execute(_INSERT_IMAGE, (added.lastrowid, image.sha256))
     return row
+
+
+def referred_images(conn: sqlite3.Connection) -> frozenset[str]:
+    """The digests of the images of all rows, and of messages that have not ended."""
+    waiting = [image for turn in conn.execute(_WAITING) for image in load_images(turn["images"])]
+    stored = conn.execute("SELECT DISTINCT sha256 FROM images")
+    return frozenset([*(row["sha256"] for row in stored), *(image.sha256 for image in waiting)])
 
 
 def dated(new: NewRow, seq: int, at: datetime, turn_id: int | None) -> Row:
@@ -137,6 +162,11 @@ def dated(new: NewRow, seq: int, at: datetime, turn_id: int | None) -> Row:
 def opens_turn(new: NewRow) -> bool:
     """Whether a turn starts here: something the user said, not a tool's result."""
     return new.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in new.blocks)
+
+
+def title_of(row: Row) -> str:
+    """What a session is called whose oldest words are these."""
+    return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])
 
 
 def turn_rows(conn: sqlite3.Connection, turn_id: int) -> tuple[Row, ...]:
@@ -162,6 +192,11 @@ def recent_rows(conn: sqlite3.Connection, session_id: int, turns: int) -> tuple[
         return ()
     start = conn.execute(_NTH_LAST_TURN, (session_id, turns - 1)).fetchone()
     return _context_rows(conn, session_id, start["seq"] if start else 1)
+
+
+def said_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
+    """The next rows in which the user speaks."""
+    return tuple(load_row(r) for r in conn.execute(_SAID, (key, after, limit)))
 
 
 def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
@@ -212,7 +247,3 @@ def _load_info(found: sqlite3.Row) -> SessionInfo:
         cwd=found["cwd"],
         flush_due=bool(found["flush_due"]),
     )
-
-
-def _title(row: Row) -> str:
-    return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])

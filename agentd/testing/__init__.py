@@ -1,6 +1,11 @@
 """Doubles of every port, for agentd's tests and for those of its extensions. Never used by the daemon."""
 
+from agentd.testing.blobs import PNG, MemoryBlobs
+from agentd.testing.chunks import MemoryChunks
 from agentd.testing.clock import FakeClock
+from agentd.testing.desk import MemoryFacts
+from agentd.testing.embedders import HashEmbedder
+from agentd.testing.facts import FactIndexDouble, MemoryFactStore
 from agentd.testing.jobs import MemoryJobBook, MemoryJobs
 from agentd.testing.messages import check_api_messages, check_messages
 from agentd.testing.models import Answers, RecordingSink, Reply, ScriptedProvider, call
@@ -9,8 +14,15 @@ from agentd.testing.stores import MemoryIndexDouble, MemoryLedger, MemoryOutbox
 from agentd.testing.workspace import MemoryWorkspace
 
 __all__ = [
+    "PNG",
     "Answers",
+    "FactIndexDouble",
     "FakeClock",
+    "HashEmbedder",
+    "MemoryBlobs",
+    "MemoryChunks",
+    "MemoryFactStore",
+    "MemoryFacts",
     "MemoryIndexDouble",
     "MemoryJobBook",
     "MemoryJobs",

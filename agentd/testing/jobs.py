@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agentd.domain.alert import Alert, NewAlert
 from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, NewJob, Step
+from agentd.domain.turn import Turn
 from agentd.errors import (
     Busy,
     NotFound,
 )
 from agentd.ports import Clock
 from agentd.testing.stores import MemoryOutbox
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A submitted errand that has ended with this turn, or never ends."""
+
+    turn: Turn | None
+
+    async def wait(self) -> Turn:
+        if self.turn is None:
+            await asyncio.get_running_loop().create_future()
+        assert self.turn is not None
+        return self.turn
 
 
 class MemoryJobs:

@@ -62,7 +62,7 @@ class MemorySessions:
         turn.attempts += 1
         if turn.state is TurnState.RECEIVED:
             turn.state = TurnState.RUNNING
-            self._add(turn, NewRow(RowRole.USER, (Text(turn.request.text),)))
+            self._add(turn, NewRow(RowRole.USER, turn.request.blocks))
         return tuple(turn.rows)
 
     async def append(self, turn_id: int, row: NewRow) -> Row:
@@ -73,7 +73,7 @@ class MemorySessions:
     ) -> tuple[Row, ...]:
         stored = self._open(turn_id)
         if stored.state is TurnState.RECEIVED:
-            self._add(stored, NewRow(RowRole.USER, (Text(stored.request.text),)))
+            self._add(stored, NewRow(RowRole.USER, stored.request.blocks))
         added = tuple(self._add(stored, row) for row in rows)
         stored.ended = turn
         stored.state = TurnState.FAILED if turn.failure else TurnState.DONE
@@ -184,6 +184,10 @@ class MemorySessions:
         start = opening[-turns] if len(opening) >= turns else 1
         return _without_summaries(stored[start - 1 :])
 
+    async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
+        stored = self._sessions[session].rows if session in self._sessions else []
+        return tuple([r for r in stored if r.seq > after and _opens_turn(r)][:limit])
+
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         self._make(session)
         found = self._sessions[session]
@@ -236,6 +240,11 @@ class MemorySessions:
             turns=sum(map(_opens_turn, made.rows)),
             flush_due=False,
         )
+
+    async def images(self) -> frozenset[str]:
+        waiting = (i for t in self._turns if t.ended is None for i in t.request.images)
+        stored = (i for s in self._sessions.values() for row in s.rows for i in row.images)
+        return frozenset(image.sha256 for image in (*waiting, *stored))
 
     async def delete(self, session: SessionKey) -> None:
         found = self._require(session)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
-from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.domain.memory import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.domain.money import Cap, Charge
+from agentd.domain.search import SearchQuery
 from agentd.domain.turn import (
     Origin,
     SessionKey,
@@ -143,6 +144,8 @@ class MemoryOutbox:
 class MemoryIndexDouble:
     """A MemoryIndex that looks at every chunk and counts the query's words in it."""
 
+    epoch = 0
+
     def __init__(self) -> None:
         self._files: dict[str, tuple[Source, str, tuple[Chunk, ...]]] = {}
 
@@ -164,26 +167,33 @@ class MemoryIndexDouble:
     async def erase(self, paths: Sequence[str]) -> None:
         await self.remove(paths)
 
-    async def clear(self) -> None:
-        self._files.clear()
+    async def outdate(self) -> None:
+        self._files = {path: (source, "", held) for path, (source, _, held) in self._files.items()}
 
-    async def search(
-        self, query: str, *, owner: bool, limit: int, sources: frozenset[Source] | None = None
-    ) -> Found:
-        words = set(re.findall(r"[^\W_]+", query.casefold()))
+    async def verify(self) -> None:
+        pass
+
+    async def complete(self) -> None:
+        pass
+
+    async def settle(self) -> None:
+        pass
+
+    async def search(self, query: SearchQuery, audience: Audience) -> Found:
+        words = set(re.findall(r"[^\W_]+", query.text.casefold()))
         if not words:
             return Found((), "empty_query")
-        seen = [c for f in self._files.values() for c in f[2] if owner or not c.owner_only]
+        seen = [c for f in self._files.values() for c in f[2] if audience.sees(c.scope)]
         if not seen:
             return Found((), "nothing_indexed")
         hits = [
             Hit(chunk, score, {"keyword": score})
             for chunk in seen
-            if (sources is None or chunk.source in sources)
+            if (query.sources is None or chunk.source in query.sources)
             and (score := 0.9 * _share(words, chunk.text.casefold())) > 0
         ]
         hits.sort(key=lambda h: (-h.score, h.chunk.path, h.chunk.start_line))
-        return Found(tuple(hits[:limit]), "" if hits else "no_match")
+        return Found(tuple(hits[: query.limit]), "" if hits else "no_match")
 
     async def state(self) -> IndexState:
         return IndexState(

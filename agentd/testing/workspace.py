@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import unicodedata
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from agentd.domain.health import Problem
@@ -17,12 +17,13 @@ from agentd.domain.turn import (
     MAIN,
     Kind,
 )
-from agentd.domain.workspace import FileView, Reader, TreeEntry
+from agentd.domain.workspace import FACTS_PATH, OWNER, Author, FileView, Reader, TreeEntry
 from agentd.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
     PathRefused,
+    WorkspaceError,
 )
 from agentd.testing.clock import FakeClock
 
@@ -45,6 +46,7 @@ class MemoryWorkspace:
     ) -> None:
         self.files = {path: text.encode() for path, text in (files or {}).items()}
         self.reads: list[str] = []
+        self.authors: list[Author] = []
         self._clock = clock or FakeClock()
         self._seen: set[tuple[str, str, str]] = set()
         self._locks: dict[str, asyncio.Lock] = {}
@@ -64,6 +66,9 @@ class MemoryWorkspace:
     def is_protected(self, path: str) -> bool:
         return path.casefold() in self._PROTECTED
 
+    def is_injected(self, path: str) -> bool:
+        return self.is_protected(path) or self.canonical(path).startswith(("memory/2", FACTS_PATH))
+
     def is_owner_only(self, path: str) -> bool:
         return not self._may_see(self.canonical(path), Reader(MAIN, Kind.GROUP))
 
@@ -71,6 +76,22 @@ class MemoryWorkspace:
         return f"memory/{self._clock.now().astimezone(self._clock.zone):%Y-%m-%d}.md"
 
     async def read(self, path: str, reader: Reader) -> FileView:
+        view = self._view(path, reader)
+        self._seen.add((reader.session, view.path, view.digest))
+        return view
+
+    async def look(
+        self, paths: Sequence[str], reader: Reader
+    ) -> Sequence[FileView | WorkspaceError]:
+        found: list[FileView | WorkspaceError] = []
+        for path in paths:
+            try:
+                found.append(self._view(path, reader))
+            except WorkspaceError as error:
+                found.append(error)
+        return found
+
+    def _view(self, path: str, reader: Reader) -> FileView:
         path = self.canonical(path)
         self.reads.append(path)
         data = self.files.get(path)
@@ -82,7 +103,6 @@ class MemoryWorkspace:
         except UnicodeDecodeError:
             msg = f"{path} is not UTF-8"
             raise FileUnreadable(msg) from None
-        self._seen.add((reader.session, path, _digest(data)))
         return FileView(path, text, _digest(data))
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
@@ -127,8 +147,9 @@ class MemoryWorkspace:
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
         return not digest or (reader.session, path, digest) in self._seen
 
-    async def apply(self, intent: FileIntent, reader: Reader) -> None:
+    async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
         assert self._locks[intent.path].locked(), "apply needs the path's lock"
+        self.authors.append(by)
         old = self.files.get(intent.path)
         append = intent.action is FileAction.APPEND
         same = len(old or b"") >= intent.offset if append else _state(old) == intent.before

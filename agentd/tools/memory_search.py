@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from agentd.domain.memory import Hit, Source
 from agentd.domain.prompt import Effect, ToolSpec
+from agentd.domain.search import EmptyReason, Lack, SearchQuery
 from agentd.domain.tool import Intent, ToolCall, ToolOutput
+from agentd.domain.workspace import Reader
 from agentd.errors import ToolFailed
 from agentd.ports import Gate, Recall
 from agentd.tools.fence import fenced, located
 from agentd.tools.origin import is_foreign
 
 _CHARS = 1_500  # shown of one hit
-_MOST = 20  # hits at once
+_LIMIT = 5
+_SHORT = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string"},
+        "limit": {"type": "integer"},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+_SCHEMA = {
+    **_SHORT,
+    "properties": {
+        "query": {"type": "string"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 20},
+        "recencyBoost": {"type": "boolean"},
+        "halfLifeDays": {"type": "number", "minimum": 0.01},
+        "max_tokens": {"type": "integer", "minimum": 1},
+        "sources": {
+            "type": "array",
+            "items": {"enum": [str(source) for source in Source]},
+            "minItems": 1,
+        },
+    },
+}
 _SPEC = ToolSpec(
     "memory_search",
     "Search notes and past chats. Use before answering about people, decisions, dates or to-dos.",
-    {
-        "type": "object",
-        "properties": {
-            "query": {"type": "string"},
-            "limit": {"type": "integer"},
-        },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+    _SCHEMA,
     Effect.READ_ONLY,
     "search",
+    short_schema=_SHORT,
 )
-_REASONS = {
-    "nothing_indexed": "No notes or conversations are indexed yet.",
-    "no_match": "Nothing matches.",
-    "empty_query": "The query has no words to search for.",
-    "indexing": "Nothing matches so far, but the index is still being built.",
+EMPTY: Mapping[str, str] = {
+    EmptyReason.NOTHING_INDEXED: "No notes or conversations are indexed yet.",
+    EmptyReason.EMPTY_QUERY: "The query has no words to search for.",
+    EmptyReason.NO_MATCH: "Nothing matches. Try other words.",
+    EmptyReason.BELOW_THRESHOLD: "Nothing matches well enough. Try other words.",
+    EmptyReason.BUDGET: "Something matches, but it is longer than max_tokens.",
+    EmptyReason.SCOPE: "These sources cannot be searched from this session.",
+    Lack.INDEXING: "Nothing matches so far, but the index is still being built.",
+    Lack.WARMING: "No word of it stands anywhere; search by meaning is still being loaded.",
+    Lack.VECTORS_MISSING: "Nothing matches so far, but not all is ready for search by meaning.",
+    Lack.EMBEDDER_DOWN: "No word of it stands anywhere; search by meaning is out of order.",
+    Lack.EMBEDDER_SLOW: "No word of it stands anywhere; search by meaning took too long.",
+}
+DEGRADED: Mapping[str, str] = {
+    Lack.INDEXING: "The index is still being built.",
+    Lack.WARMING: "Found by words alone; search by meaning is still being loaded.",
+    Lack.VECTORS_MISSING: "Not all is ready for search by meaning yet.",
+    Lack.EMBEDDER_DOWN: "The best search by meaning is out of order: try the words that may stand there.",
+    Lack.EMBEDDER_SLOW: "The best search by meaning took too long and was left out.",
 }
 
 
@@ -44,16 +80,15 @@ class MemorySearch:
         self._recall = recall
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """The hits, fenced, notes first; without any, the reason."""
-        limit = min(max(1, int(call.input.get("limit", 5))), _MOST)
-        found = await self._recall.search(str(call.input["query"]), call.kind, limit)
+        """The hits, fenced, the best first; without any, the reason in words and as its code."""
+        found = await self._recall.search(_query(call.input), Reader(call.session, call.kind))
         if not found.hits:
-            return ToolOutput(_REASONS.get(found.reason, _REASONS["no_match"]))
-        hits = sorted(found.hits, key=lambda hit: hit.chunk.source is not Source.NOTES)
-        note = "\n[The index is still being built.]" if found.reason == "indexing" else ""
+            reason = found.reason or EmptyReason.NO_MATCH
+            return ToolOutput(f"{EMPTY.get(reason, EMPTY[EmptyReason.NO_MATCH])} [{reason}]")
+        note = f"\n[{DEGRADED[found.reason]}]" if found.reason in DEGRADED else ""
         return ToolOutput(
-            "\n".join(map(_shown, hits)) + note,
-            tainted=any(is_foreign(hit.chunk.path, hit.chunk.text) for hit in hits),
+            "\n".join(map(_shown, found.hits)) + note,
+            tainted=any(is_foreign(hit.chunk.path, hit.chunk.text) for hit in found.hits),
         )
 
     async def settle(self, intent: Intent) -> ToolOutput:
@@ -61,9 +96,23 @@ class MemorySearch:
         raise ToolFailed("a search was cut by a restart", cure="Search again.")
 
 
+def _query(given: Mapping[str, Any]) -> SearchQuery:
+    """The search that the model asks for; what it leaves out is as configured."""
+    sources, days = given.get("sources"), given.get("halfLifeDays")
+    return SearchQuery(
+        str(given["query"]),
+        limit=int(given.get("limit", _LIMIT)),
+        sources=None if sources is None else frozenset(map(Source, sources)),
+        max_tokens=given.get("max_tokens"),
+        recency=given.get("recencyBoost"),
+        half_life_days=None if days is None else float(days),
+    )
+
+
 def _shown(hit: Hit) -> str:
     chunk = hit.chunk
-    date = f" ({chunk.date.isoformat()})" if chunk.date else ""
+    told = f"{chunk.date.isoformat()}, {chunk.source}" if chunk.date else str(chunk.source)
+    if hit.superseded_by:
+        told += f"; older, see {hit.superseded_by}"
     text = chunk.text if len(chunk.text) <= _CHARS else f"{chunk.text[:_CHARS]} […]"
-    place = located(chunk.path, chunk.start_line, chunk.end_line)
-    return f"{place}{date}\n{fenced(text)}"
+    return f"{located(chunk.path, chunk.start_line, chunk.end_line)} ({told})\n{fenced(text)}"

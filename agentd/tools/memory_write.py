@@ -4,22 +4,35 @@ Who may write what:
 
 - the owner's chats: any file; protected ones after the user's yes to these very bytes;
 - groups and isolated sessions: nothing that is the owner's alone, the rest after a yes;
-- heartbeats, flushes and turns that have read foreign text: further entries of today's note.
+- heartbeats, flushes and turns that have read foreign text: further entries of today's note;
+- nobody: the page of facts, which has tools of its own.
+
+Text that looks like an attack on whoever reads the prompt needs a yes of its own; where nobody can be
+asked it is refused.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import structlog
+
 from agentd.domain.prompt import Effect, ToolSpec
+from agentd.domain.suspicion import Suspicion
 from agentd.domain.tool import Approval, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.turn import Kind, Origin, SessionKey
-from agentd.domain.workspace import Reader
+from agentd.domain.workspace import FACTS_PATH, Author, Reader
 from agentd.errors import EditConflict, FileMissing, PathRefused, ToolFailed
 from agentd.ports import Clock, Gate, Workspace
+from agentd.screening.scanner import scan_change
 from agentd.tools.change import Change, Mode, Stamp, alters_marks, parse, written
 
+log = structlog.get_logger()
+
+_MOST_WARNINGS = 10  # shown with one question
 _BOOTSTRAP = "BOOTSTRAP.md"
 _NAMED = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": _BOOTSTRAP}
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
@@ -73,18 +86,19 @@ class MemoryWrite:
         change = parse(self._path(call, note), call.input)
         self._permit(call, change, note)
         stamp = self._stamp(call, change, note)
-        approved: _Draft | None = None
-        if self._may_ask(call, change):
-            approved = await self._draft(call, change, stamp)
-            if approved.approval and not await gate.approve(approved.approval):
-                return ToolOutput(f"The user did not allow a change of {change.path}.", True)
-        async with self._workspace.lock(change.path):
-            draft = await self._draft(call, change, stamp)
-            if draft.approval and (approved is None or approved.intent != draft.intent):
+        approved: FileIntent | None = None
+        while True:
+            async with self._workspace.lock(change.path):
+                draft = await self._draft(call, change, stamp)
+                if draft.approval is None or draft.intent == approved:
+                    await gate.intend(draft.intent)
+                    await self._apply(draft.intent, call)
+                    return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
+            if approved is not None:
                 raise _changed(change.path)
-            await gate.intend(draft.intent)
-            await self._apply(draft.intent, call)
-        return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
+            if not await gate.approve(draft.approval):
+                return ToolOutput(f"The user did not allow a change of {change.path}.", True)
+            approved = draft.intent
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Finish the change if the file is as it was before; never overwrite anything else."""
@@ -111,6 +125,9 @@ class MemoryWrite:
         if path.startswith(("@", "sessions/")):
             msg = f"{path} can only be read"
             raise PathRefused(msg, cure="Write to a file of the workspace itself.")
+        if path.casefold() == self._workspace.canonical(FACTS_PATH).casefold():
+            msg = f"{path} is written by agentd alone"
+            raise PathRefused(msg, cure="Use remember or forget.")
         return path
 
     def _permit(self, call: ToolCall, change: Change, note: str) -> None:
@@ -133,13 +150,6 @@ class MemoryWrite:
         is_owners = call.origin in {Origin.USER, Origin.FLUSH}  # whose words are the conversation's
         return Stamp(time, "" if is_owners else str(call.origin))
 
-    def _may_ask(self, call: ToolCall, change: Change) -> bool:
-        """Whether an approval can be due: an unasked append to a plain file is worked out only under
-        its lock, so that two of them never collide.
-        """
-        plain = call.kind is Kind.MAIN and change.mode is Mode.APPEND
-        return call.careful or not plain or self._workspace.is_protected(change.path)
-
     async def _draft(self, call: ToolCall, change: Change, stamp: Stamp | None) -> _Draft:
         current, digest = await self._current(change.path, call.kind)
         data = written(change, current, stamp)
@@ -153,8 +163,10 @@ class MemoryWrite:
                 raise EditConflict(msg, cure="Read it with memory_read, then write.")
         before = current or ""
         after = before + data.decode() if change.mode is Mode.APPEND else data.decode()
+        found = await self._screened(call, change.path, before, after)
         ask = (
             call.careful
+            or any(suspicion.is_high for suspicion in found)
             or call.kind is not Kind.MAIN
             or self._workspace.is_protected(change.path)
             or (change.mode is not Mode.APPEND and alters_marks(before, after))
@@ -167,12 +179,42 @@ class MemoryWrite:
             path=change.path,
             old_text=current,
             new_text=after,
-            scope=await self._scope(call, change.path),
+            scope=await self._scope(call, change.path, found),
+            warnings=tuple(f"{change.path}:{suspicion}" for suspicion in found[:_MOST_WARNINGS]),
         )
         return _Draft(intent, approval)
 
-    async def _scope(self, call: ToolCall, path: str) -> str:
-        """While BOOTSTRAP.md has text, one yes for a protected file covers the conversation."""
+    async def _screened(
+        self, call: ToolCall, path: str, before: str, after: str
+    ) -> tuple[Suspicion, ...]:
+        """What is suspicious in the change of a file that prompts carry. Raises ToolFailed for the
+        worst in a turn in which the user cannot be asked, or must not be talked into it.
+        """
+        if not self._workspace.is_injected(path):
+            return ()
+        found = await asyncio.to_thread(scan_change, before, after)
+        for suspicion in found:
+            log.warning(
+                "suspicious_write",
+                session=call.session,
+                path=path,
+                severity=str(suspicion.severity),
+                reason=suspicion.reason,
+                line=suspicion.line,
+                column=suspicion.column,
+            )
+        worst = next((suspicion for suspicion in found if suspicion.is_high), None)
+        if worst is not None and (call.tainted or call.origin is not Origin.USER):
+            msg = f"{path} would be read as instructions: {worst}"
+            raise ToolFailed(msg, cure="Say it in plain words of your own.")
+        return found
+
+    async def _scope(self, call: ToolCall, path: str, found: Iterable[Suspicion]) -> str:
+        """While BOOTSTRAP.md has text, one yes for a protected file covers the conversation, but
+        nothing that is suspicious.
+        """
+        if any(suspicion.is_high for suspicion in found):
+            return "once"
         if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
             return "once"
         text, _ = await self._current(_BOOTSTRAP, call.kind)
@@ -191,7 +233,9 @@ class MemoryWrite:
         # Adding to a file that the session has not read does not show it what was there before.
         reader = Reader(call.session, call.kind)
         seen = await self._workspace.has_seen(intent.path, intent.before, reader)
-        await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind))
+        kind = "model" if call.origin is Origin.USER else str(call.origin)
+        by = Author(kind, call.session, call.id)
+        await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)
 
 
 def _changed(path: str) -> EditConflict:

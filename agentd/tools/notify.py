@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.alert import Recipients, alert_digest
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Intent, ToolCall, ToolOutput
 from agentd.domain.turn import Kind, Origin
@@ -27,15 +27,11 @@ _SPEC = ToolSpec(
 
 
 class Notify:
-    """Puts an alert into the outbox. `targets` says for a turn's origin which sinks it goes to, and
-    what is handed to them.
-    """
+    """Puts an alert into the outbox. `targets` says for a turn's origin whom it goes to."""
 
     spec = _SPEC
 
-    def __init__(
-        self, outbox: Outbox, targets: Callable[[Origin], tuple[tuple[str, ...], str]]
-    ) -> None:
+    def __init__(self, outbox: Outbox, targets: Callable[[Origin], Recipients]) -> None:
         self._outbox = outbox
         self._targets = targets
 
@@ -49,8 +45,8 @@ class Notify:
         if len(text) > _CHARS:
             msg = f"the alert has {len(text)} characters; at most {_CHARS} are allowed"
             raise ToolFailed(msg, cure="Say it shorter.")
-        sinks, to = self._targets(call.origin)
-        alert = NewAlert(text, str(call.origin), alert_digest(text), sinks, to)
+        recipients = self._targets(call.origin)
+        alert = recipients.alert(text, str(call.origin), alert_digest(text))
         if await self._outbox.put(alert) is None:
             return ToolOutput("The user was told exactly this within 24 hours; not sent again.")
         return ToolOutput("Alert stored for delivery.")

@@ -154,8 +154,9 @@ def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
 def _approval(job: NewJob, first: datetime, zone: ZoneInfo) -> Approval:
     schedule = spelled(job.schedule)
     when = " ".join(f"{name} {value}" for name, value in schedule.items() if name != "anchor")
+    when = "at" if "at" in schedule else f"{when}, first"
     what = "Remind" if job.kind == "remind" else f"Ask the model ({job.session})"
-    title = f"{what}: “{_line(job.text)}”, {when}, first {_local(first, zone)}"
+    title = f"{what}: “{_line(job.text)}”, {when} {_local(first, zone)}"
     # An anchor is the moment of the call: not a matter that anybody says yes to.
     bound = [job.text, {**schedule, "anchor": ""}, job.kind, job.session, job.misfire, job.model]
     return Approval(title, _digest(bound), new_text=job.text)

@@ -5,36 +5,49 @@ Whoever calls `plan` and `apply` holds the lock of the path.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+
+import structlog
 
 from agentd.domain.tool import FileAction, FileIntent
+from agentd.domain.workspace import FACTS_PATH, Author
 from agentd.errors import EditConflict, WorkspaceError
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.refusals import missing, translated
-from agentd.workspace.versions import Versions
+from agentd.workspace.versions import Versions, digest_of
+
+log = structlog.get_logger()
 
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
+MAX_FACTS_BYTES = 64 << 20  # the one file that agentd itself fills, a line at a time
 
 
 class Changes:
-    """Changes below one folder; `versions` keeps what a replacement or a deletion takes away."""
+    """Changes below one folder; `versions` keeps what was there, and who changed it."""
 
     def __init__(self, folder: Folder, versions: Versions | None) -> None:
         self._folder = folder
         self._versions = versions
 
-    def plan(self, parts: Sequence[str], action: FileAction, data: bytes) -> FileIntent:
+    def plan(
+        self,
+        parts: Sequence[str],
+        action: FileAction,
+        data: bytes,
+        limit: int = MAX_WRITE_BYTES,
+    ) -> FileIntent:
         """The change from what is on disk now. An append to a file that lacks a final newline gets
         one first. Raises PathRefused, FileUnreadable, FileMissing (DELETE).
         """
         path = "/".join(parts)
-        if len(data) > MAX_WRITE_BYTES:
-            raise too_large(f"the new text for {path}", len(data), MAX_WRITE_BYTES)
+        limit, most = most_bytes(path, limit), most_bytes(path)
+        if len(data) > limit:
+            raise too_large(f"the new text for {path}", len(data), limit)
         with translated(path):
-            old = self._folder.read_for_change(parts, MAX_READ_BYTES)
+            old = self._folder.read_for_change(parts, most)
         before = digest_of(old)
         if action is FileAction.DELETE:
             if old is None:
@@ -45,38 +58,58 @@ class Changes:
         start = old or b""
         if start and data and not start.endswith(b"\n"):
             data = b"\n" + data
-        if len(start) + len(data) > MAX_READ_BYTES:
-            raise too_large(path, len(start) + len(data), MAX_READ_BYTES)
+        if len(start) + len(data) > most:
+            raise too_large(path, len(start) + len(data), most)
         return FileIntent(path, action, before, digest_of(start + data), data, len(start))
 
-    def apply(self, parts: Sequence[str], intent: FileIntent, at: datetime) -> bool:
+    def apply(self, parts: Sequence[str], intent: FileIntent, at: datetime, by: Author) -> bool:
         """Do it. False when an append went behind bytes that came after the plan, so that the file
         is not as planned. Raises EditConflict.
         """
         with translated(intent.path):
-            old = self._folder.read_for_change(parts, MAX_READ_BYTES)
+            old = self._folder.read_for_change(parts, most_bytes(intent.path))
             as_planned = digest_of(old) == intent.before
-            if intent.action is FileAction.APPEND:
+            is_append = intent.action is FileAction.APPEND
+            if not as_planned and not is_append:
+                raise _changed(intent.path)
+            new = _outcome(old, intent)
+            if self._versions is not None and old != new:
+                self._versions.begin(intent.path, old, new, by, at)
+            if is_append:
                 self._folder.append(parts, intent.data, intent.offset)
-                return as_planned
-            if not as_planned:
-                raise EditConflict(
-                    f"{intent.path} has changed since it was read",
-                    cure="read it again, then repeat the change on what it says now",
-                )
-            if old is not None and self._versions is not None:
-                self._versions.add(intent.path, old, at)
-            if intent.action is FileAction.DELETE:
+            elif new is None:
                 self._folder.delete(parts)
             else:
-                self._folder.replace(parts, intent.data)
-        return True
+                self._folder.replace(parts, new, partial(self._look, parts, intent))
+        if old != new:
+            self._note(intent.path, old, new)
+        return as_planned
+
+    def _look(self, parts: Sequence[str], intent: FileIntent) -> None:
+        """Raises EditConflict when the file is not as planned any more."""
+        if self.digest(parts) != intent.before:
+            raise _changed(intent.path)
+
+    def _note(self, path: str, old: bytes | None, new: bytes | None) -> None:
+        """The change is made, and what was there before is kept: if the new state cannot be noted
+        now, the next change does it.
+        """
+        if self._versions is None:
+            return
+        try:
+            self._versions.finish(path, old, new)
+        except OSError as error:
+            log.warning("version_not_noted", path=path, error=error.strerror)
+
+    def digest(self, parts: Sequence[str]) -> str:
+        """The SHA-256 of what is on disk, "" for nothing."""
+        return digest_of(self._folder.read_for_change(parts, most_bytes("/".join(parts))))
 
     def inspect(self, parts: Sequence[str], intent: FileIntent) -> str:
         """Whether the change was done: "after", "before", or "other" when it cannot be told."""
         try:
             with translated(intent.path):
-                now = self._folder.read_for_change(parts, MAX_READ_BYTES)
+                now = self._folder.read_for_change(parts, most_bytes(intent.path))
         except WorkspaceError:
             return "other"
         if intent.action is FileAction.APPEND:
@@ -87,9 +120,22 @@ class Changes:
         return "before" if digest == intent.before else "other"
 
 
-def digest_of(data: bytes | None) -> str:
-    """SHA-256 in hex; "" for an absent file."""
-    return "" if data is None else hashlib.sha256(data).hexdigest()
+def most_bytes(path: str, usual: int = MAX_READ_BYTES) -> int:
+    """How large this file may be: as is usual, but for the page of facts."""
+    return MAX_FACTS_BYTES if path == FACTS_PATH else usual
+
+
+def _changed(path: str) -> EditConflict:
+    return EditConflict(
+        f"{path} has changed since it was read",
+        cure="read it again, then repeat the change on what it says now",
+    )
+
+
+def _outcome(old: bytes | None, intent: FileIntent) -> bytes | None:
+    if intent.action is FileAction.DELETE:
+        return None
+    return (old or b"") + intent.data if intent.action is FileAction.APPEND else intent.data
 
 
 def _inspect_append(now: bytes | None, intent: FileIntent) -> str:

@@ -18,32 +18,43 @@ import structlog
 
 from agentd.domain.health import Problem
 from agentd.domain.tool import FileAction, FileIntent
-from agentd.domain.turn import Kind
-from agentd.domain.workspace import FileView, Reader, TreeEntry
-from agentd.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceError
+from agentd.domain.turn import MAIN, Kind
+from agentd.domain.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
+from agentd.errors import (
+    EditConflict,
+    FileMissing,
+    FileUnreadable,
+    PathRefused,
+    WorkspaceError,
+)
 from agentd.ports import Clock
-from agentd.workspace.changes import Changes
+from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.complaints import Complaints
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
 from agentd.workspace.locks import Locks
-from agentd.workspace.names import Name, is_protected, parse, parse_file
+from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.places import Places
 from agentd.workspace.reading import Place, Reading
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.sight import Sight
-from agentd.workspace.versions import Version, Versions
+from agentd.workspace.single import SingleFile
+from agentd.workspace.versions import Versions
 
 log = structlog.get_logger()
 
 _MAX_SEEN = 4_096
 _MAX_DEPTH = 64
 _UNREADABLE = "file_unreadable"
+_OWNER = Reader(MAIN, Kind.MAIN)
+_ODD = "file_irregular"
 
 
 class Files:
-    """One workspace with its read-only scopes. Call `clear_strays` once before use."""
+    """One workspace with its read-only scopes, each a folder or a file that ends in `.md`. Call
+    `clear_strays` once before use.
+    """
 
     def __init__(
         self,
@@ -56,15 +67,17 @@ class Files:
         self._settings = settings
         self._clock = clock
         self._primary = Folder(root)
-        folders = {"": self._primary, **{name: Folder(at) for name, at in scopes.items()}}
+        folders = {"": self._primary, **{name: _outside(at) for name, at in scopes.items()}}
         self._scopes = tuple(scopes)
-        self._sight = Sight((settings.daily_dir, *settings.daily_aliases))
+        self._daily = (settings.daily_dir, *settings.daily_aliases)
+        self._sight = Sight(self._daily)
         self._places = Places(folders, settings, self._sight)
         self._versions = Versions(versions_dir) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading()
+        self._odd: dict[Name, str] = {}
         self.complaints = Complaints()
 
     @property
@@ -92,6 +105,10 @@ class Files:
         """Whether a model's change needs the user's yes. Raises PathRefused."""
         return is_protected(self._places.spelled(path))
 
+    def is_injected(self, path: str) -> bool:
+        """Whether prompts ever carry the file as the owner's own. Raises PathRefused."""
+        return is_injected(self._places.spelled(path), self._daily)
+
     def is_owner_only(self, path: str) -> bool:
         """Whether the file exists for the owner's sessions alone. Raises PathRefused."""
         return not self._sight.sees(self._places.spelled(path), Kind.GROUP)
@@ -110,6 +127,13 @@ class Files:
         view = self._judge(place, loaded)
         self.mark_seen(view, reader)
         return view
+
+    async def look(
+        self, paths: Sequence[str], reader: Reader
+    ) -> Sequence[FileView | WorkspaceError]:
+        """Whole files at once, or the errors; none counts as seen, none is kept in memory."""
+        found = await asyncio.to_thread(self._look, paths, reader, keep=False)
+        return [self._judged(place, loaded) for place, loaded in found]
 
     async def snapshot(
         self, paths: Sequence[str], reader: Reader
@@ -132,11 +156,13 @@ class Files:
         """What the reader may know of below `path` ("" is the whole workspace), sorted by path."""
         place = await asyncio.to_thread(self._places.directory, path, reader)
         depth = max(1, min(depth, _MAX_DEPTH))
+        odd: dict[Name, str] = {}
         with translated(place.asked):
-            found = await asyncio.to_thread(self._list, place, place.parts, depth, reader.kind)
+            found = await asyncio.to_thread(self._list, place, place.parts, depth, reader.kind, odd)
+        self._complain(place.name, depth, odd)
         if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
             found += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
-        return tuple(sorted(found, key=lambda entry: entry.path))
+        return await asyncio.to_thread(_sorted, found)
 
     async def exists(self, path: str, reader: Reader) -> bool:
         """Whether `read` would find it."""
@@ -169,8 +195,8 @@ class Files:
         name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
         return self._seen.get((reader.session, str(name))) == digest
 
-    async def apply(self, intent: FileIntent, reader: Reader) -> None:
-        """Do it, durably. After an append the session has seen the result if it had seen the file
+    async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
+        """Do it, durably; `by` stands in the file's history. After an append the session has seen the result if it had seen the file
         as it was. Raises EditConflict, PathRefused.
         """
         self._places.require_changeable(intent.path, reader)
@@ -179,7 +205,7 @@ class Files:
         ).parts  # exactly the planned file, not what an alias means now
         had_seen = await self.has_seen(intent.path, intent.before, reader)
         now = self._clock.now()
-        as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now))
+        as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now, by))
         if as_planned and (had_seen or intent.action is not FileAction.APPEND):
             self.mark_seen(FileView(intent.path, "", intent.after), reader)
 
@@ -188,19 +214,42 @@ class Files:
         parts = parse_file(intent.path).parts
         return await asyncio.to_thread(self._changes.inspect, parts, intent)
 
-    async def versions(self, path: str) -> tuple[Version, ...]:
-        """What is kept of a file that the agent changed, the newest first."""
-        if self._versions is None:
-            return ()
+    async def history(self, path: str) -> tuple[str, tuple[Version, ...]]:
+        """The digest of the file as it stands, "" for none, and what is kept of it, the newest first.
+        Raises PathRefused.
+        """
+        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
         with translated(path):
-            return await asyncio.to_thread(self._versions.of, self.canonical(path))
+            now = await asyncio.to_thread(self._changes.digest, name.parts)
+            if self._versions is None:
+                return now, ()
+            return now, await asyncio.to_thread(self._versions.of, str(name), now)
 
-    async def version(self, path: str, digest: str) -> bytes:
-        """One kept content. Raises NotFound, FileMissing where nothing is kept at all."""
+    async def version(self, path: str, number: int) -> bytes:
+        """One kept content. Raises NotFound, PathRefused, FileMissing where nothing is kept at all."""
+        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
         if self._versions is None:
             raise missing(path)
         with translated(path):
-            return await asyncio.to_thread(self._versions.read, self.canonical(path), digest)
+            return await asyncio.to_thread(self._versions.read, str(name), number)
+
+    async def restore(self, path: str, number: int, expected: str | None) -> FileIntent:
+        """Make the file what it was in a version, as a version of its own; what stands there now is
+        kept. Raises NotFound, and EditConflict unless the file has the digest `expected`, if given.
+        """
+        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        async with self.lock(path):
+            data = await self.version(path, number)
+            intent = await asyncio.to_thread(
+                self._changes.plan, name.parts, FileAction.WRITE, data, MAX_READ_BYTES
+            )
+            if expected is not None and intent.before != expected:
+                raise EditConflict(
+                    f"{name} has changed meanwhile; nothing was restored",
+                    cure=f"look at it and at `agentd memory history {name}`, then decide again",
+                )
+            await self.apply(intent, _OWNER, RESTORE)
+        return intent
 
     def mark_seen(self, view: FileView, reader: Reader) -> None:
         """Note that the session has been shown the whole of it."""
@@ -214,10 +263,10 @@ class Files:
         return self.complaints.all()
 
     def _look(
-        self, paths: Sequence[str], reader: Reader
+        self, paths: Sequence[str], reader: Reader, *, keep: bool = True
     ) -> list[tuple[Place, FileView | WorkspaceError]]:
         places = [self._places.file(path, reader) for path in paths]
-        return list(zip(places, self._reading.load(places), strict=True))
+        return list(zip(places, self._reading.load(places, keep=keep), strict=True))
 
     def _stamp(self, path: str, reader: Reader) -> None:
         place = self._places.file(path, reader)
@@ -230,28 +279,60 @@ class Files:
         if isinstance(loaded, FileView):
             self.complaints.clear(path, _UNREADABLE)
             return loaded
-        if not isinstance(loaded, FileMissing):
+        if place.name in self._odd:
+            pass  # which is told already
+        elif not isinstance(loaded, FileMissing):
             self.complaints.add(path, Problem(_UNREADABLE, loaded.message, loaded.cure))
         elif not place.is_hidden:
             self.complaints.forget(path)
         raise loaded
 
+    def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
+        try:
+            return self._judge(place, loaded)
+        except WorkspaceError as error:
+            return error
+
+    def _complain(self, base: Name, depth: int, odd: Mapping[Name, str]) -> None:
+        """Name the notes below `base` that are no files, and no longer those that were none."""
+        for name in self._odd.keys() - odd.keys():
+            inside = name.scope == base.scope and name.parts[: len(base.parts)] == base.parts
+            if inside and len(name.parts) - len(base.parts) <= depth:
+                del self._odd[name]
+                self.complaints.clear(str(name), _ODD)
+        for name, what in odd.items():
+            text = f"{name} is {what}, no file: it is never read"
+            self.complaints.clear(str(name), _UNREADABLE)  # that is why
+            self.complaints.add(str(name), Problem(_ODD, text, "Put the file itself in its place."))
+        self._odd.update(odd)
+
     def _list(
-        self, place: Place, parts: tuple[str, ...], depth: int, kind: Kind
+        self, place: Place, parts: tuple[str, ...], depth: int, kind: Kind, odd: dict[Name, str]
     ) -> list[TreeEntry]:
         found = []
         for entry in place.folder.entries(parts):
             name = _parsed(place.name.scope, (*parts, entry.name))
             if name is None or not self._sight.sees(name, kind):
                 continue
+            if entry.is_odd:
+                odd[name] = entry.odd
+                continue
             path = f"{name}/" if entry.is_dir else str(name)
             found.append(TreeEntry(path, entry.size, entry.is_dir, entry.mtime_ns))
             if entry.is_dir and depth > 1:
                 try:
-                    found += self._list(place, name.parts, depth - 1, kind)
+                    found += self._list(place, name.parts, depth - 1, kind, odd)
                 except OSError as error:  # gone, or not ours to open: the rest still counts
                     log.info("folder_not_listed", path=str(name), error=error.strerror)
         return found
+
+
+def _sorted(entries: list[TreeEntry]) -> tuple[TreeEntry, ...]:
+    return tuple(sorted(entries, key=lambda entry: entry.path))
+
+
+def _outside(path: Path) -> Folder:
+    return SingleFile(path) if path.suffix.casefold() == ".md" else Folder(path)
 
 
 def _parsed(scope: str, parts: tuple[str, ...]) -> Name | None:

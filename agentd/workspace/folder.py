@@ -39,6 +39,12 @@ class Entry:
     size: int
     is_dir: bool
     mtime_ns: int
+    odd: str = ""  # what it is if neither file nor directory: never opened
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is neither file nor directory."""
+        return bool(self.odd)
 
 
 class Folder:
@@ -64,6 +70,8 @@ class Folder:
         """The whole file. Raises FileUnreadable when it is larger than `limit` bytes."""
         with self.beneath.opened(parts, os.O_RDONLY) as fd:
             found = os.fstat(fd)
+            if found.st_size > limit:
+                raise too_large("/".join(parts), found.st_size, limit)
             pieces, size = [], 0
             while piece := os.read(fd, _PIECE):
                 pieces.append(piece)
@@ -82,23 +90,32 @@ class Folder:
         return self.read(parts, limit)
 
     def entries(self, parts: Sequence[str]) -> list[Entry]:
-        """The regular files and directories in a directory, links left out, sorted by name."""
+        """The regular files and directories in a directory, sorted by name; of what is neither only
+        what is named like a note.
+        """
         found = []
         with self.beneath.folder(parts) as fd, os.scandir(fd) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # it went away while we looked
                     info = entry.stat(follow_symlinks=False)
-                    is_dir = stat.S_ISDIR(info.st_mode)
-                    if is_dir or stat.S_ISREG(info.st_mode):
-                        size = 0 if is_dir else info.st_size
-                        found.append(Entry(entry.name, size, is_dir, info.st_mtime_ns))
+                    is_dir, is_file = stat.S_ISDIR(info.st_mode), stat.S_ISREG(info.st_mode)
+                    odd = "" if is_dir or is_file else _oddity(info.st_mode)
+                    if not odd or entry.name.casefold().endswith(".md"):
+                        size = info.st_size if is_file else 0
+                        found.append(Entry(entry.name, size, is_dir, info.st_mtime_ns, odd))
         return sorted(found, key=lambda entry: entry.name)
 
-    def replace(self, parts: Sequence[str], data: bytes) -> None:
-        """Make `data` the whole file: a crash leaves the old content or the new one."""
+    def replace(
+        self, parts: Sequence[str], data: bytes, last_look: Callable[[], None] | None = None
+    ) -> None:
+        """Make `data` the whole file: a crash leaves the old content or the new one. `last_look` may
+        raise when all but the change itself is done: syncing takes long enough for others to write.
+        """
         with self.beneath.folder(parts[:-1], make=True) as folder:
             with _temporary(folder, data) as temp:
                 self._pass("file.temp_written")
+                if last_look is not None:
+                    last_look()
                 os.rename(temp, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             self._pass("file.replaced")
             os.fsync(folder)
@@ -148,6 +165,14 @@ def too_large(path: str, size: int, limit: int) -> FileUnreadable:
         f"{path} is too large: {size:,} bytes, the limit is {limit:,}",
         cure="split it into smaller files",
     )
+
+
+def _oddity(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 @contextmanager

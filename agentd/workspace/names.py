@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentd.domain.workspace import FACTS_PATH
 from agentd.errors import PathRefused
 
 MAX_PART_BYTES = 255
@@ -19,6 +21,7 @@ PROTECTED = frozenset(
     )
 )
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
 _DRIVE = re.compile(r"[A-Za-z]:($|[/\\])")
 # What no name needs: controls, halves of surrogate pairs, line and paragraph separators.
 _BAD_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -86,6 +89,17 @@ def fold(part: str) -> str:
 def is_protected(name: Name) -> bool:
     """Whether it is one of the nine files at the top that shape the agent, in any disguise."""
     return len(name.parts) == 1 and fold(name.parts[0]) in PROTECTED
+
+
+def is_injected(name: Name, daily_folders: Iterable[str]) -> bool:
+    """Whether prompts ever carry it or a part of it: a protected file, the page of facts, or a note of
+    any day, in any disguise.
+    """
+    if is_protected(name) or "/".join(fold(part) for part in name.parts) == FACTS_PATH:
+        return True
+    *folder, last = (fold(part) for part in name.parts)
+    homes = [[fold(part) for part in daily.split("/")] for daily in daily_folders]
+    return folder in homes and _DAY.fullmatch(last) is not None
 
 
 def _check_part(path: str, part: str) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from agentd.domain.workspace import FileView
 from agentd.errors import FileUnreadable, WorkspaceError
-from agentd.workspace.changes import MAX_READ_BYTES, digest_of
+from agentd.workspace.changes import most_bytes
 from agentd.workspace.folder import Folder, Stamp
 from agentd.workspace.names import Name
 from agentd.workspace.refusals import translated
+from agentd.workspace.versions import digest_of
 
 _NOWHERE = (".agentd-hidden",)  # no path from outside may begin with a dot
 _MAX_CACHED = 256
@@ -43,11 +44,15 @@ class Reading:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Stamp, FileView]] = OrderedDict()
 
-    def load(self, places: Sequence[Place]) -> list[FileView | WorkspaceError]:
-        """For each place the file, or the error that reading it would raise."""
-        return [self._load(place) for place in places]
+    def load(
+        self, places: Sequence[Place], *, keep: bool = True
+    ) -> list[FileView | WorkspaceError]:
+        """For each place the file, or the error that reading it would raise. Without `keep` what is
+        read now is not kept for the next time.
+        """
+        return [self._load(place, keep=keep) for place in places]
 
-    def _load(self, place: Place) -> FileView | WorkspaceError:
+    def _load(self, place: Place, *, keep: bool) -> FileView | WorkspaceError:
         key = str(place.name)
         try:
             with translated(place.asked):
@@ -56,13 +61,14 @@ class Reading:
                 kept = self._kept.get(key)
                 if kept is not None and kept[0] == stamp:
                     return kept[1]
-                data = place.folder.read(place.parts, MAX_READ_BYTES)
+                data = place.folder.read(place.parts, most_bytes(key))
             view = FileView(key, data.decode(), digest_of(data))
         except UnicodeDecodeError as error:
             return _not_text(place.asked, error)
         except WorkspaceError as error:
             return error
-        self._kept[key] = (stamp, view)
+        if keep or kept is not None:
+            self._kept[key] = (stamp, view)
         while len(self._kept) > _MAX_CACHED:
             self._kept.popitem(last=False)
         return view

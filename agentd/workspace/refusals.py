@@ -11,7 +11,9 @@ from agentd.errors import FileMissing, FileUnreadable, PathRefused, WorkspaceErr
 
 def missing(path: str) -> FileMissing:
     """The one answer for a file that is absent and for one that must not be seen."""
-    return FileMissing(f"there is no {path!r} here", cure="memory_tree shows what there is")
+    return FileMissing(
+        f"there is no {path!r} here", cure="memory_tree (`agentd memory tree`) shows what there is"
+    )
 
 
 @contextmanager

@@ -9,9 +9,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from agentd.domain.settings import Settings
+from agentd.domain.settings import NamedPaths, Settings, parse_named_paths
 
-_SCOPE = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")
 
 
@@ -38,13 +37,18 @@ class WorkspaceSettings(Settings):
     daily_lookback_days: int = Field(
         1, ge=0, le=31, description="how many days before today are injected too"
     )
+    archive_after_days: int = Field(
+        0,
+        ge=0,
+        description="daily notes older than that move to archive/YEAR beside the others; 0: never",
+    )
     max_file_chars: int = Field(
         20_000, ge=200, description="characters of one file that are injected at most"
     )
     max_total_chars: int = Field(
         60_000, ge=1_000, description="characters of all files that are injected at most"
     )
-    read_scopes: tuple[str, ...] = Field(
+    read_scopes: NamedPaths = Field(
         (), description='other workspaces to read from, each "NAME=PATH"; spelled @NAME/file'
     )
 
@@ -57,22 +61,6 @@ class WorkspaceSettings(Settings):
                 raise ValueError(msg)
         return value
 
-    @field_validator("read_scopes")
-    @classmethod
-    def _scopes_have_names_and_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        names = []
-        for scope in value:
-            match = _SCOPE.fullmatch(scope)
-            if match is None or not Path(match[2]).expanduser().is_absolute():
-                msg = f'{scope!r} is no scope; write it like "work=/home/me/work-notes"'
-                raise ValueError(msg)
-            names.append(match[1])
-        if len(set(names)) < len(names):
-            msg = "two scopes have the same name"
-            raise ValueError(msg)
-        return value
-
     def scopes(self) -> Mapping[str, Path]:
         """The other workspaces by name."""
-        pairs = (scope.partition("=") for scope in self.read_scopes)
-        return {name: Path(path).expanduser() for name, _, path in pairs}
+        return parse_named_paths(self.read_scopes)

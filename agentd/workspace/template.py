@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agentd.workspace.folder import Folder
@@ -36,6 +36,16 @@ def create(root: Path, source: Path) -> tuple[str, ...]:
     written = _fill(making, source)
     making.rename(root)
     return written
+
+
+def lines(source: Path) -> Mapping[str, frozenset[str]]:
+    """The lines of the files in the directory `source`, by path: what is not its user's own words."""
+    return {
+        file.relative_to(source).as_posix(): frozenset(
+            line.strip() for line in file.read_text(encoding="utf-8").split("\n")
+        )
+        for file in sorted(source.rglob("*.md"))
+    }
 
 
 def _fill(root: Path, source: Path) -> tuple[str, ...]:

@@ -1,82 +1,230 @@
-"""The last contents of files that the agent has changed, outside the workspace. Blocking.
+"""What files that agentd changes were, and who made them so; outside the workspace. Blocking.
 
-Below the versions directory each path has a folder (named by its SHA-256, the path in `path`) with one
-file `STAMP-DIGEST` per content, so that `memory history` and `memory restore` need no database.
+Below the versions directory each path has a folder (named by its SHA-256, the path in `path`): `log`
+lists the versions, `lines` says which lines are agentd's (see `authored`), other files are contents. A content that only grew is kept once, in its longest
+form: a version names the file and how much of it is its own. Contents that stood there before anyone
+of agentd touched the file are kept too, as made by hand.
+
+A change is announced (`begin`) and then noted (`finish`). A crash between the two is made good by the
+next `begin`, which sees from the file whether the change was done.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
+from agentd.domain.workspace import HAND, Author, Version
 from agentd.errors import NotFound
+from agentd.workspace.authored import LINES, Authored, added
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
-KEEP = 20
+KEEP = 50
 
+_LOG, _PATH = "log", "path"
+_ABSENT = "absent"  # the content of a version of which nothing is kept
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
-_LIMIT = 1 << 24
+_LIMIT = 1 << 26
+_AFFORDED = 1 << 27  # bytes of one file's versions; the last two are kept anyway
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """A content that was replaced, and when."""
+class _Entry:
+    """A version, and the file that its bytes begin. `is_done` once the change was made."""
 
-    at: datetime
-    digest: str
-    size: int
+    version: Version
+    blob: str
+    is_done: bool = True
 
 
 class Versions:
-    """What files were before. Methods raise OSError besides what they name."""
+    """What files were before. Methods raise OSError besides what they name; whoever calls `begin` and
+    `finish` holds the lock of the path.
+    """
 
     def __init__(self, root: Path, keep: int = KEEP) -> None:
         self._folder = Folder(root, passing=_pass_by)
+        self._authored = Authored(self._folder)
         self._keep = keep
 
-    def add(self, path: str, data: bytes, at: datetime) -> None:
-        """Keep `data` as what `path` was until `at`; the same content again is not kept twice."""
+    def begin(
+        self, path: str, old: bytes | None, new: bytes | None, by: Author, at: datetime
+    ) -> None:
+        """Keep `old`, and note that `by` is about to make it `new`, None for gone."""
         self._folder.root.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         self._folder.root.chmod(FOLDER_MODE)
-        digest = hashlib.sha256(data).hexdigest()
-        home = _home(path)
-        names = self._names(home)
-        for name in [n for n in names if n.endswith(digest)]:
-            self._folder.delete((home, name))
-            names.remove(name)
-        if not names:
-            self._folder.replace((home, "path"), path.encode())
-        self._folder.replace((home, f"{at.astimezone(UTC).strftime(_STAMP)}-{digest}"), data)
-        for name in names[: max(0, len(names) + 1 - self._keep)]:
-            self._folder.delete((home, name))
+        home = home_of(path)
+        log = _settled(self._load(home), digest_of(old))
+        if old is not None:
+            self._keep_content(home, old)
+            if not log or log[-1].version.digest != digest_of(old):
+                before = Version(_next(log), at, digest_of(old), len(old), HAND)
+                log.append(_Entry(before, before.digest))
+        after = Version(_next(log), at, digest_of(new), len(new or b""), by)
+        log.append(_Entry(after, after.digest, is_done=False))
+        if _PATH not in self._names(home):
+            self._folder.replace((home, _PATH), path.encode())
+        self._authored.note(home, added(old, new, by))
+        self._save(home, log)
 
-    def of(self, path: str) -> tuple[Version, ...]:
-        """What is kept of `path`, the newest first."""
-        home = _home(path)
-        sizes = {e.name: e.size for e in self._folder.entries((home,))} if self._names(home) else {}
-        return tuple(
-            Version(
-                datetime.strptime(name.partition("-")[0], _STAMP).replace(tzinfo=UTC),
-                name.partition("-")[2],
-                sizes[name],
-            )
-            for name in reversed(self._names(home))
+    def finish(self, path: str, old: bytes | None, new: bytes | None) -> None:
+        """Note that the file has become `new`, None when it is gone."""
+        home = home_of(path)
+        log = self._load(home)
+        digest = digest_of(new)
+        if new is not None:
+            self._keep_content(home, new)
+        last = log.pop()
+        version = replace(last.version, digest=digest, size=len(new or b""))
+        if old is not None and new is not None and new.startswith(old):
+            was = digest_of(old)
+            log = [replace(e, blob=digest) if e.blob == was else e for e in log]
+        self._save(home, _afforded([*log, _Entry(version, digest)][-self._keep :]))
+
+    def of(self, path: str, now: str) -> tuple[Version, ...]:
+        """The versions of `path`, the newest first; `now` is the digest of the file as it stands."""
+        return tuple(e.version for e in reversed(_settled(self._load(home_of(path)), now)))
+
+    def read(self, path: str, number: int) -> bytes:
+        """What the file was in this version. Raises NotFound."""
+        home = home_of(path)
+        for entry in self._load(home):
+            version = entry.version
+            if version.number == number and version.digest:
+                try:
+                    data = self._folder.read((home, entry.blob), _LIMIT)[: version.size]
+                except FileNotFoundError:
+                    break
+                if digest_of(data) == version.digest:
+                    return data
+        raise NotFound(
+            f"no version {number} of {path} is kept", cure=f"agentd memory history {path}"
         )
 
-    def read(self, path: str, digest: str) -> bytes:
-        """A kept content. Raises NotFound."""
-        home = _home(path)
-        for name in self._names(home):
-            if name.endswith(f"-{digest}"):
-                return self._folder.read((home, name), _LIMIT)
-        raise NotFound(f"no version {digest[:12]!r} of {path} is kept", cure="list its history")
+    def own(self, path: str, lines: Sequence[bytes]) -> list[bool]:
+        """For each line of the file whether agentd wrote it, as far as is known."""
+        home = home_of(path)
+        if not self._names(home):
+            return [False] * len(lines)
+        seen = {line.strip() for line in self._own_lines(home)}
+        noted = self._authored.own(home, lines)
+        return [
+            is_noted or line.strip() in seen for is_noted, line in zip(noted, lines, strict=True)
+        ]
+
+    def inherit(self, path: str, source: str, lines: Sequence[bytes]) -> None:
+        """Those of the lines that are agentd's in the file `source` are so in `path`, too."""
+        own = self.own(source, lines)
+        self._authored.note(
+            home_of(path), [line for line, is_own in zip(lines, own, strict=True) if is_own]
+        )
+
+    def homes(self) -> dict[str, str]:
+        """The folders of files of which something is kept, with the paths; "" where it is not known:
+        it was not always written down.
+        """
+        if not self._folder.root.is_dir():
+            return {}
+        homes = [entry.name for entry in self._folder.entries(()) if entry.is_dir]
+        return {home: self._path(home) for home in homes}
+
+    def rewrite(self, home: str, change: Callable[[bytes], bytes]) -> int:
+        """Change every content that is kept in this folder; returns how many versions became others.
+        Which lines are agentd's is known afterwards, too.
+        """
+        log = self._load(home)
+        rewritten: list[_Entry] = []
+        count, form = 0, b""  # the longest of a content that only grew
+        for entry in reversed(log):
+            data = self._content(home, entry)
+            if data is None:
+                rewritten.append(replace(entry, blob=_ABSENT))
+                continue
+            new = change(data)
+            count += new != data
+            if not (form and form.startswith(new)):
+                form = new
+                self._keep_content(home, form)
+            version = replace(entry.version, digest=digest_of(new), size=len(new))
+            rewritten.append(_Entry(version, digest_of(form), entry.is_done))
+        if count:
+            self._authored.note(home, self._own_lines(home))
+            self._save(home, rewritten[::-1])
+        return count
 
     def clear_strays(self) -> int:
         """Remove what a crash left half written; returns how many files that were."""
         return self._folder.clear_strays() if self._folder.root.is_dir() else 0
+
+    def _path(self, home: str) -> str:
+        try:
+            return self._folder.read((home, _PATH), _LIMIT).decode()
+        except FileNotFoundError:
+            return ""
+
+    def _own_lines(self, home: str) -> Iterator[bytes]:
+        """The lines that kept versions of agentd's brought."""
+        before: bytes | None = None
+        log = self._load(home)
+        is_known = bool(log) and log[0].version.number == 1
+        for entry in log:
+            data = self._content(home, entry)
+            if is_known:
+                yield from added(before, data, entry.version.by)
+            before = data
+            is_known = data is not None or not entry.version.digest
+
+    def _content(self, home: str, entry: _Entry) -> bytes | None:
+        """What the file was; None when it was absent, or that is not kept."""
+        version = entry.version
+        if not version.digest:
+            return None
+        try:
+            data = self._folder.read((home, entry.blob), _LIMIT)[: version.size]
+        except FileNotFoundError:
+            return None
+        return data if digest_of(data) == version.digest else None
+
+    def _keep_content(self, home: str, data: bytes) -> None:
+        name = digest_of(data)
+        if name not in self._names(home):
+            self._folder.replace((home, name), data)
+
+    def _load(self, home: str) -> list[_Entry]:
+        names = self._names(home)
+        if _LOG in names:
+            rows = json.loads(self._folder.read((home, _LOG), _LIMIT))
+            return [_loaded(row) for row in rows]
+        return self._unlisted(home, names)
+
+    def _unlisted(self, home: str, names: Sequence[str]) -> list[_Entry]:
+        """Contents kept before there was a list: files `STAMP-DIGEST`."""
+        sizes = {e.name: e.size for e in self._folder.entries((home,))} if names else {}
+        entries: list[_Entry] = []
+        for name in sorted(name for name in names if "-" in name):
+            stamp, _, digest = name.partition("-")
+            at = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+            version = Version(len(entries) + 1, at, digest, sizes[name], HAND)
+            entries.append(_Entry(version, name))
+        return entries
+
+    def _save(self, home: str, log: Sequence[_Entry]) -> None:
+        """First the list, then away with what it no longer names: a crash leaves too much, never
+        too little.
+        """
+        rows = [_dumped(entry) for entry in log]
+        self._folder.replace((home, _LOG), json.dumps(rows).encode())
+        wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES}
+        for name in self._names(home):
+            if name not in wanted:
+                self._folder.delete((home, name))
 
     def _names(self, home: str) -> list[str]:
         if not self._folder.root.is_dir():
@@ -85,12 +233,55 @@ class Versions:
             entries = self._folder.entries((home,))
         except FileNotFoundError:
             return []
-        return [e.name for e in entries if e.name != "path" and not e.name.startswith(".")]
+        return [e.name for e in entries if not e.name.startswith(".")]
+
+
+def digest_of(data: bytes | None) -> str:
+    """SHA-256 in hex; "" for an absent file."""
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def home_of(path: str) -> str:
+    """The folder in which versions of this file are kept."""
+    return hashlib.sha256(path.encode()).hexdigest()[:32]
+
+
+def _settled(log: list[_Entry], now: str) -> list[_Entry]:
+    """The list without an announced change, unless the file says that it was made."""
+    if not log or log[-1].is_done:
+        return log
+    last = log.pop()
+    return [*log, replace(last, is_done=True)] if last.version.digest == now else log
+
+
+def _afforded(log: list[_Entry]) -> list[_Entry]:
+    """The newest of them that together are not too large."""
+    sizes = accumulate(entry.version.size for entry in reversed(log))
+    return log[-max(2, sum(size <= _AFFORDED for size in sizes)) :]
+
+
+def _next(log: Sequence[_Entry]) -> int:
+    return log[-1].version.number + 1 if log else 1
+
+
+def _dumped(entry: _Entry) -> dict[str, Any]:
+    v = entry.version
+    return {
+        "number": v.number,
+        "at": v.at.astimezone(UTC).isoformat(),
+        "digest": v.digest,
+        "size": v.size,
+        "by": [v.by.kind, v.by.session, v.by.call],
+        "blob": entry.blob,
+        "done": entry.is_done,
+    }
+
+
+def _loaded(row: dict[str, Any]) -> _Entry:
+    at = datetime.fromisoformat(row["at"])
+    version = Version(row["number"], at, row["digest"], row["size"], Author(*row["by"]))
+    return _Entry(version, row["blob"], row["done"])
 
 
 def _pass_by(_name: str) -> None:
     """The failpoints are about the workspace's own files."""
-
-
-def _home(path: str) -> str:
-    return hashlib.sha256(path.encode()).hexdigest()[:32]

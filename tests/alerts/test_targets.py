@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.alerts.targets import Targets, resolve
+from agentd.domain.alert import Recipients
 from agentd.domain.turn import Origin
 from agentd.errors import ConfigError
 
@@ -18,7 +19,7 @@ ON = ("journal", "socket", "main")
 def test_a_target_names_its_sinks_and_keeps_the_recipient(
     target: str, sinks: tuple[str, ...]
 ) -> None:
-    assert resolve(target, "me", ON) == (sinks, "me")
+    assert resolve(target, "me", ON) == Recipients(sinks, "me")
 
 
 def test_a_sink_that_is_off_is_refused_with_those_that_are_on() -> None:
@@ -29,9 +30,9 @@ def test_a_sink_that_is_off_is_refused_with_those_that_are_on() -> None:
 
 def test_where_beats_go_can_change_and_a_sink_that_is_off_changes_nothing() -> None:
     targets = Targets(("journal", "socket"), "last", "")
-    assert targets(Origin.HEARTBEAT) == targets(Origin.JOB) == (("journal", "socket"), "")
+    assert targets(Origin.HEARTBEAT) == targets(Origin.JOB) == Recipients(("journal", "socket"))
     with pytest.raises(ConfigError):
         targets.check("webhook", "")
     targets.adopt("journal", "me")
-    assert targets(Origin.HEARTBEAT) == (("journal",), "me")
-    assert targets(Origin.JOB) == (("journal", "socket"), "")
+    assert targets(Origin.HEARTBEAT) == Recipients(("journal",), "me")
+    assert targets(Origin.JOB) == Recipients(("journal", "socket"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from agentd.cli.chat import Chat
 from agentd.cli.screen import Screen
 from agentd.cli.statusline import StatusLine
 from agentd.cli.times import Times
-from agentd.testing import FakeClock
+from agentd.testing import PNG, FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
 _OPTIONS = [
@@ -223,6 +224,17 @@ async def test_only_what_is_offered_answers_a_question(daemon, capsys) -> None:
     ]
 
 
+async def test_a_message_typed_at_a_question_is_said_not_to_be_sent(daemon, capsys) -> None:
+    def ask(params, wire):
+        question = {"sessionId": "main", "toolCall": _CALL, "options": _OPTIONS}
+        wire.ask("session/request_permission", question)
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    await talk(daemon, "do it", "what is this?", "", "y", "/quit")
+    assert capsys.readouterr().out.count("· not sent: the question comes first") == 1
+
+
 async def test_a_failed_turn_is_told_and_the_chat_goes_on(daemon, capsys) -> None:
     def fail_once(params, wire):
         if len(daemon.params_of("session/prompt")) == 1:
@@ -244,11 +256,12 @@ async def test_a_restart_in_the_middle_of_an_answer_is_told_and_loses_nothing(
             raise Hangup
         return {"stopReason": "end_turn", "_meta": {"agentd/text": "Hello."}}
 
+    gone = "the daemon has gone; waiting for it to come back (`agentd up` starts it)"
     daemon.on("session/prompt", cut_once)
     await talk(daemon, "hi")
     assert capsys.readouterr().out.splitlines() == [
         "Hel",
-        "· the daemon has gone; waiting for it to come back, your message is safe",
+        f"· {gone}, your message is safe",
         "· the daemon is back; the answer starts again",
         "Hello.",
     ]
@@ -265,6 +278,27 @@ async def test_ctrl_c_cancels_the_turn_and_the_chat_goes_on(daemon, capsys) -> N
 
     daemon.on("session/prompt", wait_for_cancel)
     typist = await talk(daemon, "hi", "/quit")
+    assert "· cancelled" in capsys.readouterr().out
+    assert len(typist.prompts) == 2
+
+
+async def test_ctrl_c_while_the_daemon_is_gone_cancels_the_turn_when_it_is_back(
+    daemon, capsys
+) -> None:
+    taken_back = []
+
+    def cut_once(params, wire):
+        if len(daemon.params_of("session/prompt")) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            raise Hangup
+        wire.notify("_agentd/accepted", {"sessionId": "main", "messageId": "m", "seq": 1})
+        frames = map(json.loads, iter(wire.lines.readline, b""))
+        taken_back.append(next(f for f in frames if f["method"] == "$/cancel_request"))
+        raise Refusal(-32800, "the call was taken back", code="withdrawn")
+
+    daemon.on("session/prompt", cut_once)
+    typist = await talk(daemon, "hi", "/quit")
+    assert len(taken_back) == 1
     assert "· cancelled" in capsys.readouterr().out
     assert len(typist.prompts) == 2
 
@@ -333,3 +367,33 @@ async def test_help_has_the_commands_of_the_daemon_too(daemon, capsys) -> None:
     assert "/compact   Shorten" in shown
     assert "/sessions" in shown
     assert daemon.params_of("session/prompt") == []
+
+
+async def test_an_unknown_command_is_told_and_not_sent(daemon, capsys) -> None:
+    offer = {"name": "status", "description": "say"}
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": [offer]}
+
+    def answer(params, wire):
+        wire.notify("session/update", {"sessionId": "main", "update": update})
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+    await talk(daemon, "hi", "/stauts", "/status")
+    said = [params["prompt"][0]["text"] for params in daemon.params_of("session/prompt")]
+    assert said == ["hi", "/status"]
+    assert "there is no /stauts" in capsys.readouterr().out
+
+
+async def test_an_image_goes_along_with_the_words_behind_it(daemon, capsys, tmp_path) -> None:
+    meta = {"agentd/maxImageBytes": 100}
+    daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, "_meta": meta})
+    daemon.on("session/prompt", answering("A cat."))
+    file = tmp_path / "my cat.png"
+    file.write_bytes(PNG + b"cat")
+    await talk(daemon, f'/image "{file}" what is it?', "/image", f"/image {tmp_path}/none.png")
+    (params,) = daemon.params_of("session/prompt")
+    assert [block["type"] for block in params["prompt"]] == ["image", "text"]
+    assert params["prompt"][1]["text"] == "what is it?"
+    shown = capsys.readouterr().out
+    assert shown.startswith("A cat.\nerror: /image needs a file\n")
+    assert "none.png cannot be read" in shown

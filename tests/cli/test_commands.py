@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import agentd
 from agentd.cli.app import app
+from agentd.testing import PNG
 from tests.scripted_daemon import STATUS, Refusal, ScriptedDaemon
 
 runner = CliRunner()
@@ -29,6 +31,12 @@ def test_the_version_is_printed() -> None:
 
 def test_a_wrong_option_is_a_usage_error() -> None:
     assert runner.invoke(app, ["status", "--nonsense"]).exit_code == 2
+
+
+OPTIONS = (
+    *("--max-tokens", "900", "--min-score", "0.2", "--half-life-days", "9", "--no-recency"),
+    *("--fusion", "rrf", "--sources", "notes,sessions"),
+)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,20 @@ def test_a_wrong_option_is_a_usage_error() -> None:
             ["memory", "search", "green tea", "--limit", "100"],
             "memory/search",
             {"query": "green tea", "limit": 100},
+        ),
+        (
+            ["memory", "search", "tea", *OPTIONS],
+            "memory/search",
+            {
+                "query": "tea",
+                "limit": 5,
+                "sources": ["notes", "sessions"],
+                "max_tokens": 900,
+                "min_score": 0.2,
+                "half_life_days": 9.0,
+                "recency": False,
+                "fusion": "rrf",
+            },
         ),
         (["memory", "index"], "memory/index", {}),
         (["memory", "status"], "memory/status", {}),
@@ -286,7 +308,7 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
 def test_lists_for_people_are_aligned(daemon: ScriptedDaemon) -> None:
     alerts = [
         {"id": 1, "at": "t", "text": "milk\nis out", "delivered": {"main": "sent"}, "acked": False},
-        {"id": 12, "at": "t", "text": "x" * 100, "delivered": {}, "acked": True},
+        {"id": 12, "at": "t", "text": "x" * 300, "delivered": {}, "acked": True},
     ]
     daemon.on("_agentd/alerts/list", lambda params, wire: {"alerts": alerts})
     header, first, second = runner.invoke(app, ["alerts", "list"]).output.splitlines()
@@ -342,3 +364,24 @@ def test_a_failed_turn_ends_send_with_1(daemon: ScriptedDaemon) -> None:
     result = runner.invoke(app, ["send", "hi"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "the model is down" in result.stderr
+
+
+def test_send_shows_images_that_the_daemon_takes(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    meta = {"agentd/maxImageBytes": 100, "agentd/maxFrameBytes": 4096}
+    daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, "_meta": meta})
+    answer = {"stopReason": "end_turn", "_meta": {"agentd/text": "A cat."}}
+    daemon.on("session/prompt", lambda params, wire: answer)
+    file = tmp_path / "cat.png"
+    file.write_bytes(PNG + b"cat")
+    shown = ["send", "what is it?", "--image", str(file), "--image", str(file)]
+    assert runner.invoke(app, shown).output == "A cat.\n"
+    (params,) = daemon.params_of("session/prompt")
+    image = {"type": "image", "data": b64encode(PNG + b"cat").decode(), "mimeType": "image/png"}
+    assert params["prompt"] == [image, image, {"type": "text", "text": "what is it?"}]
+    file.write_bytes(PNG + bytes(200))
+    refused = runner.invoke(app, [*shown, "--json"])
+    assert refused.exit_code == 2
+    assert "cat.png has 208 bytes, and the daemon takes 100" in refused.output
+    daemon.on("initialize", lambda params, wire: {"protocolVersion": 1})
+    assert "takes no images" in runner.invoke(app, [*shown, "--json"]).output
+    assert len(daemon.params_of("session/prompt")) == 1

@@ -9,7 +9,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from agentd.cli.completion import ChatCompleter, may_complete
-from agentd.cli.slash import chosen, parse, session_table
+from agentd.cli.slash import OWN, chosen, help_text, misspelt, parse, session_table
 from agentd.cli.statusline import worded
 from agentd.cli.times import Times
 from agentd.testing import FakeClock
@@ -44,7 +44,7 @@ class Shelf:
         ("/sw", ["switch"]),
         ("/switch ", ["main", "chat:1"]),
         ("/switch ch", ["chat:1"]),
-        ("look at @mem", ["memory/"]),
+        ("look at @mem", ["memory/", "MEMORY.md"]),
         ("look at @memory/", ["memory/a.md"]),
         ("@none/", []),
         ("mail me@mem", []),
@@ -104,3 +104,28 @@ def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
     told = "main · anthropic/opus · context 25% · today $0.13 · 1 problem: see `agentd status`"
     assert worded(status, "main") == told
     assert worded({"provider": {"kind": "offline", "model": "offline"}}, "main") == "main · offline"
+
+
+@pytest.mark.parametrize(
+    ("message", "is_told"),
+    [
+        ("/nope", True),
+        ("/stats now", True),
+        ("/status", False),
+        ("/switch chat:1", False),
+        ("/etc/hosts is broken", False),
+        (" /nope", False),
+        ("nope", False),
+        ("/", False),
+    ],
+)
+def test_a_command_that_there_is_not_is_told_and_other_messages_are_none(
+    message: str, is_told: bool
+) -> None:
+    told = misspelt(message, [*OWN, ("status", "say")])
+    assert (told is not None and message.split(maxsplit=1)[0] in told) is is_told
+    assert misspelt(message, OWN) is None  # what the daemon has is not known yet
+
+
+def test_no_line_of_the_help_is_wider_than_a_terminal() -> None:
+    assert max(len(line) for line in help_text(OWN).splitlines()) <= 80

@@ -143,3 +143,16 @@ def test_our_own_lines_are_not_touched() -> None:
         "seq": 4,
     }
     assert read(lines(ours)) == [(1, ours)]
+
+
+def test_images_of_messages_come_along_as_far_as_a_frame_carries_them() -> None:
+    sent = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    ours = {"type": "image", "source": source}
+    (found,) = texts(read(lines(HEADER, said("a", None, "user", [sent]))))
+    assert found == [ours]
+    large = {"type": "image", "source": {**source, "data": "A" * 600_000}}
+    reference = {"type": "image", "media_type": "image/png", "sha256": "0" * 64, "size": 2}
+    message = {"role": "user", "content": [large, reference, large]}
+    (found,) = texts(read(lines(message)))
+    assert found == [large, reference, {"type": "text", "text": "[image]"}]

@@ -36,14 +36,16 @@ def test_a_running_daemon_sends_a_test_alert(tmp_path: Path) -> None:
         answer = {"delivered": {"journal": "sent", "socket": "pending"}}
         daemon.on("_agentd/alerts/test", lambda params, wire: answer)
         said = interview(tmp_path, "\n\n\n\ny\n")
-    assert [method for method, _ in daemon.calls] == ["_agentd/alerts/test"]
+    assert daemon.calls[-1][0] == "_agentd/alerts/test"
     assert "journal: sent" in said
     assert (tmp_path / "config.toml").exists()
 
 
-def test_without_a_daemon_it_says_how_to_try_later(tmp_path: Path) -> None:
-    said = interview(tmp_path, "\n\n\n\ny\n")
+def test_without_a_daemon_it_says_what_is_next_and_offers_nothing(tmp_path: Path) -> None:
+    said = interview(tmp_path, "\n\n\n\n")
+    assert "`agentd up` starts the daemon" in said
     assert "agentd alerts test" in said
+    assert "[y/N]" not in said
     assert (tmp_path / "workspace" / "SOUL.md").exists()
 
 

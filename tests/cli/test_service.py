@@ -129,6 +129,15 @@ def test_a_path_that_a_unit_cannot_spell_is_refused(environ: dict[str, str]) -> 
     assert "ExecStart=/opt/100%%/agentd run" in text
 
 
+def test_the_users_unit_serves_the_home_that_is_set(environ: dict[str, str]) -> None:
+    [usual] = users_service(environ, EXE).files.values()
+    [text] = users_service({**environ, "AGENTD_HOME": "/srv/my 100%"}, EXE).files.values()
+    assert '[Service]\nEnvironment="AGENTD_HOME=/srv/my 100%%"\n' in text
+    assert "AGENTD_HOME" not in usual
+    with pytest.raises(AgentdError, match="cannot stand"):
+        users_service({**environ, "AGENTD_HOME": '/srv/"'}, EXE)
+
+
 def test_a_dry_run_prints_and_writes_nothing(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

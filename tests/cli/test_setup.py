@@ -136,3 +136,20 @@ def test_a_daemon_that_dies_at_its_start_is_explained_by_its_own_words(tmp_path:
     assert b"wrong" in done.stderr
     log = tmp_path / "state" / "daemon.log"
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_lies_in_the_present_folder_is_not_taken_for_the_daemon(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[agent]\nwrong = 1\n")
+    (tmp_path / "agentd").mkdir()
+    (tmp_path / "agentd" / "__init__.py").write_text("raise SystemExit('another agentd')\n")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "agentd", "up"],
+        env={**os.environ, "AGENTD_HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 78, done.stderr
+    assert b"another agentd" not in done.stderr

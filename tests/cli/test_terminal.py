@@ -12,9 +12,10 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -83,6 +84,87 @@ def daemon(tmp_path: Path) -> Iterator[ScriptedDaemon]:
         yield daemon
 
 
+def test_a_question_that_is_taken_back_leaves_no_prompt_and_no_typed_word_is_lost(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    typed = threading.Event()
+
+    def ask(params, wire):
+        if params["prompt"][0]["text"] != "do":
+            return {"stopReason": "end_turn"}
+        question = {"toolCall": {"title": "write SOUL.md"}}
+        wire.send({"id": 9, "method": "session/request_permission", "params": question})
+        assert typed.wait(20)
+        wire.notify("$/cancel_request", {"requestId": 9})
+        typed.clear()
+        assert typed.wait(20)
+        wire.words("main", "changed")
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("do\r")
+        screen.wait_for("allow?")
+        typed.set()
+        screen.wait_for(_PROMPT)
+        screen.type("and then")
+        screen.wait_for("then")
+        typed.set()
+        screen.wait_for("changed")
+        screen.wait_for("and then")
+        screen.type(" more\r")
+        screen.wait_for(_PROMPT)
+        leave_now(screen)
+    assert said(daemon) == ["do", "and then more"]
+
+
+def say(daemon: ScriptedDaemon, *texts: str) -> None:
+    """Let every message be answered with these chunks."""
+
+    def answer(params, wire):
+        for text in texts:
+            wire.words("main", text)
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+
+
+def said(daemon: ScriptedDaemon) -> list[str]:
+    return [params["prompt"][0]["text"] for params in daemon.params_of("session/prompt")]
+
+
+def leave(screen: Screen) -> None:
+    screen.wait_for(_PROMPT)
+    leave_now(screen)
+
+
+def leave_now(screen: Screen) -> None:
+    screen.type(_CTRL_D)
+    assert screen.ends()
+
+
+class Asking:
+    """Answers every message with a question about SOUL.md, behind `before`, and keeps what is decided."""
+
+    def __init__(self, daemon: ScriptedDaemon, *kinds: str, before: str = "", **call: Any) -> None:
+        options = [{"optionId": kind, "name": kind, "kind": kind} for kind in kinds]
+        call = {"toolCallId": "1", "title": "write SOUL.md", **call}
+        self._question = {"sessionId": "main", "toolCall": call, "options": options}
+        self._before = before
+        self.decided: list[str] = []
+        daemon.on("session/prompt", self._ask)
+
+    def _ask(self, params, wire):
+        if self._before:
+            wire.words("main", self._before)
+            wire.lines.readline()  # the notification that the test sends by cancelling
+        outcome = wire.ask("session/request_permission", self._question)["outcome"]
+        assert outcome["outcome"] == "selected"
+        self.decided.append(outcome["optionId"])
+        return {"stopReason": "end_turn"}
+
+
 def test_lines_typed_are_answered_and_quit_leaves(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     def answer(params, wire):
         wire.words("main", "Good ")
@@ -110,9 +192,7 @@ def test_the_first_up_asks_what_it_needs_and_offers_a_test_alert(
         screen.wait_for("Send a test alert")
         screen.type("y\r")
         screen.wait_for("main: sent")
-        screen.wait_for(_PROMPT)
-        screen.type(_CTRL_D)
-        assert screen.ends()
+        leave(screen)
 
 
 def test_an_alert_comes_while_the_user_sits_idle(daemon: ScriptedDaemon, tmp_path: Path) -> None:
@@ -123,9 +203,7 @@ def test_an_alert_comes_while_the_user_sits_idle(daemon: ScriptedDaemon, tmp_pat
     daemon.on("session/resume", resume)
     with Screen("chat", home=tmp_path) as screen:
         screen.wait_for("milk is out")
-        screen.wait_for(_PROMPT)
-        screen.type(_CTRL_D)
-        assert screen.ends()
+        leave(screen)
 
 
 def test_ctrl_c_cancels_a_turn_and_twice_at_the_prompt_leaves(
@@ -152,16 +230,7 @@ def test_ctrl_c_cancels_a_turn_and_twice_at_the_prompt_leaves(
 
 
 def test_a_question_is_answered_with_a_key(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    answers = []
-
-    def ask(params, wire):
-        options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]
-        call = {"toolCallId": "1", "title": "write SOUL.md"}
-        question = {"sessionId": "main", "toolCall": call, "options": options}
-        answers.append(wire.ask("session/request_permission", question))
-        return {"stopReason": "end_turn"}
-
-    daemon.on("session/prompt", ask)
+    asking = Asking(daemon, "allow_once")
     with Screen("chat", home=tmp_path) as screen:
         screen.wait_for(_PROMPT)
         screen.type("do\r")
@@ -170,28 +239,7 @@ def test_a_question_is_answered_with_a_key(daemon: ScriptedDaemon, tmp_path: Pat
         screen.wait_for(_PROMPT)
         screen.type("/quit\r")
         assert screen.ends()
-    assert answers == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
-
-
-def say(daemon: ScriptedDaemon, *texts: str) -> None:
-    """Let every message be answered with these chunks."""
-
-    def answer(params, wire):
-        for text in texts:
-            wire.words("main", text)
-        return {"stopReason": "end_turn"}
-
-    daemon.on("session/prompt", answer)
-
-
-def said(daemon: ScriptedDaemon) -> list[str]:
-    return [params["prompt"][0]["text"] for params in daemon.params_of("session/prompt")]
-
-
-def leave(screen: Screen) -> None:
-    screen.wait_for(_PROMPT)
-    screen.type(_CTRL_D)
-    assert screen.ends()
+    assert asking.decided == ["allow_once"]
 
 
 @pytest.mark.parametrize(
@@ -287,20 +335,8 @@ def test_a_tool_call_is_one_line_and_can_be_unfolded(
 def test_a_change_is_shown_in_colours_and_typing_ahead_allows_nothing(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
-    answers = []
-
-    def ask(params, wire):
-        wire.words("main", "one moment\n\n")
-        wire.lines.readline()
-        kinds = ("allow_once", "reject_once")
-        options = [{"optionId": kind, "name": kind, "kind": kind} for kind in kinds]
-        diff = {"type": "diff", "path": "SOUL.md", "oldText": "calm", "newText": "x" * 200 + "end"}
-        call = {"toolCallId": "1", "title": "write SOUL.md", "content": [diff]}
-        question = {"sessionId": "main", "toolCall": call, "options": options}
-        answers.append(wire.ask("session/request_permission", question))
-        return {"stopReason": "end_turn"}
-
-    daemon.on("session/prompt", ask)
+    diff = {"type": "diff", "path": "SOUL.md", "oldText": "calm", "newText": "x" * 200 + "end"}
+    asking = Asking(daemon, "allow_once", "reject_once", before="one moment\n\n", content=[diff])
     with Screen("chat", home=tmp_path) as screen:
         screen.wait_for(_PROMPT)
         screen.type("do\r")
@@ -308,14 +344,16 @@ def test_a_change_is_shown_in_colours_and_typing_ahead_allows_nothing(
         screen.type("y\r")
         screen.process.send_signal(signal.SIGINT)
         screen.wait_for("\x1b[31m  -calm")
-        screen.wait_for("\x1b[32m  +" + "x" * 200 + "end")
-        screen.wait_for("allow? [y]es, [n]o:")
+        screen.wait_for("\x1b[32m  +x")
+        shown = screen.wait_for("allow? [y]es, [n]o:")
+        shown = "x" + shown.replace("\x1b[0m\r\n\x1b[32m  ⋮ ", "")
+        assert shown.startswith("x" * 200 + "end\x1b[0m"), "every character, none at the margin"
         screen.type("a\r")
         screen.wait_for("\r\n")
         screen.wait_for("allow? [y]es, [n]o:")
         screen.type("n\r")
         leave(screen)
-    assert answers == [{"outcome": {"outcome": "selected", "optionId": "reject_once"}}]
+    assert asking.decided == ["reject_once"]
     assert "+y" not in (tmp_path / "state" / "chat_history").read_text()
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agentd.doctor.machine import Disk, Leftovers, Permissions, SocketPath, Sqlite, Time
+from agentd.doctor.machine import Disk, Erased, Leftovers, Permissions, SocketPath, Sqlite, Time
 from agentd.doctor.service import Linger, UnitFile
 from agentd.paths import Places
+from agentd.storage.erasing import mark_unclean
+from agentd.storage.migrations import STATE
+from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock
 
 
@@ -98,16 +101,36 @@ async def test_leftovers_are_told_until_they_are_removed(places: Places) -> None
     assert (await check.look()).level == "ok"
     aside = places.state_dir / "index.db.corrupt-1"
     stray = places.workspace / ".agentd-0123.tmp"
+    copy = places.state_dir / ".backup-0123"
     aside.touch()
     stray.touch()
+    copy.mkdir()
+    (copy / "state.db").touch()
     found = await check.look()
     assert (found.level, aside.name in found.text) == ("warn", True)
     assert stray.name not in found.text, "somebody may be writing it just now"
+    assert copy.name not in found.text
     clock.jump(timedelta(minutes=6))
     found = await check.look()
     assert stray.name in found.text
+    assert copy.name in found.text
     assert os.system(found.cure.partition(": ")[2]) == 0
     assert (await check.look()).level == "ok"
+
+
+async def test_a_deletion_that_was_cut_is_told_until_a_start_finishes_it(tmp_path: Path) -> None:
+    clock = FakeClock(datetime.now(UTC))
+    file = tmp_path / "state.db"
+    check = Erased(tmp_path, clock)
+    assert (await check.look()).level == "ok"
+    mark_unclean(file)
+    assert (await check.look()).level == "ok", "it may be on its way"
+    clock.jump(timedelta(minutes=6))
+    found = await check.look()
+    assert (found.level, "state.db" in found.text) == ("warn", True)
+    assert "agentd restart" in found.cure
+    async with Database.open(file, STATE):
+        assert (await check.look()).level == "ok"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from agentd.doctor.work import (
     Budgets,
     Drift,
     Flushes,
+    Kept,
     Problems,
     Ticks,
     Undelivered,
@@ -185,3 +186,17 @@ async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
     found = await examine([*map(Broken, errors), fine])
     assert [str(f.level) for f in found] == ["fail", "fail", "fail", "ok"]
     assert (found[0].cure, found[1].text) == ("restart", "/x cannot be looked at: denied")
+
+
+async def test_old_rows_that_nothing_was_saved_of_are_told_until_they_are_gone() -> None:
+    status = {"days": 30, "last": "2026-11-21T12:00:00+00:00", "removed": 5, "kept": {}}
+    check = Kept(lambda: status)
+    assert level(await check.look()) == "ok"
+    status["kept"] = {"timeout": 4, "disabled": 2}
+    assert level(found := await check.look()) == "warn"
+    assert "2 (disabled), 4 (timeout)" in found.text
+    status["kept"] = {}
+    assert level(await check.look()) == "ok"
+    status |= {"days": 0, "last": None}
+    assert level(found := await check.look()) == "ok"
+    assert "for ever" in found.text

@@ -253,6 +253,8 @@ class Home:
     def environ(self, failpoint: str = "") -> dict[str, str]:
         """What a daemon is started with."""
         given = {"AGENTD_HOME": str(self.root), "ANTHROPIC_API_KEY": "test-key"}
+        # The same answers where better embedders are installed.
+        given["AGENTD__MEMORY_SEARCH__PROVIDER"] = "static"
         if failpoint:
             given["AGENTD_FAILPOINT"] = failpoint
         return {"PATH": os.environ.get("PATH", ""), "HOME": str(self.root), **given}

@@ -8,7 +8,7 @@ conversation always gets the same answer. Words it understands, at the start of 
     three A B C                three memory_writes at once, then `done`
     do STEP; STEP; …           one step after the other; `&` joins calls of one step. A step is a
                                `write TEXT`, `add PATH TEXT`, `put PATH TEXT`, `patch PATH OLD NEW`,
-                               `read PATH`, `tell TEXT` (notify) or a last `say TEXT`
+                               `read PATH`, `search JSON`, `tell TEXT` (notify) or a last `say TEXT`
     gate NAME                  answers `passed NAME` once GET /…/open/NAME was called
     hang NAME                  begins an answer and never ends it; the next time it says `hung NAME`
     slow N                     N words, 20 ms apart
@@ -173,6 +173,8 @@ def _call(part: str) -> tuple[str, Json]:
     match verb:
         case "read":
             return "memory_read", {"path": words[0]}
+        case "search":
+            return "memory_search", json.loads(" ".join(words))
         case "add":
             return "memory_write", {"target": words[0], "content": " ".join(words[1:])}
         case "put":

@@ -19,6 +19,7 @@ _ALL_DAY = {
     "AGENTD__AGENT__TIMEZONE": "UTC",
     "AGENTD__HEARTBEAT__ACTIVE_HOURS_START": "00:00",
     "AGENTD__HEARTBEAT__ACTIVE_HOURS_END": "24:00",
+    "AGENTD__MEMORY_SEARCH__PROVIDER": "static",  # the same where a better one is installed
 }
 
 

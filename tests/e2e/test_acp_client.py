@@ -103,15 +103,6 @@ async def prompted(
         return await agent.prompt(session, [acp.text_block(text)])
 
 
-@pytest.fixture
-async def running(home: Home) -> AsyncIterator[Home]:
-    """A home whose daemon listens."""
-    daemon = await home.start()
-    await daemon.connect()
-    yield home
-    await daemon.stop()
-
-
 async def test_an_answer_streams_and_a_loaded_session_shows_the_same_again(running: Home) -> None:
     first, second = Editor(), Editor()
     async with connected(running, first) as agent:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import acp
@@ -12,15 +11,6 @@ from acp import schema
 
 from tests.e2e.harness import PATIENCE, Home, until
 from tests.e2e.test_acp_client import Editor, connected, prompted
-
-
-@pytest.fixture
-async def running(home: Home) -> AsyncIterator[Home]:
-    """A home whose daemon listens."""
-    daemon = await home.start()
-    await daemon.connect()
-    yield home
-    await daemon.stop()
 
 
 async def test_mode_and_effort_outlive_the_client_and_count_in_the_next_turn(running: Home) -> None:
@@ -82,14 +72,15 @@ async def test_the_context_in_use_and_the_commands_are_told(running: Home) -> No
         await until(lambda: any(isinstance(u, schema.UsageUpdate) for u in editor.shown), "usage")
         usages = [u for u in editor.shown if isinstance(u, schema.UsageUpdate)]
         assert 0 < usages[0].used < usages[0].size
-        for command in (
-            "/remember the boiler code is 4417",
-            "/forget boiler",
-            "/heartbeat",
-            "/help",
+        facts = running.workspace / "memory" / "facts.md"
+        for command, is_kept in (
+            ("/remember the boiler code is 4417", True),
+            ("/heartbeat", True),
+            ("/help", True),
+            ("/forget boiler", False),
         ):
             assert (await prompted(agent, key, command)).stop_reason == "end_turn"
-        assert "the boiler code is 4417" in (running.workspace / "MEMORY.md").read_text("utf-8")
+            assert ("the boiler code is 4417" in facts.read_text("utf-8")) is is_kept
         with pytest.raises(acp.RequestError):
             await prompted(agent, key, "/model no-such-model")
 

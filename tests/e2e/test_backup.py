@@ -11,6 +11,8 @@ def test_a_home_moves_to_another_place() -> None:
         file = str(new.root / "b.tar.gz")
         told = old.json("backup", file)
         assert (told["file"], told["files"] > 10) == (file, True)
+        again = old("backup", file, "--json")
+        assert (again.code, "exists already" in again.json["error"]["message"]) == (2, True)
         refused = old("restore", file)
         assert refused.code == 75, "the daemon runs"
         exported = old.ok("sessions", "export", "main").out

@@ -1,4 +1,4 @@
-"""Every command on a real daemon: what it prints for people and for programs, and how it ends."""
+"""Commands in the order in which people use them: what one leaves behind for the next."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ from typing import Any
 
 import pytest
 
-import agentd
 from tests.e2e.shell import Shell, a_shell
-
-_INDEX = {"files", "chunks", "pending", "embedder", "state"}
-_STATUS = {
-    *("version", "pid", "uptime_s", "provider", "sessions", "heartbeat", "compaction", "index"),
-    *("cost", "problems"),
-}
-_SEND = {"session", "message_id", "text", "stop_reason", "usage", "tool_calls"}
-_BEAT = {"outcome", "reason", "text", "tokens", "cost_usd", "at"}
-_ALERT = {"id", "at", "text", "origin", "delivered", "acked"}
-_ROOM = {"flushed", "compacted", "reason", "tokens_before", "tokens_after"}
 
 
 @pytest.fixture(scope="module")
@@ -30,97 +19,6 @@ def shell() -> Iterator[Shell]:
         shell.ok("up", given="remember that the cellar key hangs behind the clock\n")
         shell.json("alerts", "test")
         yield shell
-
-
-TABLE = [
-    (["init"], {"created", "config", "workspace"}, "nothing to do"),
-    (["status"], _STATUS, "provider    offline"),
-    (["doctor"], {"ok", "checks"}, "ok   search: "),
-    (["send", "what hangs behind the clock?"], _SEND, "cellar key"),
-    (["config", "check"], {"ok", "file"}, "config.toml: ok"),
-    (["config", "show"], {"file", "settings"}, "heartbeat.interval"),
-    (["sessions", "list"], {"sessions"}, "main"),
-    (["sessions", "show", "main"], {"key", "rows", "covered_to", "cost"}, "you, today"),
-    (["sessions", "flush"], _ROOM, "tokens after"),
-    (["sessions", "flush", "--explain"], {"tokens", "flush_at", "compact_at"}, "would flush"),
-    (["sessions", "compact"], _ROOM, "tokens before"),
-    (["sessions", "reset", "main"], _ROOM, "tokens before"),
-    (["memory", "read", "MEMORY.md"], {"path", "text"}, "# Long-term memory"),
-    (["memory", "write", "tea at five"], {"path"}, "added to memory/"),
-    (["memory", "tree"], {"entries"}, "MEMORY.md"),
-    (["memory", "search", "cellar key"], {"results", "reason"}, "behind the clock"),
-    (["memory", "index"], _INDEX, "pending   0"),
-    (["memory", "status"], _INDEX, "embedder"),
-    (["heartbeat", "run"], _BEAT, ": "),
-    (["heartbeat", "run", "--force"], _BEAT, "quiet: ack"),
-    (["heartbeat", "history"], {"runs"}, "quiet"),
-    (["heartbeat", "explain"], {"would_run", "reason", "next_due"}, "next due"),
-    (["alerts", "list"], {"alerts"}, "test alert"),
-    (["alerts", "ack", "1"], _ALERT, "test alert"),
-]
-
-
-@pytest.mark.parametrize(
-    ("argv", "keys", "words"), TABLE, ids=lambda v: "-".join(v) if isinstance(v, list) else ""
-)
-def test_a_command_speaks_to_people_and_to_programs(
-    shell: Shell, argv: list[str], keys: set[str], words: str
-) -> None:
-    for_people = shell.ok(*argv)
-    assert words in for_people.out
-    assert for_people.err == ""
-    assert "+00:00" not in for_people.out, "times for people are short"
-    assert keys <= set(shell.json(*argv))
-
-
-def test_shapes_go_down_to_what_scripts_read(shell: Shell) -> None:
-    status = shell.json("status")
-    assert (status["version"], status["problems"]) == (agentd.__version__, [])
-    assert set(status["provider"]) >= {"kind", "model", "why", "effective_window"}
-    assert set(status["heartbeat"]) >= {"enabled", "next_due", "last"}
-    assert set(status["cost"]) >= {"today_usd", "month_usd"}
-    assert set(status["index"]) >= _INDEX
-    shell.ok("heartbeat", "run", "--force")
-    [run, *_] = shell.json("heartbeat", "history", "--limit", "1")["runs"]
-    assert set(run) >= _BEAT
-    [alert] = shell.json("alerts", "list")["alerts"]
-    assert set(alert) >= _ALERT
-    [hit, *_] = shell.json("memory", "search", "cellar", "--limit", "100")["results"]
-    assert set(hit) >= {*("path", "start_line", "end_line", "text", "score"), "source", "date"}
-    assert "scores" in hit
-
-
-@pytest.mark.parametrize(
-    ("argv", "exit_code", "code"),
-    [
-        (["status", "--no-such-option"], 2, ""),
-        (["memory", "search", "tea", "--limit", "101"], 2, ""),
-        (["sessions", "show", "chat:never"], 1, "not_found"),
-        (["sessions", "export", "chat:never"], 1, "not_found"),
-        (["sessions", "show", "no such kind:x"], 1, "not_found"),
-        (["send", "hi", "--session", "what:is this"], 2, "invalid"),
-        (["memory", "read", "NOTHING.md"], 1, "file_missing"),
-        (["memory", "read", "../state/state.db"], 1, "path_refused"),
-        (["memory", "write", "x", "--old-string", "nowhere"], 2, "invalid"),
-        (["alerts", "ack", "99"], 1, "not_found"),
-        (["config", "check", "--config", "wrong.toml"], 78, "config"),
-        (["restart", "--config", "wrong.toml"], 78, "config"),
-    ],
-    ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else "",
-)
-def test_a_failure_has_a_code_a_reason_and_a_cure(
-    shell: Shell, argv: list[str], exit_code: int, code: str
-) -> None:
-    (shell.root / "wrong.toml").write_text("[heartbeat]\ninterval = 'soon'\ncolour = 'red'\n")
-    for_people = shell(*argv)
-    assert (for_people.code, for_people.out) == (exit_code, "")
-    assert for_people.err
-    if code:
-        done = shell(*argv, "--json")
-        error = done.json["error"]
-        assert (done.code, error["code"], done.err) == (exit_code, code, "")
-        assert set(error) == {"code", "message", "cure"}
-        assert error["message"]
 
 
 def test_a_second_daemon_is_told_to_try_again(shell: Shell) -> None:
@@ -149,8 +47,10 @@ def test_a_message_sent_again_runs_once(shell: Shell) -> None:
     first, second = shell.json(*words), shell.json(*words)
     assert first == second
     assert len(first["tool_calls"]) == 1
-    note = shell.json("memory", "read", first["text"].split()[2].rstrip(":"))["text"]
-    assert note.count("the attic is empty") == 1
+    page = shell.json("memory", "read", "memory/facts.md")["text"]
+    assert page.count("the attic is empty") == 1
+    facts = shell.json("facts", "list")["facts"]
+    assert [fact["text"] for fact in facts].count("the attic is empty") == 1
     exported = shell.ok("sessions", "export").out
     assert exported.count('"text": "remember that the attic is empty"') == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,17 @@ def test_no_file_holds_a_word_of_a_deleted_session(shell: Shell, session: str) -
     assert shell("sessions", "export", session).out == ""
     keys = [info["key"] for info in shell.json("sessions", "list")["sessions"]]
     assert (session in keys) == (session == "main")
+
+
+def test_a_deletion_that_an_editor_asks_for_leaves_no_byte_either(shell: Shell) -> None:
+    talk(shell, "chat:bird")
+    typed = shell.root / "state" / "chat_history"
+    typed.write_text(f"\n# 2026-11-21 10:00:00.000001\n+what is the {CANARY} worth?\n")
+    params = {"sessionId": "chat:bird"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "session/delete", "params": params}
+    assert shell.ok("acp", given=f"{json.dumps(call)}\n").json["result"] == {}
+    assert not typed.exists()
+    assert holding(shell.root) == set()
 
 
 def test_a_deleted_session_stays_gone_over_a_restart_and_its_key_can_be_used_again(

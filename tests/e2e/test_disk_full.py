@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import tempfile
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import Home, ModelServer, Refused, texts
+from tests.e2e.harness import PATIENCE, Home, ModelServer, Refused, texts
 
 MEGABYTES = 4
 
@@ -73,10 +72,8 @@ async def test_a_full_disk_refuses_new_messages_until_there_is_room_again(small:
     assert "storage_full" in [problem["code"] for problem in status["problems"]]
     assert texts(await client.export(), "user") == ["write before"]
     filler.free()
-    freed = time.monotonic()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert await client.say("write after", "m3") == "done"
-    assert time.monotonic() - freed < 5
     assert daemon.process.returncode is None
     status = await client.call("_agentd/status")
     assert "storage_full" not in [problem["code"] for problem in status["problems"]]

@@ -17,6 +17,7 @@ from tests.e2e.shell import Shell, a_shell
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
         shell.ok("up", given="remember that the sled is red\n")
+        shell.ok("memory", "write", "the skids are waxed")
         shell.ok("send", "hello", "--session", "group:sledders")
         shell.json("alerts", "test")
         shell.ok("heartbeat", "run", "--force")
@@ -37,7 +38,9 @@ def test_a_folder_holds_all_that_is_the_users(shell: Shell) -> None:
     assert (done["files"], done["bytes"]) == (len(found), sum(map(len, found.values())))
     assert found["workspace/picture.bin"] == b"\x00\xff"
     assert "workspace/link.md" not in found
-    assert any(b"the sled is red" in data for name, data in found.items() if "memory/2" in name)
+    assert b"- the sled is red" in found["workspace/memory/facts.md"]
+    [note] = [data for name, data in found.items() if name.startswith("workspace/memory/2")]
+    assert b"the skids are waxed" in note
     assert found["sessions/main.jsonl"].decode() == shell.ok("sessions", "export", "main").out
     assert "sessions/group:sledders.jsonl" in found
     [alert] = found["alerts.jsonl"].splitlines()

@@ -1,12 +1,13 @@
 """The daemon is killed at every failpoint; nothing that was acknowledged is lost or done twice.
 
-In each case a message, a compaction or a beat hits the point while another message has been accepted
-and waits. Then a second program writes into today's note, and the daemon starts again.
+In each case a message, a compaction, a beat or a fact hits the point while another message has been
+accepted and waits. Then a second program writes into today's note, and the daemon starts again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import concurrent.futures
 import json
 import threading
@@ -17,7 +18,8 @@ from typing import Any
 import pytest
 
 from agentd.failpoints import NAMES
-from tests.e2e.harness import Client, Home, ModelServer, Refused, a_home, texts, until
+from agentd.testing import PNG
+from tests.e2e.harness import PATIENCE, Client, Home, ModelServer, Refused, a_home, texts, until
 from tests.e2e.model_server import CANARY
 
 AT_ONCE = 3  # homes whose daemons run side by side
@@ -110,6 +112,34 @@ class Arriving(Message):
         await self.queue(client, "queued", QUEUED)
         client.prompt(self.text, "subject")
         await self.home.model.open_gate(self.home.name, "mark-gate")
+
+
+class Showing(Message):
+    """A message that dies between its image and itself: nobody was told, it is sent again."""
+
+    async def provoke(self, client: Client) -> None:
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "queued", QUEUED)
+        self._show(client)
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def resume(self, client: Client) -> None:
+        await self._show(client)
+        await super().resume(client)
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        (file,) = (self.home.root / "state" / "blobs").glob("*/*")
+        shown = [b for row in await client.export() for b in row["content"] if b["type"] == "image"]
+        assert [image["sha256"] for image in shown] == [file.name]
+
+    def _show(self, client: Client) -> asyncio.Future[Any]:
+        data = base64.b64encode(PNG + b"mark-image").decode()
+        image = {"type": "image", "data": data, "mimeType": "image/png"}
+        prompt = [image, {"type": "text", "text": self.text}]
+        meta = {"agentd/messageId": "subject"}
+        params = {"sessionId": self.session, "prompt": prompt, "_meta": meta}
+        return client.start("session/prompt", params)
 
 
 class Calling(Message):
@@ -254,6 +284,57 @@ class Deleting(Scenario):
         return any(b"mark-forgotten" in path.read_bytes() for path in files)
 
 
+class Learning(Scenario):
+    """A fact meets the point; it is told again, and is known once."""
+
+    TOLD = "My hamster is called Quastelbury."
+
+    async def provoke(self, client: Client) -> None:
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "queued", QUEUED)
+        client.start("_agentd/facts/add", {"text": self.TOLD})
+
+    async def resume(self, client: Client) -> None:
+        again = await client.call("_agentd/facts/add", {"text": self.TOLD})
+        assert not again["new"], "the page has it, and nobody knows"
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        page = (self.home.workspace / "memory" / "facts.md").read_text("utf-8")
+        assert page.count("is called Quastelbury") == 1, page
+        (fact,) = (await client.call("_agentd/facts/list", {}))["facts"]
+        assert fact["text"] == "The user's hamster is called Quastelbury."
+
+
+class Erasing(Scenario):
+    """What erases a fact meets the point: the fact is gone, and then every byte of its word."""
+
+    async def provoke(self, client: Client) -> None:
+        told = await client.call("_agentd/facts/add", {"text": Learning.TOLD})
+        place = {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": "chat:pets"}}
+        await client.call("session/new", place)
+        await client.say("say Quastelbury", "said", "chat:pets")
+        assert self._found()
+        await self.queue(client, "gate", GATE)
+        await self.queue(client, "queued", QUEUED)
+        client.start("_agentd/facts/forget", {"query": told["fact"]["id"]})
+        await self.home.model.open_gate(self.home.name, "mark-gate")
+
+    async def resume(self, client: Client) -> None:
+        """Nothing: it is finished without being asked for again."""
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        await until(lambda: not self._found(), "no file holds the word of the forgotten fact")
+        assert not (await client.call("_agentd/facts/list", {}))["facts"]
+        assert texts(await client.export("chat:pets"), "user") != ["say Quastelbury"]
+
+    def _found(self) -> bool:
+        files = [path for path in self.home.root.rglob("*") if path.is_file()]
+        return any(b"quastelbury" in path.read_bytes().lower() for path in files)
+
+
 @dataclass(frozen=True)
 class Case:
     """Which hit of a point kills whom."""
@@ -263,6 +344,7 @@ class Case:
 
 
 CASES = {
+    "image.stored": Case(Showing),
     "turn.received": Case(Arriving, 3),
     **{name: Case(Message, 2) for name in _PLAIN_POINTS},
     "turn.assistant_stored": Case(Calling),
@@ -272,19 +354,23 @@ CASES = {
     **{name: Case(Beating) for name in NAMES if name.startswith("beat.")},
     **{name: Case(Asking) for name in NAMES if name.startswith("job.")},
     **{name: Case(Deleting) for name in NAMES if name.startswith("store.")},
+    "facts.written": Case(Learning),
+    **{name: Case(Erasing) for name in NAMES if name.startswith("erasure.")},
     **{name: Case(Alerting) for name in NAMES if name.startswith("alert.")},
 }
 
 
 async def until_async(client: Client, method: str, holds: Any) -> None:
     """Return when what `method` answers is as it should be."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not holds(await client.call(method)):
             await asyncio.sleep(0.02)
 
 
-async def killed_at(model: ModelServer, point: str, again: str) -> None:
-    """The whole story of one point. If `again` is one too, the recovery is killed there."""
+async def killed_at(model: ModelServer, point: str, again: str) -> str:
+    """The whole story of one point, and what the first new message after it is answered. If `again`
+    is a point too, the recovery is killed there.
+    """
     case = CASES[point]
     async with a_home(model) as home:
         scenario = case.scenario(home)
@@ -302,13 +388,14 @@ async def killed_at(model: ModelServer, point: str, again: str) -> None:
         await scenario.resume(client)
         await answered(client, scenario)
         await scenario.verify(client)
-        await client.say("say mark-next", "next", scenario.session)
+        answer = await client.say("say mark-next", "next", scenario.session)
         await daemon.stop()
+    return answer
 
 
 async def answered(client: Client, scenario: Scenario) -> None:
     """The message that had been accepted is answered; it is not sent again for that."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while "done" not in texts(await client.export(scenario.session), "assistant"):
             await asyncio.sleep(0.02)
     assert await client.say(QUEUED, "queued", scenario.session) == "done"
@@ -331,7 +418,7 @@ class Sweep:
 
     def __init__(self, model: ModelServer, stories: Iterable[tuple[str, str]]) -> None:
         self._model = model
-        self.told: dict[tuple[str, str], concurrent.futures.Future[None]] = {
+        self.told: dict[tuple[str, str], concurrent.futures.Future[str]] = {
             story: concurrent.futures.Future() for story in stories
         }
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -346,11 +433,11 @@ class Sweep:
     async def _tell(self, story: tuple[str, str], slots: asyncio.Semaphore) -> None:
         async with slots:
             try:
-                await killed_at(self._model, *story)
+                answer = await killed_at(self._model, *story)
             except BaseException as error:  # noqa: BLE001 - raised where the test waits
                 self.told[story].set_exception(error)
             else:
-                self.told[story].set_result(None)
+                self.told[story].set_result(answer)
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +460,7 @@ def test_every_point_has_a_story() -> None:
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("point", CASES)
 def test_a_kill_loses_nothing(sweep: Sweep, point: str) -> None:
-    sweep.told[point, ""].result()
+    assert sweep.told[point, ""].result() == "mark-next"
 
 
 @pytest.mark.torture
@@ -383,7 +470,7 @@ def test_a_kill_loses_nothing(sweep: Sweep, point: str) -> None:
 def test_a_second_kill_during_the_recovery_loses_nothing(
     sweep: Sweep, point: str, again: str
 ) -> None:
-    sweep.told[point, again].result()
+    assert sweep.told[point, again].result() == "mark-next"
 
 
 @pytest.mark.timeout(150)

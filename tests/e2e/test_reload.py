@@ -37,3 +37,23 @@ def test_live_settings_change_and_mistakes_change_nothing(shell: Shell) -> None:
     while not shell.json("status")["heartbeat"]["enabled"]:
         assert time.monotonic() < end
     assert "nothing has changed" in shell.ok("reload").out
+
+
+def test_notes_are_cut_in_another_way_without_a_restart(shell: Shell) -> None:
+    note = shell.root / "workspace" / "projects" / "tea.md"
+    note.parent.mkdir()
+    note.write_text(
+        "\n\n".join(f"paragraph {n} about green tea and some more words" for n in range(9))
+    )
+
+    def pieces() -> int:
+        return shell.json("memory", "status")["chunks"]
+
+    shell.ok("memory", "search", "green tea")
+    before = pieces()
+    (shell.root / "config.toml").write_text('[memory_search]\nchunker = "lines"\n')
+    outcome = shell.json("reload")
+    assert (outcome["changed"], outcome["needs_restart"]) == (["memory_search.chunker"], [])
+    end = time.monotonic() + PATIENCE
+    while pieces() > before - 8:  # nine paragraphs are one piece then
+        assert time.monotonic() < end

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
+from agentd.domain.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import MAIN, TurnRequest
 from agentd.engine.prompt import Scene, build
@@ -105,3 +105,37 @@ def test_thinking_goes_back_word_for_word() -> None:
     ]
     asked = [Row(3, RowRole.USER, (Text("and?"),), AT)]
     assert build(scene(past, provider="anthropic"), asked).messages[1].blocks[0] is thought
+
+
+PICTURE = Image("image/png", "a" * 64, 34_000)
+
+
+def said(seq: int, role: RowRole, *blocks, tag: str = "") -> Row:
+    return Row(seq, role, blocks, AT, tag=tag)
+
+
+def test_an_image_stays_before_the_words_it_came_with() -> None:
+    past = [
+        said(1, RowRole.USER, PICTURE, Text("what is it?")),
+        said(2, RowRole.ASSISTANT, Text("a cat")),
+    ]
+    prompt = build(scene(past), [said(3, RowRole.USER, PICTURE)])
+    assert prompt.messages[0].blocks == (PICTURE, Text("what is it?"))
+    clock, shown, words = prompt.messages[-1].blocks
+    assert (clock, shown) == (Text("[Now: noon]"), PICTURE)
+    assert isinstance(words, Text), "an image alone needs words beside it"
+    assert words.text.strip()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_an_image_that_only_a_failure_has_answered_is_not_shown_again(answered) -> None:
+    words = (said(2, RowRole.ASSISTANT, Text("a cat")),) if answered else ()
+    past = [
+        said(1, RowRole.USER, PICTURE, Text("what is it?")),
+        *words,
+        said(3, RowRole.USER, Text("and now?")) if answered else said(3, RowRole.NOTICE, Text("x")),
+        said(4, RowRole.NOTICE, Text("This turn failed."), tag="failure"),
+    ]
+    first = build(scene(past), [said(5, RowRole.USER, Text("well?"))]).messages[0].blocks[0]
+    expected = Text("[image image/png, 34 kB, not sent: the turn it came with has failed]")
+    assert first == (PICTURE if answered else expected)

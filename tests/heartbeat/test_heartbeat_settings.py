@@ -34,7 +34,7 @@ def test_an_interval_of_nothing_turns_beats_off() -> None:
         ({"quiet_hours_start": "12:00", "quiet_hours_end": "12:00"}, "always or never"),
         ({"quiet_hours_start": "07:00", "quiet_hours_end": "23:00"}, "cover all"),
         ({"timezone": "Mars/Olympus"}, "no known time zone"),
-        ({"timeout": "0s"}, "no time"),
+        ({"timeout": "0s"}, "longer than nothing"),
         ({"interval": "400d"}, "once a year"),
         ({"ack_max_chars": -1}, "greater than or equal"),
         ({"intervall": "30m"}, "Extra inputs"),
@@ -46,7 +46,9 @@ def test_what_cannot_be_meant_is_refused(table: dict[str, object], words: str) -
 
 
 def test_the_whole_day_is_midnight_to_twenty_four() -> None:
-    HeartbeatSettings.model_validate({"active_hours_start": "00:00", "active_hours_end": "24:00"})
+    day = {"active_hours_start": "00:00", "active_hours_end": "24:00"}
+    settings = HeartbeatSettings.model_validate(day)
+    assert (settings.active_hours_start, settings.active_hours_end) == (0, 24 * 60)
 
 
 def test_every_field_says_what_it_is_for() -> None:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agentd import failpoints
-from agentd.domain.alert import Alert
+from agentd.domain.alert import Alert, Recipients
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk
 from agentd.domain.turn import Failure, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
@@ -28,6 +28,7 @@ from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.surroundings import Surroundings
 from agentd.ports import EventSink
 from agentd.testing import FakeClock, MemoryJobs, MemoryLedger, MemoryOutbox
+from agentd.testing.jobs import Ticket
 
 MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
@@ -49,17 +50,6 @@ class Jobs(MemoryJobs):
 
     async def alerts(self) -> list[Alert]:
         return list(reversed(await self.outbox.alerts(100)))
-
-
-@dataclass
-class Ticket:
-    turn: Turn | None
-
-    async def wait(self) -> Turn:
-        if self.turn is None:
-            await asyncio.Event().wait()
-        assert self.turn is not None
-        return self.turn
 
 
 @dataclass
@@ -155,7 +145,7 @@ class World:
             self.wake,
         )
         examination = Examination(
-            self.settings, around, "Go through the list.", sinks=("journal",), to="me"
+            self.settings, around, "Go through the list.", Recipients(("journal",), "me")
         )
         self.pulse = Pulse(self.settings, around, examination)
         return self.pulse

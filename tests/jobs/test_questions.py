@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentd.domain.alert import Recipients
 from agentd.domain.job import (
     Every,
     Job,
@@ -26,19 +27,10 @@ from agentd.jobs.questions import ISOLATED, Surroundings
 from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
 from agentd.testing import FakeClock, MemoryJobBook, MemoryLedger, MemoryOutbox
+from agentd.testing.jobs import Ticket
 
 HOUR = timedelta(hours=1)
 NOTIFIED = ({"name": "notify", "is_error": False},)
-
-
-@dataclass
-class Ticket:
-    turn: Turn | None
-
-    async def wait(self) -> Turn:
-        if self.turn is None:
-            await asyncio.Event().wait()
-        return self.turn
 
 
 @dataclass
@@ -111,7 +103,7 @@ class World:
             self.wake,
         )
         settings = JobsSettings.model_validate(table)
-        self.jobs = Jobs(settings, around, Triggers(), "Do it.", sinks=("journal",), to="me")
+        self.jobs = Jobs(settings, around, Triggers(), "Do it.", Recipients(("journal",), "me"))
 
     async def budget(self) -> bool:
         return self.over_budget

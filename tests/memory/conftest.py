@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.domain.memory import Audience, Chunk, Found, Hit, IndexState, Source
 from agentd.domain.message import Block, Text
+from agentd.domain.search import SearchQuery
 from agentd.domain.transcript import Coverage, Row, RowRole, SessionInfo
 from agentd.errors import NotFound
 
@@ -18,11 +19,14 @@ NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 class DictIndex:
     """Finds chunks by substring."""
 
+    epoch = 0
+
     def __init__(self) -> None:
         self.entries: dict[str, tuple[str, list[Chunk]]] = {}
         self.erased: list[str] = []
         self.sources: dict[str, Source] = {}
         self.changes = 0
+        self.completed = 0
 
     async def digests(self, source: Source):
         return {p: d for p, (d, _) in self.entries.items() if self.sources[p] is source}
@@ -43,19 +47,28 @@ class DictIndex:
         self.erased += paths
         await self.remove(paths)
 
-    async def clear(self) -> None:
-        self.entries.clear()
+    async def outdate(self) -> None:
+        self.entries = {path: ("", chunks) for path, (_, chunks) in self.entries.items()}
 
-    async def search(self, query: str, *, owner: bool, limit: int, sources=None) -> Found:
+    async def verify(self) -> None:
+        pass
+
+    async def complete(self) -> None:
+        self.completed += 1
+
+    async def settle(self) -> None:
+        pass
+
+    async def search(self, query: SearchQuery, audience: Audience) -> Found:
         hits = [
             Hit(chunk, 1.0)
             for _, chunks in self.entries.values()
             for chunk in chunks
-            if query in chunk.text
-            and (owner or not chunk.owner_only)
-            and (sources is None or chunk.source in sources)
+            if query.text in chunk.text
+            and audience.sees(chunk.scope)
+            and (query.sources is None or chunk.source in query.sources)
         ]
-        return Found(tuple(hits[:limit]), "" if hits else "no_match")
+        return Found(tuple(hits[: query.limit]), "" if hits else "no_match")
 
     async def state(self) -> IndexState:
         count = sum(len(chunks) for _, chunks in self.entries.values())

@@ -8,15 +8,19 @@ import pytest
 
 from agentd.domain.memory import Source
 from agentd.domain.message import ToolUse
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import Reader
+from agentd.domain.search import SearchQuery
+from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.domain.workspace import Reader, TreeEntry
 from agentd.errors import FileMissing, StorageError
+from agentd.memory.chunks import BOILERPLATE
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
+from agentd.memory.settings import IndexSettings
 from agentd.testing import FakeClock, MemoryWorkspace
 
 OWNER = Reader(SessionKey("main"), Kind.MAIN)
 GROUP = Reader(SessionKey("group:a"), Kind.GROUP)
+TRANSCRIPTS = frozenset({Source.SESSIONS})
 
 
 class StampedWorkspace(MemoryWorkspace):
@@ -116,19 +120,38 @@ async def test_a_restart_takes_over_what_is_indexed(index, indexer, workspace, s
     assert index.changes == changes
 
 
-async def test_what_the_index_leaves_out_is_named(index, indexer, workspace):
-    workspace.write("memory/big.md", "x" * (1024 * 1024 + 1))
+async def test_a_restart_reads_no_file_that_is_as_it_was(index, indexer, workspace, store, clock):
+    await clock.advance(10)
+    workspace.write("memory/young.md", "young\n")
+    await indexer.sync()
+    workspace.reads.clear()
+    await Indexer(index, workspace, store, clock).sync()
+    assert workspace.reads == ["memory/young.md"]
+    await clock.advance(10)
+    await Indexer(index, workspace, store, clock).sync()
+    workspace.write("MEMORY.md", "likes milk\n")
+    workspace.reads.clear()
+    await Indexer(index, workspace, store, clock).sync()
+    assert workspace.reads == ["MEMORY.md"]
+    assert texts(index)["MEMORY.md"] == ["likes milk"]
+    assert texts(index)["memory/young.md"] == ["young"]
+
+
+async def test_what_cannot_be_read_is_left_out_and_looked_at_until_it_goes(
+    index, indexer, workspace
+):
     workspace.write("memory/odd.md", "x")
+    await indexer.sync()
     workspace.files["memory/odd.md"] = b"\xff\xfe"
     workspace.write("photo.jpg", "no text")
     await indexer.sync()
-    assert sorted(p.code for p in indexer.problems()) == ["note_too_large", "note_unreadable"]
-    assert not {"memory/big.md", "memory/odd.md", "photo.jpg"} & index.entries.keys()
-    workspace.write("memory/big.md", "small")
+    assert not {"memory/odd.md", "photo.jpg"} & index.entries.keys()
+    assert indexer.problems() == ()  # the workspace names its files itself
     del workspace.files["memory/odd.md"]
-    await indexer.sync()
-    assert indexer.problems() == ()
-    assert texts(index)["memory/big.md"] == ["small"]
+    workspace.reads.clear()
+    for _ in range(2):
+        await indexer.sync()
+    assert workspace.reads.count("memory/odd.md") == 1
 
 
 async def test_a_turn_is_indexed_within_a_second_of_its_end(index, indexer, store, row, clock):
@@ -143,7 +166,7 @@ async def test_a_turn_is_indexed_within_a_second_of_its_end(index, indexer, stor
         store.add("main", row(2, "assistant", calling, 1), row(3, "assistant", "general", 1))
         indexer.touch(SessionKey("main"))
         await clock.advance(1)
-        assert texts(index)["sessions/main.jsonl"] == ["[user] hello there\n[assistant] general"]
+        assert texts(index)["sessions/main.jsonl"] == ["hello there", "general"]
         running.cancel()
 
 
@@ -158,7 +181,7 @@ async def test_turns_that_end_together_are_indexed_together(index, indexer, stor
             await clock.advance(0.05)
             assert "sessions/main.jsonl" not in index.entries
         await clock.advance(0.2)
-        assert len(texts(index)["sessions/main.jsonl"]) == 3
+        assert len(texts(index)["sessions/main.jsonl"]) == 6
         running.cancel()
 
 
@@ -207,9 +230,8 @@ async def test_a_long_transcript_comes_in_as_a_whole(index, indexer, store, row)
     for n in range(1, 1000):
         store.add("chat:x", row(n, "user" if n % 3 == 1 else "assistant", f"w{n}."))
     await indexer.sync()
-    joined = "\n".join(texts(index)["sessions/chat:x.jsonl"])
-    assert all(f" w{n}." in joined for n in range(1, 1000))
-    assert (await index.digests(Source.SESSIONS))["sessions/chat:x.jsonl"] == "999"
+    assert texts(index)["sessions/chat:x.jsonl"] == [f"w{n}." for n in range(1, 1000)]
+    assert (await index.digests(Source.SESSIONS))["sessions/chat:x.jsonl"].endswith(":999")
 
 
 async def test_deleted_and_restarted_sessions_lose_their_old_words(index, indexer, store, row):
@@ -218,7 +240,7 @@ async def test_deleted_and_restarted_sessions_lose_their_old_words(index, indexe
     await indexer.sync()
     store.transcripts["chat:x"] = [row(1, "user", "new1")]
     await indexer.sync()
-    assert texts(index)["sessions/chat:x.jsonl"] == ["[user] new1"]
+    assert texts(index)["sessions/chat:x.jsonl"] == ["new1"]
     del store.transcripts["chat:x"]
     await indexer.sync()
     assert "sessions/chat:x.jsonl" not in index.entries
@@ -237,35 +259,52 @@ async def test_a_session_that_was_deleted_is_erased_at_once(index, indexer, stor
     assert index.erased == ["sessions/chat:x.jsonl"]
 
 
-async def test_others_find_neither_private_notes_nor_transcripts(
+async def test_others_find_shared_notes_and_what_was_said_in_themselves(
     indexer, recall, workspace, store, row
 ):
     workspace.write("SOUL.md", "needle shared\n")
     workspace.write("memory/a.md", "needle private\n")
     store.add("main", row(1, "user", "needle said"))
     store.add("group:a", row(1, "user", "needle in group"))
+    store.add("isolated:a", row(1, "user", "needle alone"))
     await indexer.sync()
-    own = await recall.search("needle", Kind.MAIN, 10)
-    assert len(own.hits) == 4
-    assert own.hits[-1].chunk.source is Source.SESSIONS
-    assert own.hits[0].chunk.source is Source.NOTES
-    for kind in (Kind.GROUP, Kind.ISOLATED):
-        found = await recall.search("needle", kind, 10)
-        assert [h.chunk.path for h in found.hits] == ["SOUL.md"]
-        only = await recall.search("needle", kind, 10, frozenset({Source.SESSIONS}))
-        assert (only.hits, only.reason) == ((), "no_match")
+    own = await recall.search(SearchQuery("needle", 10), OWNER)
+    assert len(own.hits) == 5
+    for key in ("group:a", "isolated:a"):
+        reader = Reader(SessionKey(key), kind_of(key))
+        found = await recall.search(SearchQuery("needle", 10), reader)
+        assert {h.chunk.path for h in found.hits} == {"SOUL.md", f"sessions/{key}.jsonl"}
+        only = await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), reader)
+        assert [h.chunk.path for h in only.hits] == [f"sessions/{key}.jsonl"]
+    other = Reader(SessionKey("group:b"), Kind.GROUP)
+    assert (await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), other)).reason == "no_match"
+
+
+async def test_a_turn_that_is_not_the_owners_finds_no_conversation_of_his_sessions(
+    indexer, recall, workspace, store, row
+):
+    workspace.write("SOUL.md", "needle shared\n")
+    store.add("main", row(1, "user", "needle said"))
+    await indexer.sync()
+    beat = Reader(SessionKey("main"), Kind.ISOLATED)
+    found = await recall.search(SearchQuery("needle", 10), beat)
+    assert [h.chunk.path for h in found.hits] == ["SOUL.md"]
+    only = await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), beat)
+    assert (only.hits, only.reason) == ((), "scope")
+    with pytest.raises(FileMissing):
+        await recall.read("sessions/main.jsonl", beat)
 
 
 async def test_a_note_is_found_as_soon_as_it_is_saved(indexer, recall, workspace):
     await indexer.sync()
     workspace.write("memory/a.md", "needle\n")
-    assert len((await recall.search("needle", Kind.MAIN, 5)).hits) == 1
+    assert len((await recall.search(SearchQuery("needle", 5), OWNER)).hits) == 1
     workspace.write("memory/a.md", "thread\n")
-    assert (await recall.search("needle", Kind.MAIN, 5)).hits == ()
+    assert (await recall.search(SearchQuery("needle", 5), OWNER)).hits == ()
 
 
 async def test_emptiness_before_the_first_look_says_so(recall):
-    assert (await recall.search("needle", Kind.MAIN, 5)).reason == "indexing"
+    assert (await recall.search(SearchQuery("needle", 5), OWNER)).reason == "indexing"
 
 
 async def test_a_transcript_reads_as_a_file_for_the_owner_alone(recall, store, row):
@@ -290,3 +329,185 @@ async def test_indexing_does_not_count_as_the_sessions_reading(indexer, workspac
     await indexer.sync()
     intent = await workspace.plan("MEMORY.md", "write", b"x")
     assert not await workspace.has_seen("MEMORY.md", intent.before, OWNER)
+
+
+async def test_another_chunker_cuts_every_note_again_while_the_old_pieces_are_found(
+    index, workspace, store, clock
+):
+    seen: list[bool] = []
+
+    class Watched(type(index)):
+        async def replace(self, path, digest, chunks):
+            seen.append(len(self.entries) == 4 and all(c for _, c in self.entries.values()))
+            await super().replace(path, digest, chunks)
+
+    index = Watched()
+    workspace.write("memory/long.md", "\n\n".join(["a paragraph of some few words and more"] * 3))
+    await Indexer(index, workspace, store, clock).sync()
+    assert len(texts(index)["memory/long.md"]) == 3
+    seen.clear()
+    other = Indexer(index, workspace, store, clock, IndexSettings(chunker="lines"))
+    await other.sync()
+    assert len(texts(index)["memory/long.md"]) == 1
+    assert seen == [True] * 4
+    changes = index.changes
+    await Indexer(index, workspace, store, clock, IndexSettings(chunker="lines")).sync()
+    assert index.changes == changes
+
+
+async def test_notes_are_cut_in_the_way_that_is_adopted_while_it_runs(
+    index, indexer, workspace, store, clock
+):
+    workspace.write("MEMORY.md", "\n\n".join(["a paragraph of some few words and more"] * 3))
+    await indexer.sync()
+    before, changes = texts(index)["MEMORY.md"], index.changes
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(indexer.run())
+        await clock.advance(1)
+        indexer.adopt(IndexSettings())
+        await clock.advance(1)
+        assert (index.changes, texts(index)["MEMORY.md"]) == (changes, before)
+        indexer.adopt(IndexSettings(chunker="lines"))
+        assert texts(index)["MEMORY.md"] == before
+        async with asyncio.timeout(5):
+            while len(texts(index)["MEMORY.md"]) != 1:
+                await clock.advance(1)
+        running.cancel()
+    assert len(before) == 3
+
+
+async def test_shipped_files_are_cut_again_when_what_is_shipped_changes(
+    index, workspace, store, clock
+):
+    workspace.write("SOUL.md", "be calm\n")
+    await Indexer(index, workspace, store, clock).sync()
+    for lines, importance in (({"be calm"}, BOILERPLATE), ({"be brave"}, 1.0)):
+        changes = index.changes
+        shipped = {"SOUL.md": frozenset(lines)}
+        await Indexer(index, workspace, store, clock, shipped=shipped).sync()
+        assert index.entries["SOUL.md"][1][0].importance == importance
+        assert index.changes == changes + 1  # no other note is cut again
+
+
+@pytest.mark.parametrize("count", [2, 900])
+async def test_a_transcript_that_was_cut_in_another_way_is_cut_again(
+    index, workspace, store, clock, row, count
+):
+    for n in range(1, count + 1):
+        store.add("chat:x", row(n, "user" if n % 2 else "assistant", f"w{n}."))
+    await Indexer(index, workspace, store, clock).sync()
+    _, chunks = index.entries["sessions/chat:x.jsonl"]
+    for old in (str(count), f"older-1:{count}"):
+        await index.replace("sessions/chat:x.jsonl", old, chunks[:1])
+        await Indexer(index, workspace, store, clock).sync()
+        assert index.entries["sessions/chat:x.jsonl"][1] == chunks
+
+
+@pytest.mark.parametrize("settings", [{"index_delta_messages": 4}, {"index_delta_bytes": 25}])
+async def test_a_session_gathers_before_it_is_indexed_if_that_is_asked_for(
+    index, workspace, store, clock, row, settings
+):
+    def turn(number):
+        at = 2 * number - 1
+        store.add(
+            "main", row(at, "user", "question", number), row(at + 1, "assistant", "ok", number)
+        )
+        indexer.touch(SessionKey("main"))
+
+    indexer = Indexer(index, workspace, store, clock, IndexSettings(**settings))
+    turn(1)
+    await indexer.wait_idle()
+    assert len(texts(index)["sessions/main.jsonl"]) == 2
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(indexer.run())
+        turn(2)
+        await clock.advance(40)
+        assert len(texts(index)["sessions/main.jsonl"]) == 2
+        turn(3)
+        await clock.advance(1)
+        if "index_delta_bytes" in settings:
+            assert len(texts(index)["sessions/main.jsonl"]) == 2
+            turn(4)
+            await clock.advance(1)
+        expected = 6 if "index_delta_messages" in settings else 8
+        assert len(texts(index)["sessions/main.jsonl"]) == expected
+        turn(5)
+        await clock.advance(1)
+        assert len(texts(index)["sessions/main.jsonl"]) == expected
+        running.cancel()
+    await indexer.sync()
+    assert texts(index)["sessions/main.jsonl"][-2:] == ["question", "ok"]
+
+
+async def test_a_hint_has_the_notes_looked_at_at_once(index, indexer, workspace, store, clock):
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(indexer.run())
+        await clock.settle()
+        workspace.write("memory/new.md", "by hand\n")
+        reads = store.reads
+        indexer.hint()
+        await clock.advance(0.5)
+        assert "memory/new.md" in index.entries
+        assert store.reads == reads
+        running.cancel()
+
+
+async def test_a_folder_of_others_that_is_not_there_is_named_and_the_rest_is_indexed(
+    index, store, clock
+):
+    class Half(StampedWorkspace):
+        is_there = False
+
+        async def tree(self, path, depth, reader):
+            if path == "@disk" and not self.is_there:
+                raise FileMissing("there is no '@disk' here", cure="mount it")
+            found = await super().tree(path, depth, reader)
+            return found if path else (*found, TreeEntry("@disk/", 0, is_dir=True))
+
+    workspace = Half({"MEMORY.md": "likes tea\n"}, clock)
+    indexer = Indexer(index, workspace, store, clock)
+    await indexer.sync()
+    assert [(p.code, p.cure) for p in indexer.problems()] == [("scope_unreadable", "mount it")]
+    assert list(index.entries) == ["MEMORY.md"]
+    workspace.is_there = True
+    workspace.write("@disk/a.md", "found\n")
+    await indexer.sync()
+    assert indexer.problems() == ()
+    assert "@disk/a.md" in index.entries
+
+
+async def test_what_is_left_to_do_can_be_seen(index, workspace, store, clock, row):
+    left: list[int] = []
+
+    class Asking(type(index)):
+        async def replace(self, path, digest, chunks):
+            left.append((await indexer.state()).pending)
+            await super().replace(path, digest, chunks)
+
+    for n in range(200):
+        workspace.write(f"memory/{n}.md", "x\n")
+    asking = Asking()
+    indexer = Indexer(asking, workspace, store, clock)
+    await indexer.sync()
+    assert max(left) > 190
+    assert left == sorted(left, reverse=True)
+    assert (await indexer.state()).pending == 0
+
+
+async def test_what_could_not_be_written_is_raised_and_tried_again(index, workspace, store, clock):
+    class Full(type(index)):
+        is_full = True
+
+        async def replace(self, path, digest, chunks):
+            if self.is_full:
+                raise StorageError("the disk is full", cure="free some space")
+            await super().replace(path, digest, chunks)
+
+    full = Full()
+    indexer = Indexer(full, workspace, store, clock)
+    with pytest.raises(StorageError, match="full"):
+        await indexer.sync()
+    assert indexer.is_behind
+    full.is_full = False
+    await indexer.wait_idle()
+    assert len(full.entries) == 3

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.message import Text, ToolResult, ToolUse
+from agentd.domain.message import Image, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.engine import tokens
 from agentd.memory.slices import RESULT_CHARS, clip, split
@@ -61,3 +61,8 @@ def test_long_results_are_cut_between_characters():
     assert block.text == "é" * RESULT_CHARS + " [… 1 more characters]"
     short = Row(1, RowRole.USER, (ToolResult("c", "é" * 2000),), NOON)
     assert clip(short) == short
+
+
+def test_an_image_is_offered_as_words():
+    row = Row(1, RowRole.USER, (Image("image/png", "a" * 64, 34_000), Text("look")), NOON)
+    assert clip(row).blocks == (Text("[image image/png, 34 kB]"), Text("look"))

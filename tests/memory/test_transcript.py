@@ -12,6 +12,7 @@ from agentd.domain.memory import Source
 from agentd.domain.message import Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import SessionKey
+from agentd.memory.chunkers.piece import tokens_in
 from agentd.memory.transcript import as_lines, chunks_of_rows, finished, path_of, session_at
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -35,6 +36,16 @@ def test_line_n_of_the_virtual_file_is_row_n(row):
     }
 
 
+def test_line_n_stays_row_n_where_rows_are_gone(row):
+    rows = [row(n, "user", f"words {n}") for n in (3, 4, 6)]
+    lines = as_lines(rows).split("\n")
+    assert json.loads(lines[0]) == {"erased": {"first": 1, "last": 2}}
+    assert lines[1] == ""
+    assert json.loads(lines[4]) == {"erased": {"first": 5, "last": 5}}
+    assert {n: json.loads(lines[n - 1])["seq"] for n in (3, 4, 6)} == {3: 3, 4: 4, 6: 6}
+    assert len(lines) == 7
+
+
 def test_only_what_was_said_is_kept_with_its_own_lines(row):
     rows = [
         row(1, "notice", "restarted"),
@@ -44,17 +55,39 @@ def test_only_what_was_said_is_kept_with_its_own_lines(row):
         row(5, "assistant", "Under the mat."),
         row(6, "summary", "they talked"),
     ]
-    (chunk,) = chunks_of_rows(MAIN, rows, UTC_ZONE)
-    assert (
-        chunk.text == "[user] where is the key?\n[assistant] Looking.\n[assistant] Under the mat."
-    )
-    assert (chunk.path, chunk.start_line, chunk.end_line) == ("sessions/main.jsonl", 2, 5)
-    assert (chunk.source, chunk.owner_only) == (Source.SESSIONS, True)
-    assert str(chunk.date) == "2026-11-21"
+    chunks = chunks_of_rows(MAIN, rows, UTC_ZONE)
+    assert [(c.start_line, c.end_line, c.speaker, c.text) for c in chunks] == [
+        (2, 2, "user", "where is the key?"),
+        (3, 3, "assistant", "Looking."),
+        (5, 5, "assistant", "Under the mat."),
+    ]
+    assert {c.path for c in chunks} == {"sessions/main.jsonl"}
+    assert {(c.source, c.scope, str(c.date)) for c in chunks} == {
+        (Source.SESSIONS, "main", "2026-11-21")
+    }
+
+
+def test_an_imported_message_tells_its_author(row):
+    rows = [
+        row(1, "user", "Ann Berg: Hi there."),
+        row(2, "assistant", "User: not a name"),
+        row(3, "user", "Bo: I typed this myself.", 7),
+        row(4, "user", "[user]: x"),
+    ]
+    chunks = chunks_of_rows(MAIN, rows, UTC_ZONE)
+    assert [c.speaker for c in chunks] == ["Ann Berg", "assistant", "user", "user"]
+    assert [c.shown for c in chunks] == [
+        "Ann Berg: Hi there.",
+        "[assistant] User: not a name",
+        "[user] Bo: I typed this myself.",
+        "[user] [user]: x",
+    ]
 
 
 @given(
-    st.lists(st.tuples(st.booleans(), st.text("ab \n", max_size=4000)), min_size=1, max_size=25),
+    st.lists(
+        st.tuples(st.booleans(), st.text("ab \n[:漢", max_size=4000)), min_size=1, max_size=25
+    ),
     st.data(),
 )
 def test_chunks_are_small_lose_no_word_and_do_not_depend_on_when_they_are_made(said, data):
@@ -63,12 +96,11 @@ def test_chunks_are_small_lose_no_word_and_do_not_depend_on_when_they_are_made(s
         for n, (is_user, text) in enumerate(said, 1)
     ]
     chunks = chunks_of_rows(MAIN, rows, UTC_ZONE)
-    assert all(len(c.text) <= 1501 for c in chunks)
-    assert all(c.end_line - c.start_line < 10 for c in chunks)
-    words = "".join(c.text.replace("[user]", "").replace("[assistant]", "") for c in chunks)
+    assert all(tokens_in(c.text) <= 200 and c.start_line == c.end_line for c in chunks)
+    assert not any("\n[" in c.shown for c in chunks)
+    words = "".join(c.text for c in chunks)
     assert "".join(words.split()) == "".join("".join(text for _, text in said).split())
-    starts = [n for n, r in enumerate(rows) if r.role is RowRole.USER]
-    cut = data.draw(st.sampled_from([0, *starts]))
+    cut = data.draw(st.integers(0, len(rows)))
     assert chunks == (
         *chunks_of_rows(MAIN, rows[:cut], UTC_ZONE),
         *chunks_of_rows(MAIN, rows[cut:], UTC_ZONE),

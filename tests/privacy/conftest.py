@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentd.alerts.main_session import MainSessionSink
-from agentd.domain.alert import Alert
+from agentd.domain.alert import Alert, Recipients
 from agentd.domain.message import ToolResult, ToolUse, assistant
 from agentd.domain.prompt import Prompt
 from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey, Turn, TurnRequest
@@ -30,7 +30,8 @@ from agentd.memory.settings import MemoryFlushSettings
 from agentd.ports import Tool
 from agentd.providers.anthropic_request import request_body
 from agentd.providers.settings import ProviderSettings
-from agentd.storage.index import SqliteIndex
+from agentd.search.live import LiveIndex
+from agentd.storage.index import SqliteChunks
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
@@ -142,7 +143,8 @@ class House:
         state = self.home / "state"
         state.mkdir(exist_ok=True)
         db = await opened(Database.open(state / "state.db", STATE, synchronous="NORMAL"))
-        index = await opened(Database.open(state / "index.db", INDEX, synchronous="NORMAL"))
+        index_db = await opened(Database.open(state / "index.db", INDEX, synchronous="NORMAL"))
+        index = await opened(LiveIndex.open(SqliteChunks(index_db), self.clock))
         self.store = SqliteSessions(db, self.clock)
         self.journal = SqliteJournal(db)
         self.outbox = SqliteOutbox(db, self.clock)
@@ -150,8 +152,8 @@ class House:
         self.files = seen(
             self.root, self.settings, self.clock, self.settings.scopes(), state / "versions"
         )
-        self.indexer = Indexer(SqliteIndex(index), self.files, self.store, self.clock)
-        self.recall = MemoryRecall(SqliteIndex(index), self.indexer, self.store, self.files)
+        self.indexer = Indexer(index, self.files, self.store, self.clock)
+        self.recall = MemoryRecall(index, self.indexer, self.store, self.files)
         limits = thresholds(self.window, 4_000)
         flush = MemoryFlush(
             self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)
@@ -246,9 +248,9 @@ class House:
             Notify(self.outbox, self._targets),
         )
 
-    def _targets(self, origin: Origin) -> tuple[tuple[str, ...], str]:
+    def _targets(self, origin: Origin) -> Recipients:
         self.notifying()
-        return ("main",), ""
+        return Recipients(("main",))
 
 
 class _OwnersEyes(Files):
@@ -273,8 +275,8 @@ class _OwnersRecall:
     def __init__(self, recall: MemoryRecall) -> None:
         self._recall = recall
 
-    async def search(self, query, kind, limit, sources=None):
-        return await self._recall.search(query, Kind.MAIN, limit, sources)
+    async def search(self, query, reader):
+        return await self._recall.search(query, Reader(reader.session, Kind.MAIN))
 
     async def read(self, path, reader):
         return await self._recall.read(path, Reader(reader.session, Kind.MAIN))

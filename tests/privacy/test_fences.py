@@ -185,7 +185,7 @@ async def test_what_a_group_said_is_told_with_its_source(home: House):
         ("memory_read", {"path": f"sessions/{GROUP}.jsonl"}),
     ):
         answer = await home.use("main", tool, **wish)
-        assert answer.startswith(f"sessions/{GROUP}.jsonl:1-")
+        assert f"sessions/{GROUP}.jsonl:1-" in answer
         assert OBEY in answer
         assert OBEY not in outside(answer)
         assert f"\n[user] {OBEY}" not in answer

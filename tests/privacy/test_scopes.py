@@ -339,7 +339,7 @@ class Neighbours(RuleBasedStateMachine):
 
 
 Neighbours.TestCase.settings = settings(
-    max_examples=300,
+    max_examples=100,
     stateful_step_count=6,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -419,7 +419,7 @@ async def test_taint_survives_a_stop_in_the_middle_of_the_turn(home: House, when
 
 def _stopping(house: House, reply):
     """The reply that is still stored while agentd is told to stop."""
-    house.sessions._loop.draining = True
+    house.sessions._turns.drain()
     return reply
 
 

@@ -11,8 +11,8 @@ import pytest
 from agentd.domain.message import user
 from agentd.domain.prompt import Prompt
 from agentd.providers.anthropic import AnthropicProvider
-from agentd.providers.secrets import Secret
 from agentd.providers.settings import ProviderSettings
+from agentd.secrets import Secret
 
 KEY = "sk-ant-test-SENTINEL"
 STREAMS = Path(__file__).parent / "streams"

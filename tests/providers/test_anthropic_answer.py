@@ -8,6 +8,7 @@ from agentd.domain.message import Opaque, Text, ToolUse
 from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
 from agentd.domain.turn import Usage
 from agentd.errors import ContextOverflow, ProviderError
+from tests.providers.hearing import hear
 
 THOUGHT = Opaque(
     "anthropic",
@@ -17,18 +18,6 @@ THOUGHT = Opaque(
         "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h",
     },
 )
-
-
-async def hear(provider, prompt):
-    """The deltas, and the answer or the error that ended them."""
-    events = []
-    async with provider:
-        try:
-            async for event in provider.stream(prompt):
-                events.append(event)  # noqa: PERF401 - those before an error count
-        except ProviderError as error:
-            return events, error
-    return events[:-1], events[-1]
 
 
 async def test_text_comes_as_deltas_and_then_whole(playing, recorded, hello):

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from agentd.errors import ConfigError
 from agentd.providers.choice import choose
-from agentd.providers.secrets import Secret, find_key
 from agentd.providers.settings import ProviderSettings
+from agentd.secrets import Secret, find_key
 
 ENV = {"ANTHROPIC_API_KEY": "sk-SENTINEL"}
 

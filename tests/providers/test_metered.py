@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -145,3 +146,17 @@ async def test_a_storm_of_beats_stops_at_its_own_limit() -> None:
     used, _ = await ledger.spent(clock.now() - timedelta(days=1), Origin.HEARTBEAT)
     assert 45_000 < used <= 50_000
     await ask(metered, ledger, settings)  # the owner's own messages go on
+
+
+async def test_reading_facts_ends_for_the_day_at_its_own_limit() -> None:
+    clock = FakeClock()
+    ledger, settings = MemoryLedger(clock), budget(facts_daily_tokens=2_000)
+    reading = replace(HELLO, origin=Origin.EXTRACTION)
+    metered = Metered(ScriptedProvider(), ledger, settings, clock, 1_500)
+    await ask(metered, ledger, settings, reading)
+    await ledger.charge(MAIN, Origin.EXTRACTION, "m", Usage(1_000), 0.0)
+    with pytest.raises(ProviderError, match="facts_daily_tokens"):
+        await ask(metered, ledger, settings, reading)
+    await ask(metered, ledger, settings)
+    clock.jump(timedelta(days=1))
+    await ask(metered, ledger, settings, reading)

@@ -12,8 +12,9 @@ from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
 from agentd.domain.turn import Usage
 from agentd.errors import ContextOverflow, ProviderError
 from agentd.providers.openai import OpenAIProvider
-from agentd.providers.secrets import Secret
 from agentd.providers.settings import ServiceSettings
+from agentd.secrets import Secret
+from tests.providers.hearing import hear
 
 STREAMS = Path(__file__).parent / "streams" / "openai"
 NOTE = {"content": "Tee trinkt Ada ☕", "target": "memory"}
@@ -47,18 +48,6 @@ def play(*pieces, **settings):
         Secret("sk-test", "test"),
         transport=httpx.MockTransport(answer),
     )
-
-
-async def hear(provider, prompt):
-    """The deltas, and the answer or the error that ended them."""
-    events = []
-    async with provider:
-        try:
-            async for event in provider.stream(prompt):
-                events.append(event)  # noqa: PERF401 - those before an error count
-        except ProviderError as error:
-            return events, error
-    return events[:-1], events[-1]
 
 
 async def test_text_comes_as_deltas_and_then_whole(hello):

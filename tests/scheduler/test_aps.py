@@ -73,8 +73,10 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_it_wakes_at_once_and_then_at_the_longest_sleep() -> None:
     ticks = Ticks()
-    async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.02):
+    async with Scheduler(RealClock(), {"beat": ticks}, longest_sleep=0.02) as scheduler:
         await until(lambda: ticks.count >= 3)
+        assert scheduler.problems() == ()
+    assert ticks.most == 1
 
 
 async def test_it_wakes_at_the_due_time() -> None:
@@ -83,7 +85,7 @@ async def test_it_wakes_at_the_due_time() -> None:
     ticks.due = [due]
     async with Scheduler(clock, {"beat": ticks}):
         await until(lambda: ticks.count == 2)
-        assert timedelta() <= clock.now() - due < timedelta(seconds=1)
+        assert timedelta() <= clock.now() - due < timedelta(seconds=20)
 
 
 async def test_a_tick_that_raises_stops_nothing() -> None:
@@ -114,6 +116,7 @@ async def test_a_poke_wakes_a_sleeping_schedule() -> None:
         await until(lambda: ticks.count == 1)
         scheduler.poke()
         await until(lambda: ticks.count == 2)
+    assert ticks.count == 2
 
 
 async def test_a_due_time_in_the_past_is_no_busy_loop() -> None:
@@ -180,6 +183,7 @@ async def test_a_long_beat_is_no_stall() -> None:
         await until(lambda: ticks.count == 1)
         clock.skipped = 500.0
         await scheduler.prove()
+        assert scheduler.problems() == ()
         ticks.block.set()
 
 

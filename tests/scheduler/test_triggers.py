@@ -93,7 +93,7 @@ HOURS = st.one_of(st.just("*"), st.just("1-4"), field(0, 23))
 EXPRESSIONS = st.tuples(MINUTES, HOURS, st.just("*"), st.just("*"), field(0, 6)).map(" ".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     expression=EXPRESSIONS,
     night=st.sampled_from([(zone, at) for zone, nights in NIGHTS.items() for at in nights]),

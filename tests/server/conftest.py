@@ -40,6 +40,7 @@ class ScriptedTurns:
         self.words = ["Hello", ", ", "you"]
         self.go = asyncio.Event()
         self.go.set()
+        self.before_store: Callable[[], Awaitable[object]] | None = None
         self.before_end: Callable[[TurnRequest], Awaitable[None]] | None = None
         self.failure = None
         self.requests: list[TurnRequest] = []
@@ -50,6 +51,8 @@ class ScriptedTurns:
         self.group: asyncio.TaskGroup | None = None
 
     async def submit(self, request: TurnRequest) -> ScriptedTicket:
+        if self.before_store:
+            await self.before_store()
         if self.refusal:
             raise self.refusal
         key = (request.session, request.message_id)
@@ -63,7 +66,8 @@ class ScriptedTurns:
     async def _run(self, request: TurnRequest, receipt: Receipt) -> None:
         session = request.session
         await self.store.begin(receipt.turn_id)
-        self.hub.emit(TurnStarted(session, request.message_id, request.text))
+        started = TurnStarted(session, request.message_id, request.text, request.images)
+        self.hub.emit(started)
         self.hub.emit(TextChunk(session, self.words[0]))
         await self.go.wait()
         for word in self.words[1:]:
@@ -83,7 +87,7 @@ class ScriptedTurns:
             failure=self.failure,
             context_tokens=7,
         )
-        row = NewRow(RowRole.ASSISTANT, (Text(text),))
+        row = NewRow(RowRole.ASSISTANT, (Text(text),), usage=usage)
         await self.store.finish(receipt.turn_id, turn, () if self.failure else (row,))
         self.done += 1
         self.waiting[session, request.message_id].set_result(turn)

@@ -161,6 +161,26 @@ async def test_a_turn_ends_with_how_full_the_context_is(house):
     assert (usage["used"], usage["size"]) == (7, 1000)
 
 
+@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork"])
+async def test_who_opens_a_session_is_told_how_full_its_context_is(house, method):
+    first = await (await house.client()).hello()
+    key = await first.new()
+    await first.call("session/list")  # what follows an answer has come when the next one has
+    assert updates(first, "usage_update") == [], "nothing was said yet"
+    await first.answer(await first.prompt(key, "hi"))
+
+    async def told():
+        client = await (await house.client()).hello()
+        await client.call(method, {"sessionId": key, "cwd": "/w", "mcpServers": []})
+        await client.call("session/list")
+        return [(update["used"], update["size"]) for update in updates(client, "usage_update")]
+
+    assert await told() == [(7, 1000)]
+    history = await house.store.load(key)
+    await house.store.swap(key, history.generation, history.last_seq + 1, "they talked")
+    assert await told() == [], "that was measured on a context that is no more"
+
+
 async def test_commands_are_advertised_with_what_may_follow_them(open_house):
     heard = []
 

@@ -1,7 +1,10 @@
 """Sessions over the protocol: what is said, shown, repeated and replayed."""
 
+import asyncio
+
 import pytest
 from acp import schema
+from structlog.testing import capture_logs
 
 from agentd.domain.event import ToolCallEnded, ToolCallStarted
 from agentd.domain.turn import Failure
@@ -24,7 +27,7 @@ async def test_initialize_advertises_what_is_there(house):
     assert told.agent_capabilities.load_session
     assert told.agent_capabilities.session_capabilities.list is not None
     assert told.agent_capabilities.session_capabilities.resume is not None
-    assert not told.agent_capabilities.prompt_capabilities.image
+    assert not told.agent_capabilities.prompt_capabilities.image  # nobody keeps them here
     assert told.agent_capabilities.prompt_capabilities.embedded_context
     assert await client.call("authenticate", {"methodId": "x"}) == {}
 
@@ -97,6 +100,25 @@ async def test_a_client_that_leaves_in_the_middle_changes_nothing(house):
     await house.clock.settle()
     assert house.turns.done == 1
     assert house.turns.cancelled == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "events"),
+    [(RuntimeError("a bug"), ["message_not_stored"]), (QueueFull("full", cure="wait"), [])],
+)
+async def test_what_breaks_a_message_whose_sender_has_left_is_in_the_log(house, refusal, events):
+    gone = asyncio.Event()
+    house.turns.before_store, house.turns.refusal = gone.wait, refusal
+    client = await (await house.client()).hello()
+    key = await client.new()
+    await client.prompt(key, "hi")
+    await client.call("session/list")  # by now the message is on its way
+    with capture_logs() as logs:
+        await client.close()
+        await house.settle(0)
+        gone.set()
+        await house.clock.settle()
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == events
 
 
 async def test_a_repeat_of_a_running_message_attaches_to_it(house):

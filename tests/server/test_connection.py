@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -17,11 +18,20 @@ async def boom(params, peer):
     raise RuntimeError("/secret/path.py broke")
 
 
+async def flood(params, peer):
+    return "x" * (3 << 20)
+
+
 async def missing(params, peer):
     raise NotFound("there is no such thing", cure="look elsewhere")
 
 
-METHODS = {"_agentd/say": say, "_agentd/boom": boom, "_agentd/missing": missing}
+METHODS = {
+    "_agentd/say": say,
+    "_agentd/boom": boom,
+    "_agentd/flood": flood,
+    "_agentd/missing": missing,
+}
 
 
 @pytest.fixture
@@ -74,6 +84,13 @@ async def test_a_call_that_breaks_tells_nothing_of_the_code(talking):
     error = await client.fail("_agentd/boom")
     assert error["code"] == -32603
     assert "secret" not in json.dumps(error)
+    assert await client.call("_agentd/say") == {}
+
+
+async def test_an_answer_that_fits_no_line_is_refused_and_the_connection_goes_on(talking):
+    client = await talking.client()
+    error = await client.fail("_agentd/flood")
+    assert (error["code"], error["data"]["code"]) == (-32011, "too_large")
     assert await client.call("_agentd/say") == {}
 
 
@@ -141,8 +158,13 @@ async def test_a_client_whose_buffer_overflows_is_dropped(open_house):
     async with open_house(methods={"_agentd/flood": flood}) as house:
         client = await house.client()
         await client.send("_agentd/flood")
-        await house.settle(1)
+        told = 0
+        with suppress(ConnectionError):
+            while await client.read():
+                told += 1
         await house.settle(0)
+        assert told < 40_000
+        assert await (await house.client()).fail("_agentd/unknown")
 
 
 async def test_more_clients_than_allowed_are_told_and_closed(open_house):

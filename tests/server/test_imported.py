@@ -42,6 +42,21 @@ async def imported(lines) -> tuple[Row, ...]:
     return (await store.load(KEY)).rows
 
 
+async def test_what_was_imported_is_announced_once_it_is_there() -> None:
+    clock = FakeClock()
+    store = MemorySessions(clock)
+    heard = []
+    methods = SessionMethods(
+        store, Nobody(), Nobody(), Nobody(), clock, on_import=lambda key: heard.append(key)
+    )
+    act, peer = methods.routes()["_agentd/sessions/import"], Nobody()
+    line = {"role": "user", "content": "My parrot is Kiki"}
+    await act({"key": KEY, "lines": [line], "more": True}, peer)
+    assert heard == []
+    await act({"key": KEY, "lines": [line]}, peer)
+    assert heard == [KEY]
+
+
 @given(st.lists(LINE, min_size=1, max_size=10))
 def test_its_next_request_is_one_that_a_service_takes(lines) -> None:
     rows = asyncio.run(imported(lines))

@@ -45,8 +45,11 @@ def test_a_stale_socket_is_replaced(short_path):
     place = short_path / "s.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(place))
-    with bound_socket(place), socket.socket(socket.AF_UNIX) as client:
+    with bound_socket(place) as listening, socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
+        with listening.accept()[0] as accepted:
+            accepted.sendall(b"here")
+            assert client.recv(4) == b"here"
 
 
 def test_a_file_in_the_sockets_place_is_left_alone(short_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -38,13 +39,18 @@ async def test_a_page_and_what_follows_come_over_the_socket(open_house, file) ->
 
 
 async def test_following_ends_when_the_client_leaves(open_house, file) -> None:
-    routes = LogMethods(LogPlace(file, None), FakeClock()).routes()
+    clock = FakeClock()
+    routes = LogMethods(LogPlace(file, None), clock).routes()
     async with open_house(methods=routes) as house:
         client = await house.client()
         await client.send("_agentd/logs/follow", {"after": ""})
         await client.until("_agentd/log")
+        async with asyncio.timeout(10):
+            while not clock.sleeping:
+                await asyncio.sleep(0.001)
         await client.close()
         await house.settle(0)
+        assert not clock.sleeping
 
 
 async def test_the_journals_unit_is_named_when_the_log_is_there() -> None:

@@ -1,6 +1,7 @@
 """Permissions: who is asked, and whose answer counts."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from acp import schema
@@ -115,8 +116,8 @@ async def test_a_lasting_yes_is_offered_for_a_scope_by_what_it_covers(asking):
     question = await client.until(QUESTION)
     options = [(option["kind"], option["name"]) for option in question["params"]["options"]]
     assert options == [
-        ("allow_always", "Allow, also for later changes of USER.md in this conversation"),
         ("allow_once", "Allow this once"),
+        ("allow_always", "Allow, also for later changes of USER.md in this conversation"),
         ("reject_once", "Do not allow"),
     ]
     await client.reply(question, "allow_always")
@@ -145,3 +146,16 @@ async def test_a_diff_too_large_for_a_frame_is_described(house):
     assert "400000 characters" in question["params"]["toolCall"]["content"][0]["content"]["text"]
     await client.reply(question, "allow_once")
     assert await asking is Decision.ONCE
+
+
+async def test_warnings_stand_before_the_diff(asking):
+    asking.approval = replace(WRITE, warnings=("MEMORY.md:3:1 looks bad (high)",))
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "hi")
+    question = await client.until(QUESTION)
+    asked = schema.RequestPermissionRequest.model_validate(question["params"])
+    warning, diff = asked.tool_call.content
+    assert warning.content.text == "MEMORY.md:3:1 looks bad (high)"
+    assert diff.new_text == "new"
+    await client.reply(question, "reject_once")
+    await client.answer(call_id)

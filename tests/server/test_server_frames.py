@@ -1,7 +1,6 @@
 """Frames: every kind of bad line has its answer."""
 
 import json
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -110,8 +109,16 @@ def test_of_duplicate_keys_the_last_counts():
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(line):
-    with suppress(FrameError):
-        parse(line)
+    refused = None
+    try:
+        found = parse(line)
+    except FrameError as error:
+        refused = error
+    if refused is None:
+        assert isinstance(found, (Request, Notification, Response))
+    else:
+        assert refused.code in (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
+        assert refused.message
 
 
 @given(

@@ -3,12 +3,14 @@
 import pytest
 
 from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.compaction import RoomReport
 from agentd.domain.memory import Chunk, Found, Hit, Source
 from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest
+from agentd.server.commands import Commands
 from agentd.server.heartbeat_commands import HeartbeatCommands
 from agentd.server.memory_commands import MemoryCommands
-from agentd.testing import FakeClock, MemoryWorkspace
+from agentd.testing import FakeClock, MemorySessions, MemoryWorkspace
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 
@@ -20,8 +22,8 @@ class Notes:
         self.chunks = chunks
         self.sources = None
 
-    async def search(self, query, kind, limit, sources=None):
-        self.sources = sources
+    async def search(self, query, reader):
+        self.sources = query.sources
         return Found(tuple(Hit(chunk, 1.0) for chunk in self.chunks), "")
 
 
@@ -29,7 +31,8 @@ class Pulse:
     """A heartbeat that was quiet."""
 
     def __init__(self, **status) -> None:
-        self.said = {"enabled": True, "next_due": "soon", "last": None, **status}
+        self.said = {"enabled": True, "next_due": "2026-11-22T02:32:48.892880+00:00", "last": None}
+        self.said |= status
         self.forced = []
 
     async def run(self, *, force):
@@ -55,12 +58,13 @@ async def test_what_is_to_be_remembered_becomes_one_line_of_its_own(before, afte
 
 async def test_forget_names_the_lines_and_changes_nothing():
     text = "- tea\n- the Boiler code\n- milk"
-    notes = Notes(Chunk("memory/a.md", 4, 6, text, Source.NOTES, owner_only=True))
+    notes = Notes(Chunk("memory/a.md", 4, 6, text, Source.NOTES, scope="main"))
     workspace = MemoryWorkspace({"MEMORY.md": "x"}, FakeClock())
     forget = commands(MemoryCommands(workspace, notes))["forget"]
     said = await forget.act(MAIN, "boiler code")
     assert "memory/a.md:5: - the Boiler code" in said
-    assert "cannot forget by itself yet" in said
+    assert said.startswith("Nothing was changed.")
+    assert "`agentd memory forget`" in said
     assert "milk" not in said
     assert notes.sources == {Source.NOTES}
     assert "No line" in await forget.act(MAIN, "boiler key")
@@ -79,14 +83,69 @@ async def test_notes_need_words_and_their_owners_session(name, session, text):
 
 async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     pulse = Pulse(last={"outcome": "alert", "reason": "alert", "text": "water!"})
-    heartbeat = commands(HeartbeatCommands(pulse))["heartbeat"]
+    heartbeat = commands(HeartbeatCommands(pulse, FakeClock(zone="Europe/Berlin")))["heartbeat"]
     assert await heartbeat.act(MAIN, "") == (
-        "The heartbeat is due at soon; last time: alert (alert): water!"
+        "The heartbeat is due at 2026-11-22 03:32; last time: alert: water!"
     )
     assert await heartbeat.act(MAIN, "run") == "The heartbeat: skipped (nothing_due)"
     assert pulse.forced == [False]
     for session, text in ((MAIN, "now"), (GROUP, "run")):
         with pytest.raises(InvalidRequest):
             await heartbeat.act(session, text)
-    off = commands(HeartbeatCommands(Pulse(enabled=False)))["heartbeat"]
+    off = commands(HeartbeatCommands(Pulse(enabled=False), FakeClock()))["heartbeat"]
     assert await off.act(MAIN, "") == "The heartbeat is off."
+
+
+class Rooms:
+    """Sessions in which every request for room ends with this report."""
+
+    def __init__(self, report: RoomReport) -> None:
+        self.report = report
+
+    async def flush(self, session):
+        return self.report
+
+    compact = flush
+
+    def queued(self, session):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("name", "report", "told"),
+    [
+        (
+            "flush",
+            RoomReport(False, False, "below_threshold", 1969, 1969),
+            "Nothing was done: all that was said is saved already. 1,969 tokens in the context.",
+        ),
+        (
+            "compact",
+            RoomReport(True, False, "nothing_to_compact", 2006, 2006),
+            "Flushed (too little was said to shorten it): 2,006 tokens before, 2,006 after.",
+        ),
+        (
+            "compact",
+            RoomReport(True, True, "manual", 9000, 1),
+            "Flushed and compacted: 9,000 tokens before, 1 after.",
+        ),
+        (
+            "compact",
+            RoomReport(False, False, "provider_error", 1, 1),
+            "Nothing was done: provider_error; `agentd logs` says more. 1 token in the context.",
+        ),
+    ],
+)
+async def test_making_room_is_told_in_words(name, report, told):
+    own = Commands(Rooms(report), MemorySessions(FakeClock()), options=None)
+    act, rest = own.find(f"/{name}")
+    assert await act.act(MAIN, rest) == told
+
+
+async def test_the_status_of_a_session_counts_in_words():
+    store = MemorySessions(FakeClock())
+    await store.create(MAIN)
+    own = Commands(Rooms(RoomReport(False, False, "", 0, 0)), store, options=None)
+    status, _ = own.find("/status")
+    told = await status.act(MAIN, "")
+    assert told == "Session main: 0 turns, 0 rows, 0 tokens in the context, 0 waiting."

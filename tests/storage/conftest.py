@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentd.ports import JobBook, JobStore, Journal, Ledger, MemoryIndex, Outbox, SessionStore
-from agentd.storage.index import SqliteIndex
+from agentd.ports import JobBook, JobStore, Journal, Ledger, Outbox, SessionStore
 from agentd.storage.jobs import SqliteJobs
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
@@ -18,7 +17,6 @@ from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import (
     FakeClock,
-    MemoryIndexDouble,
     MemoryJobBook,
     MemoryJobs,
     MemoryLedger,
@@ -37,7 +35,6 @@ class Stores:
     jobs: JobStore
     outbox: Outbox
     book: JobBook
-    index: MemoryIndex
 
 
 @pytest.fixture
@@ -69,14 +66,10 @@ async def stores(request, clock):
             jobs,
             outbox,
             MemoryJobBook(clock, outbox),
-            MemoryIndexDouble(),
         )
         return
     folder = request.getfixturevalue("tmp_path") / "state"
-    async with (
-        Database.open(folder / "state.db", STATE) as db,
-        Database.open(folder / "index.db", INDEX, synchronous="NORMAL") as index_db,
-    ):
+    async with Database.open(folder / "state.db", STATE) as db:
         yield Stores(
             SqliteSessions(db, clock),
             SqliteJournal(db),
@@ -84,5 +77,4 @@ async def stores(request, clock):
             SqliteJobs(db, clock),
             SqliteOutbox(db, clock),
             SqliteJobBook(db, clock),
-            SqliteIndex(index_db),
         )

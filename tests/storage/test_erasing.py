@@ -5,9 +5,10 @@ import sqlite3
 
 import pytest
 
-from agentd.domain.memory import Chunk, Source
+from agentd.domain.memory import OWNER, Chunk, Source
 from agentd.errors import Busy
-from agentd.storage.index import SqliteIndex
+from agentd.search.entries import entry
+from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
 
@@ -87,23 +88,23 @@ async def test_a_refusal_changes_nothing_and_leaves_no_marker(state_db):
 
 
 async def test_erased_chunks_leave_no_word_in_the_full_text_tables(index_db):
-    index, folder = SqliteIndex(index_db), index_db.path.parent
+    index, folder = SqliteChunks(index_db), index_db.path.parent
     for number in range(40):
         text = f"kanariengelb{number} and the quick brown fox " * 20
         for path, word in (("sessions/a.jsonl", "zitronenfalter"), ("sessions/b.jsonl", "amsel")):
-            chunk = Chunk(path, number, number, f"{word} {text}", Source.SESSIONS, owner_only=False)
-            await index.extend(path, str(number), [chunk])
+            chunk = Chunk(path, number, number, f"{word} {text}", Source.SESSIONS, scope="")
+            await index.extend(path, str(number), [entry(chunk)])
     assert left(folder, "zitronenfalter")
     await index.erase(["sessions/a.jsonl"])
     assert left(folder, "zitronenfalter") == 0
     assert left(folder, "itronenfalter") == 0, "the tables store words without common beginnings"
     assert left(folder, "amsel")
-    assert (await index.search("zitronenfalter", owner=True, limit=5)).hits == ()
-    assert (await index.search("amsel", owner=True, limit=5)).hits
+    assert (await index.keyword(["zitronenfalter"], OWNER, limit=5)).hits == ()
+    assert (await index.keyword(["amsel"], OWNER, limit=5)).hits
 
 
 async def test_what_was_put_aside_goes_too(index_db):
     aside = index_db.path.with_name("index.db.corrupt-1")
     aside.write_bytes(b"zitronenfalter")
-    await SqliteIndex(index_db).erase(["sessions/a.jsonl"])
+    await SqliteChunks(index_db).erase(["sessions/a.jsonl"])
     assert not aside.exists()

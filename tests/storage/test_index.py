@@ -1,4 +1,4 @@
-"""The contract of MemoryIndex, over every implementation, and what full text adds to it."""
+"""The contract of ChunkStore, over both implementations, and what the one on the disk adds to it."""
 
 from __future__ import annotations
 
@@ -6,186 +6,232 @@ from datetime import date
 
 import pytest
 
-from agentd.domain.memory import Chunk, Source
-from agentd.storage.index import SqliteIndex
-from agentd.storage.migrations import INDEX
+from agentd.domain.memory import OWNER, PUBLIC, Audience, Chunk, Source
+from agentd.search import words
+from agentd.search.entries import entry
+from agentd.storage import index as module
+from agentd.storage.index import SqliteChunks
+from agentd.storage.migrations import INDEX, Schema
 from agentd.storage.sqlite import Database
+from agentd.testing import MemoryChunks
 
 NOTE = "memory/2026-11-21.md"
 
 
-def chunk(text, path=NOTE, line=1, source=Source.NOTES, owner_only=False):
-    return Chunk(path, line, line + 2, text, source, owner_only, date(2026, 11, 21))
+def chunk(text, path=NOTE, line=1, source=Source.NOTES, scope="", **more):
+    return Chunk(path, line, line + 2, text, source, scope, date(2026, 11, 21), **more)
 
 
-async def paths(index, query, owner=True, **more):
-    found = await index.search(query, owner=owner, limit=10, **more)
+def entries(*texts, **more):
+    return [entry(chunk(text, line=3 * n + 1, **more)) for n, text in enumerate(texts)]
+
+
+async def paths(store, query, audience=OWNER, **more):
+    found = await store.keyword(words.terms(query), audience, limit=10, **more)
     return [h.chunk.path for h in found.hits]
 
 
+async def stored(store, audience=OWNER):
+    return [row.chunk.text for row in await store.load(0, 100, audience)]
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def store(request):
+    if request.param == "memory":
+        return MemoryChunks()
+    return request.getfixturevalue("sqlite")
+
+
 @pytest.fixture
-async def index(index_db):
-    return SqliteIndex(index_db)
+async def sqlite(index_db):
+    return SqliteChunks(index_db)
 
 
-async def test_a_hit_is_the_chunk_with_its_scores(stores):
-    stored = chunk("Anna likes green tea")
-    await stores.index.replace(NOTE, "d1", [stored, chunk("nothing of that kind", line=9)])
-    found = await stores.index.search("green tea", owner=True, limit=5)
-    (hit,) = found.hits
-    assert (hit.chunk, found.reason) == (stored, "")
-    assert 0 < hit.score < 1
-    assert hit.scores == {"keyword": hit.score}
+async def test_a_chunk_comes_back_as_it_was(store):
+    whole = chunk("tea", speaker="Anna", context="Kitchen", importance=0.5, scope="main")
+    await store.replace(NOTE, "d", [entry(whole)])
+    (row,) = await store.load(0, 10, OWNER)
+    assert row.chunk == whole
+    assert await store.load(0, 10, PUBLIC) == []
 
 
-async def test_replace_extend_remove_and_clear_are_seen_at_once(stores):
-    index = stores.index
-    await index.replace(NOTE, "d1", [chunk("alpha")])
-    await index.extend(NOTE, "d2", [chunk("beta", line=5)])
-    assert await paths(index, "alpha") == await paths(index, "beta") == [NOTE]
-    assert await index.digests(Source.NOTES) == {NOTE: "d2"}
-    assert await index.digests(Source.SESSIONS) == {}
-    await index.replace(NOTE, "d3", [chunk("gamma")])
-    assert await paths(index, "alpha beta") == []
-    assert await paths(index, "gamma") == [NOTE]
-    state = await index.state()
-    assert (state.files, state.chunks) == (1, 1)
-    await index.replace("empty.md", "d", [])
-    assert set(await index.digests(Source.NOTES)) == {NOTE, "empty.md"}
-    await index.remove([NOTE, "never indexed"])
-    assert await paths(index, "gamma") == []
-    await index.clear()
-    assert await index.digests(Source.NOTES) == {}
+async def test_ids_grow_and_are_never_used_twice(store):
+    assert await store.replace(NOTE, "d", entries("a", "b")) == []
+    gone = await store.replace(NOTE, "d2", entries("c"))
+    assert gone == [1, 2]
+    await store.extend(NOTE, "d3", entries("d"))
+    assert await store.ids() == [3, 4]
+    assert await store.remove([NOTE, "never there"]) == [3, 4]
+    await store.extend(NOTE, "d", entries("e"))
+    assert await store.ids() == [5]
 
 
-async def test_reasons_say_why_nothing_came_back(stores):
-    assert (await stores.index.search("tea", owner=True, limit=5)).reason == "nothing_indexed"
-    await stores.index.replace(NOTE, "d", [chunk("tea")])
-    assert (await stores.index.search("coffee", owner=True, limit=5)).reason == "no_match"
-    assert (await stores.index.search("?!", owner=True, limit=5)).reason == "empty_query"
-    assert (await stores.index.search("", owner=True, limit=5)).reason == "empty_query"
+async def test_chunks_that_are_the_same_keep_their_ids(store):
+    await store.replace(NOTE, "d", entries("a", "b", "c"))
+    assert await store.replace(NOTE, "d2", entries("a", "B", "c", "d")) == [2]
+    assert await store.ids() == [1, 3, 4, 5]
+    assert await stored(store) == ["a", "c", "B", "d"]
+    assert await store.digests(Source.NOTES) == {NOTE: "d2"}
+    assert await paths(store, "b") == [NOTE]
+    assert await store.replace(NOTE, "d3", entries("d", "a")) == [1, 3, 4, 5]
 
 
-async def test_what_is_the_owners_alone_does_not_exist_for_others(stores):
-    index = stores.index
-    await index.replace("MEMORY.md", "d", [chunk("the pin is 4711", "MEMORY.md", owner_only=True)])
-    found = await index.search("pin", owner=False, limit=5)
+async def test_chunks_of_the_same_lines_stay_in_order(store):
+    long = [entry(chunk(text)) for text in ("first", "second", "third")]
+    await store.replace(NOTE, "d", long)
+    changed = [long[0], entry(chunk("another")), long[2]]
+    assert await store.replace(NOTE, "d2", changed) == [1, 2, 3]
+    assert await stored(store) == ["first", "another", "third"]
+    assert await store.replace(NOTE, "d3", changed) == []
+
+
+async def test_outdated_files_keep_their_chunks_and_lose_their_digests(store):
+    await store.replace(NOTE, "d", entries("a"))
+    await store.outdate()
+    assert await store.digests(Source.NOTES) == {NOTE: ""}
+    assert await stored(store) == ["a"]
+
+
+async def test_chunks_are_loaded_in_slices(store):
+    await store.replace(NOTE, "d", entries("a", "b", "c"))
+    first = await store.load(0, 2, OWNER)
+    rest = await store.load(first[-1].id, 2, OWNER)
+    assert [row.chunk.text for row in [*first, *rest]] == ["a", "b", "c"]
+
+
+async def test_texts_without_a_vector_are_pending_until_they_have_one(store):
+    await store.replace(NOTE, "d", entries("a", "b", "a"))
+    batch = await store.pending("m", 0, 10)
+    assert [row.chunk.text for row in batch] == ["a", "b", "a"]
+    assert await store.count_pending("m", 0, 10) == 3
+    assert await store.count_pending("m", 0, 2) == 2
+    assert await store.put_vectors("m", {batch[0].digest: b"vv"}) == [(1, b"vv"), (3, b"vv")]
+    assert [row.id for row in await store.pending("m", 0, 10)] == [2]
+    assert await store.pending("m", 2, 10) == []
+    assert await store.count_pending("other model", 0, 10) == 3
+    assert await store.vectors("m", 0, 2, OWNER) == [(1, b"vv")]
+    assert await store.vectors("m", 1, 3, OWNER) == [(3, b"vv")]
+    assert await store.vectors("other model", 0, 3, OWNER) == []
+
+
+async def test_a_vector_of_a_text_that_is_gone_is_not_stored(store):
+    await store.replace(NOTE, "d", entries("secret"))
+    (row,) = await store.pending("m", 0, 10)
+    await store.erase([NOTE])
+    assert await store.put_vectors("m", {row.digest: b"vv"}) == []
+    await store.replace(NOTE, "d", entries("secret"))
+    assert await store.count_pending("m", 0, 10) == 1
+
+
+async def test_vectors_outlive_their_chunks_unless_these_are_erased(store):
+    await store.replace(NOTE, "d", entries("a", "b"))
+    for row in await store.pending("m", 0, 10):
+        await store.put_vectors("m", {row.digest: b"vv"})
+    await store.remove([NOTE])
+    await store.extend("b.md", "d", entries("b", path="b.md"))
+    assert await store.count_pending("m", 0, 10) == 0
+    await store.erase(["never there"])
+    await store.extend("c.md", "d", entries("a", path="c.md"))
+    assert [row.chunk.path for row in await store.pending("m", 0, 10)] == ["c.md"]
+
+
+async def test_vectors_that_no_chunk_needs_are_dropped_when_they_are_many(sqlite, index_db):
+    store = sqlite
+    await store.replace(NOTE, "d", entries("kept"))
+    (row,) = await store.pending("m", 0, 10)
+    await store.put_vectors("m", {row.digest: b"vv"})
+
+    def fill(conn):
+        rows = ((n.to_bytes(4), b"vv") for n in range(module.CACHED + 7))
+        conn.executemany("INSERT INTO embeddings (model_id, digest, vector) VALUES (1, ?, ?)", rows)
+
+    await index_db.write(fill)
+    await store.prune()
+    left = await index_db.read(
+        lambda conn: [row[0] for row in conn.execute("SELECT digest FROM embeddings ORDER BY id")]
+    )
+    assert len(left) == module.CACHED + 1
+    assert left[:2] == [row.digest, (7).to_bytes(4)]
+
+
+async def test_notes_about_the_index_are_kept(store):
+    assert await store.meta("chunker") == ""
+    await store.set_meta("chunker", "lines")
+    await store.set_meta("chunker", "words")
+    assert await store.meta("chunker") == "words"
+
+
+async def test_what_is_the_owners_alone_does_not_exist_for_others(store):
+    mine = {"path": "MEMORY.md", "scope": "main"}
+    await store.replace("MEMORY.md", "d", entries("the pin is 4711", **mine))
+    found = await store.keyword(["pin"], PUBLIC, limit=5)
     assert (found.hits, found.reason) == ((), "nothing_indexed")
-    await index.replace("g.md", "d", [chunk("a pin board", "g.md")])
-    before = await index.search("pin", owner=False, limit=5)
-    more = [chunk(f"pin {n}", "MEMORY.md", n, owner_only=True) for n in range(1, 80)]
-    await index.extend("MEMORY.md", "d2", more)
-    assert await index.search("pin", owner=False, limit=5) == before
-    await index.remove(["MEMORY.md"])
-    assert await index.search("pin", owner=False, limit=5) == before
+    await store.replace("g.md", "d", entries("a pin board", path="g.md"))
+    before = await store.keyword(["pin"], PUBLIC, limit=5)
+    await store.extend("MEMORY.md", "d2", entries(*(f"pin {n}" for n in range(80)), **mine))
+    assert await store.keyword(["pin"], PUBLIC, limit=5) == before
+    await store.remove(["MEMORY.md"])
+    assert await store.keyword(["pin"], PUBLIC, limit=5) == before
 
 
-async def test_sources_narrow_the_search(stores):
+async def test_a_session_has_what_is_shared_and_its_own(store):
+    path = "sessions/group:a.jsonl"
+    assert not await store.has("group:a")
+    own = entries("tea of a group", path=path, source=Source.SESSIONS, scope="group:a")
+    await store.replace(path, "d", own)
+    await store.replace("g.md", "d", entries("tea for all", path="g.md"))
+    await store.replace("MEMORY.md", "d", entries("tea", path="MEMORY.md", scope="main"))
+    (row,) = await store.pending("m", 0, 1)
+    await store.put_vectors("m", {row.digest: b"vv"})
+    assert await store.has("group:a")
+    group, other = Audience("group:a"), Audience("group:b")
+    assert await stored(store, group) == ["tea of a group", "tea for all"]
+    assert await stored(store, other) == await stored(store, PUBLIC) == ["tea for all"]
+    assert await store.vectors("m", 0, 9, group) == [(1, b"vv")]
+    assert await store.vectors("m", 0, 9, other) == []
+    assert set(await paths(store, "tea", group)) == {path, "g.md"}
+    assert await paths(store, "tea", other) == ["g.md"]
+    assert len(await paths(store, "tea")) == 3
+
+
+async def test_sources_narrow_the_search(store):
     path = "sessions/main.jsonl"
-    await stores.index.replace(NOTE, "d", [chunk("tea")])
-    await stores.index.replace(path, "d", [chunk("tea", path, source=Source.SESSIONS)])
+    await store.replace(NOTE, "d", entries("tea"))
+    await store.replace(path, "d", entries("tea", path=path, source=Source.SESSIONS))
     only = frozenset({Source.SESSIONS})
-    assert await paths(stores.index, "tea", sources=only) == [path]
-    assert len(await paths(stores.index, "tea")) == 2
-    assert await paths(stores.index, "tea", sources=frozenset()) == []
+    assert await paths(store, "tea", sources=only) == [path]
+    assert len(await paths(store, "tea")) == 2
+    assert await paths(store, "tea", sources=frozenset()) == []
 
 
-async def test_equal_scores_are_ordered_by_path_and_line(stores):
+async def test_equal_scores_are_ordered_by_path_and_line(store):
     for path in ("b.md", "a.md", "c.md"):
-        both = [chunk("same words", path, 7), chunk("same words", path, 3)]
-        await stores.index.replace(path, "d", both)
-    found = await stores.index.search("same", owner=True, limit=5)
+        await store.replace(path, "d", entries("alike words", "alike words", path=path))
+    found = await store.keyword(words.terms("alike"), OWNER, limit=5)
     places = [(h.chunk.path, h.chunk.start_line) for h in found.hits]
-    assert places == [("a.md", 3), ("a.md", 7), ("b.md", 3), ("b.md", 7), ("c.md", 3)]
+    assert places == [("a.md", 1), ("a.md", 4), ("b.md", 1), ("b.md", 4), ("c.md", 1)]
 
 
-async def test_the_chunk_with_more_of_the_words_comes_first(stores):
-    await stores.index.replace("one.md", "d", [chunk("dentist dentist dentist", "one.md")])
-    await stores.index.replace("two.md", "d", [chunk("dentist on tuesday in berlin", "two.md")])
-    assert (await paths(stores.index, "dentist tuesday berlin"))[0] == "two.md"
+async def test_common_words_do_not_hide_the_telling_one(store):
+    filler = (f"the name of thing number {n} is known" for n in range(300))
+    await store.replace("f.md", "d", entries(*filler, path="f.md"))
+    await store.replace(NOTE, "d", entries("Rex barks at the postman"))
+    assert (await paths(store, "what name and number is known of Rex"))[0] == NOTE
 
 
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        pytest.param("我在北京工作", "北京", id="chinese inside a run"),
-        pytest.param("我在北京工作", "作", id="one last letter"),
-        pytest.param("明日は東京へ行きます", "東京", id="japanese"),
-        pytest.param("カメラを買った", "カメラ", id="katakana"),
-        pytest.param("서울에서 만나자", "서울", id="korean with a particle"),
-        pytest.param("Café zum Löwen", "cafe lowen", id="diacritics"),
-        pytest.param("Привет, Москва", "МОСКВА", id="cyrillic case"),
-        pytest.param("the file state.db grew", "state.db", id="punctuation inside"),
-        pytest.param("e\u0301cole", "école", id="decomposed"),
-        pytest.param("call 0171-2345678", "2345678", id="numbers"),
-    ],
-)
-async def test_words_of_many_scripts_are_found(index, text, query):
-    await index.replace("other.md", "d", [chunk("quite another thing 上海", "other.md")])
-    await index.replace(NOTE, "d", [chunk(text)])
-    assert await paths(index, query) == [NOTE]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        *('"', "'", "a\x00b", "AND", "NOT tea", "tea OR", "NEAR(", "(tea", "tea*", "^tea", "-tea"),
-        *(
-            "text:tea",
-            "col : x",
-            "{a b}",
-            "\\",
-            "%",
-            "_",
-            "\ud800",
-            "\U0010ffff",
-            "tea; DROP TABLE",
-        ),
-        pytest.param("x" * 100_000, id="one long word"),
-        pytest.param("tea " * 25_000, id="100 kB of one word"),
-        pytest.param(" ".join(f"w{n}" for n in range(20_000)), id="20,000 words"),
-        pytest.param("茶" * 100_000, id="a long run"),
-        pytest.param('"' * 10_000, id="quotes alone"),
-    ],
-)
-async def test_any_text_is_a_valid_query(index, query):
-    await index.replace(NOTE, "d", [chunk("a cup of tea")])
-    found = await index.search(query, owner=True, limit=5)
-    assert found.reason in {"", "no_match", "empty_query"}
-    assert (found.reason == "") == bool(found.hits)
-
-
-@pytest.mark.parametrize("text", ["a\x00tea", "half \ud800 tea", "\ufeff tea", "🍵tea"])
-async def test_any_text_can_be_indexed(index, text):
-    await index.replace(NOTE, "d", [chunk(text)])
-    await index.replace(NOTE, "d2", [chunk("gone")])
-    assert await paths(index, "tea") == []
-    assert await paths(index, "gone") == [NOTE]
-
-
-async def test_common_words_do_not_hide_the_telling_one(index):
-    filler = [chunk(f"what is the name of thing {n}", "f.md", n) for n in range(1, 300)]
-    await index.replace("f.md", "d", filler)
-    await index.replace(NOTE, "d", [chunk("Rex barks at the postman")])
-    assert (await paths(index, "what is the name of Rex"))[0] == NOTE
-    assert len(await paths(index, "what is the")) == 10
-
-
-async def test_a_rebuild_answers_the_same(index):
-    texts = [f"note {n} about tea and {'rain' if n % 3 else 'snow'}" for n in range(60)]
-    chunks = [chunk(t, line=n + 1) for n, t in enumerate(texts)]
-    await index.replace(NOTE, "d", chunks)
-    before = await index.search("tea snow 7", owner=True, limit=20)
-    await index.clear()
-    await index.replace(NOTE, "d", chunks)
-    assert await index.search("tea snow 7", owner=True, limit=20) == before
+async def test_words_that_nothing_holds_find_nothing(store):
+    assert (await store.keyword(["tea"], OWNER, limit=5)).reason == "nothing_indexed"
+    await store.replace(NOTE, "d", entries("tea"))
+    for terms in (["coffee"], [], ["\x00"]):
+        found = await store.keyword(terms, OWNER, limit=5)
+        assert (found.hits, found.reason) == ((), "no_match")
 
 
 @pytest.mark.parametrize("damage", ["not a database", "zeros", "newer", "foreign"])
 async def test_an_index_that_cannot_be_used_is_put_aside(tmp_path, damage):
     path = tmp_path / "index.db"
     async with Database.open(path, INDEX) as db:
-        await SqliteIndex(db).replace(NOTE, "d", [chunk("tea " * 2000)])
+        await SqliteChunks(db).replace(NOTE, "d", entries("tea " * 2000))
         if damage in {"newer", "foreign"}:
             pragma = "user_version = 999" if damage == "newer" else "application_id = 5"
             await db.execute(f"PRAGMA {pragma}", ())
@@ -198,24 +244,45 @@ async def test_an_index_that_cannot_be_used_is_put_aside(tmp_path, damage):
     async with Database.open(path, INDEX) as db:
         (problem,) = db.problems()
         assert problem.code == "index_rebuilt"
-        index = SqliteIndex(db)
-        assert (await index.search("tea", owner=True, limit=1)).reason == "nothing_indexed"
-        await index.replace(NOTE, "d", [chunk("tea")])
+        store = SqliteChunks(db)
+        assert (await store.keyword(["tea"], OWNER, limit=1)).reason == "nothing_indexed"
+        await store.replace(NOTE, "d", entries("tea"))
     assert (tmp_path / "index.db.corrupt-1").read_bytes() == old
     async with Database.open(path, INDEX) as db:
         assert db.problems() == ()
-        assert await paths(SqliteIndex(db), "tea") == [NOTE]
+        assert await paths(SqliteChunks(db), "tea") == [NOTE]
 
 
-async def test_an_index_damaged_while_open_begins_anew(tmp_path):
+async def test_chunks_of_before_there_were_scopes_get_theirs(tmp_path):
+    before = Schema(INDEX.name, INDEX.application_id, INDEX.steps[:2], derived=True)
+    held = {
+        "a.md": (0, "notes", "tea shared"),
+        "MEMORY.md": (1, "notes", "tea private"),
+        "sessions/main.jsonl": (1, "sessions", "tea of the owner"),
+        "sessions/group:a.jsonl": (0, "sessions", "tea of a group"),
+    }
+
+    def write(conn):
+        for number, (path, (owner_only, source, text)) in enumerate(held.items(), 1):
+            conn.execute("INSERT INTO files VALUES (?, ?, ?, 'd')", (number, path, source))
+            row = (number, number, owner_only, 1, 1, None, "", "", 1.0, text, text, b"", b"")
+            conn.execute(f"INSERT INTO chunks VALUES ({', '.join('?' * len(row))})", row)
+        for table in ("words_all", "words_shared"):
+            where = "" if table == "words_all" else " WHERE owner_only = 0"
+            fill = f"INSERT INTO {table} (rowid, terms) SELECT id, terms FROM chunks{where}"
+            conn.execute(fill)
+
+    async with Database.open(tmp_path / "index.db", before) as db:
+        await db.write(write)
     async with Database.open(tmp_path / "index.db", INDEX) as db:
-        index = SqliteIndex(db)
-        await index.replace(NOTE, "d", [chunk("tea")])
-        await db.execute("UPDATE words_all_data SET block = x'ff' WHERE id > 10", ())
-        found = await index.search("tea", owner=True, limit=5)
-        assert (found.hits, found.reason) == ((), "indexing")
-        assert [p.code for p in db.problems()] == ["index_rebuilt"]
-        assert await index.digests(Source.NOTES) == {}
-        await index.replace(NOTE, "d", [chunk("tea")])
-        assert await paths(index, "tea") == [NOTE]
-    assert (tmp_path / "index.db.corrupt-1").exists()
+        store = SqliteChunks(db)
+        rows = await store.load(0, 10, OWNER)
+        assert [row.chunk.scope for row in rows] == ["", "main", "main", "group:a"]
+        assert await paths(store, "tea", PUBLIC) == ["a.md"]
+        assert set(await paths(store, "tea", Audience("group:a"))) == {
+            "a.md",
+            "sessions/group:a.jsonl",
+        }
+        assert len(await paths(store, "tea")) == 4
+        assert await store.remove(list(held)) == [1, 2, 3, 4]
+        assert await paths(store, "tea", PUBLIC) == []

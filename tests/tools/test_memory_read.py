@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
+import fastjsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.domain.memory import Chunk, Found, Hit, Source
+from agentd.domain.search import EmptyReason, Lack, SearchQuery
 from agentd.domain.tool import ToolCall
-from agentd.domain.turn import Kind, Origin, SessionKey, kind_of
+from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, kind_of
 from agentd.domain.workspace import FileView, Reader
 from agentd.errors import FileMissing
 from agentd.testing import FakeClock, MemoryWorkspace
 from agentd.tools.fence import fenced, without_marks
 from agentd.tools.memory_read import MemoryRead
-from agentd.tools.memory_search import MemorySearch
+from agentd.tools.memory_search import DEGRADED, MemorySearch
 from agentd.tools.memory_tree import MemoryTree
 from agentd.tools.memory_write import MemoryWrite
 from agentd.tools.notify import Notify
@@ -26,10 +29,10 @@ class FixedRecall:
     def __init__(self, files: dict[str, str] | None = None, found: Found | None = None) -> None:
         self.files = files or {}
         self.found = found or Found(())
-        self.asked: list[tuple[str, Kind, int]] = []
+        self.asked: list[tuple[SearchQuery, Reader]] = []
 
-    async def search(self, query: str, kind: Kind, limit: int, sources=None) -> Found:
-        self.asked.append((query, kind, limit))
+    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+        self.asked.append((query, reader))
         return self.found
 
     async def read(self, path: str, reader: Reader) -> FileView:
@@ -98,7 +101,7 @@ async def test_absent_and_past_the_end_are_plain_words():
 async def test_foreign_text_taints_by_reading_and_by_finding(path, text, tainted):
     assert (await read({path: text}, path=path)).tainted is tainted
     source = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
-    found = Found((Hit(Chunk(path, 1, 1, text, source, False), 1.0),))
+    found = Found((Hit(Chunk(path, 1, 1, text, source, ""), 1.0),))
     out = await MemorySearch(FixedRecall(found=found)).run(made("memory_search", query="q"), None)
     assert out.tainted is tainted
     assert text in out.text
@@ -124,18 +127,81 @@ def test_no_text_keeps_a_remark_of_ours(text):
     assert "<!--agentd:" not in without_marks(text)
 
 
-async def test_hits_are_told_notes_first_and_emptiness_with_its_reason():
-    def hit(path: str, source: Source, score: float) -> Hit:
-        return Hit(Chunk(path, 3, 4, f"about {path}", source, True), score)
+def a_hit(path: str, source: Source, *, day: date | None = None, newer: str = "") -> Hit:
+    chunk = Chunk(path, 3, 4, f"about {path}", source, scope="main", date=day)
+    return Hit(chunk, 0.5, {}, newer)
 
-    found = Found((hit("sessions/main.jsonl", Source.SESSIONS, 2), hit("a.md", Source.NOTES, 1)))
-    recall = FixedRecall(found=found)
-    out = await MemorySearch(recall).run(made("memory_search", query="q", limit=2), None)
-    assert out.text.index("a.md:3-4") < out.text.index("sessions/main.jsonl:3-4")
-    assert recall.asked == [("q", Kind.MAIN, 2)]
-    for reason in ("nothing_indexed", "no_match", "empty_query", "indexing", "unheard_of"):
-        search = MemorySearch(FixedRecall(found=Found((), reason)))
-        assert (await search.run(made("memory_search", query="q"), None)).text
+
+async def search(*hits: Hit, reason: str = "", **arguments: object) -> str:
+    tool = MemorySearch(FixedRecall(found=Found(hits, reason)))
+    return (await tool.run(made("memory_search", query="q", **arguments), None)).text
+
+
+async def test_hits_keep_their_order_and_say_place_date_source_and_what_is_newer():
+    said = a_hit("sessions/main.jsonl", Source.SESSIONS, day=date(2026, 11, 20))
+    note = a_hit("MEMORY.md", Source.NOTES, newer="sessions/main.jsonl:3")
+    assert (await search(said, note)).split("\n")[::4] == [
+        "sessions/main.jsonl:3-4 (2026-11-20, sessions)",
+        "MEMORY.md:3-4 (notes; older, see sessions/main.jsonl:3)",
+    ]
+
+
+async def test_what_the_model_leaves_out_is_as_configured():
+    recall = FixedRecall()
+    await MemorySearch(recall).run(made("memory_search", query="q"), None)
+    more = {"limit": 2, "recencyBoost": False, "halfLifeDays": 7, "max_tokens": 300}
+    call = made("memory_search", query="q", sources=["sessions"], **more)
+    await MemorySearch(recall).run(call, None)
+    assert recall.asked == [
+        (SearchQuery("q", 5), Reader(MAIN, Kind.MAIN)),
+        (
+            SearchQuery("q", 2, frozenset({Source.SESSIONS}), 300, None, False, 7.0),
+            Reader(MAIN, Kind.MAIN),
+        ),
+    ]
+
+
+async def test_every_emptiness_is_told_in_words_and_as_its_code():
+    for reason in (*EmptyReason, *Lack, "unheard_of"):
+        text = await search(reason=reason)
+        assert text.endswith(f". [{reason}]")
+    assert (await search()).endswith("[no_match]")
+
+
+@pytest.mark.parametrize("lack", Lack)
+async def test_hits_of_a_search_that_lacked_something_say_so(lack):
+    whole = await search(a_hit("a.md", Source.NOTES))
+    lacking = await search(a_hit("a.md", Source.NOTES), reason=lack)
+    assert lacking == f"{whole}\n[{DEGRADED[lack]}]"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"limit": 0}, "limit"),
+        ({"limit": 21}, "limit"),
+        ({"limit": "5"}, "limit"),
+        ({"halfLifeDays": 0}, "halfLifeDays"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"sources": []}, "sources"),
+        ({"sources": ["dreams"]}, "sources"),
+        ({"recencyBoost": "yes"}, "recencyBoost"),
+        ({"half_life_days": 3}, "half_life_days"),
+        ({"query": None}, "query"),
+    ],
+)
+def test_the_schema_refuses_and_names_what_is_out_of_bounds(wrong, told):
+    check = fastjsonschema.compile(dict(MemorySearch.spec.input_schema))
+    check({"query": "q", "limit": 20, "halfLifeDays": 0.5, "sources": ["notes", "sessions"]})
+    with pytest.raises(fastjsonschema.JsonSchemaValueException, match=told):
+        check({"query": "q", **wrong})
+
+
+def test_the_short_schema_is_part_of_the_whole_one():
+    spec = MemorySearch.spec
+    assert spec.short_schema is not None
+    assert spec.short_schema["properties"].keys() < spec.input_schema["properties"].keys()
+    assert spec.short_schema["required"] == spec.input_schema["required"]
 
 
 async def test_the_tree_shows_what_the_kind_may_see():
@@ -170,4 +236,4 @@ def test_all_specs_are_strict_and_together_small():
     ]
     assert all(s["input_schema"]["additionalProperties"] is False for s in specs)
     assert len({s["name"] for s in specs}) == 6
-    assert len(json.dumps(specs)) <= 2200
+    assert len(json.dumps(specs)) <= 2500

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.domain.alert import Alert, NewAlert, alert_digest
+from agentd.domain.alert import Alert, NewAlert, Recipients, alert_digest
 from agentd.domain.prompt import Effect
 from agentd.domain.tool import ToolCall
 from agentd.domain.turn import Origin, SessionKey, kind_of
@@ -29,7 +29,7 @@ def told(text: str, session: str = "main", origin: Origin = Origin.HEARTBEAT) ->
 
 def tool():
     outbox = ListOutbox()
-    return Notify(outbox, lambda origin: ((f"sink-{origin}",), "me")), outbox
+    return Notify(outbox, lambda origin: Recipients((f"sink-{origin}",), "me")), outbox
 
 
 async def test_an_alert_goes_to_the_targets_of_its_origin_once():

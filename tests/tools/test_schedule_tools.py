@@ -49,6 +49,13 @@ def create(fields, **who):
     return called("schedule_create", fields, **who)
 
 
+async def test_a_time_that_comes_once_is_told_once():
+    desk, gate = Desk(), Gate()
+    await desk.create.run(create({"text": "tea", "at": "2026-11-23 09:00"}), gate)
+    (approval,) = gate.asked
+    assert approval.title == "Remind: “tea”, at Monday 2026-11-23 09:00 (Europe/Berlin)"
+
+
 async def test_a_job_is_made_after_a_yes_to_exactly_it():
     desk, gate = Desk(), Gate()
     out = await desk.create.run(create(TEA), gate)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,11 @@ import pytest
 from agentd import failpoints
 from agentd.domain.tool import FileAction, FileIntent
 from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import Reader
+from agentd.domain.workspace import FileView, Reader
 from agentd.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
-    NotFound,
     PathRefused,
     WorkspaceError,
 )
@@ -143,6 +142,17 @@ async def test_a_file_too_large_is_refused_with_its_size(home, owner) -> None:
         await home.files().read("big.md", owner)
     with pytest.raises(FileUnreadable, match="262,145 bytes"):
         await home.files().plan("new.md", FileAction.WRITE, b"x" * (256 * 1024 + 1))
+
+
+async def test_the_page_of_facts_may_be_large(home, owner) -> None:
+    files, text = home.files(), "x" * (3 << 20)
+    for size in (2 << 20, 3 << 20):
+        async with files.lock("memory/facts.md"):
+            intent = await files.plan("memory/facts.md", FileAction.WRITE, text[:size].encode())
+            await files.apply(intent, owner)
+    assert (await files.read("memory/facts.md", owner)).text == text
+    assert await files.inspect(intent) == "after"
+    assert [v.size for v in (await files.history("memory/facts.md"))[1]] == [3 << 20, 2 << 20]
     (home.root / "big.md").write_bytes(b"x" * (1 << 20))
     with pytest.raises(FileUnreadable, match="big"):
         await home.files().plan("big.md", FileAction.APPEND, b"x")
@@ -250,7 +260,9 @@ async def test_a_deleted_file_is_gone_and_kept_as_a_version(home, owner) -> None
     assert not await files.exists("BOOTSTRAP.md", owner)
     with pytest.raises(FileMissing):
         await files.plan("BOOTSTRAP.md", FileAction.DELETE, b"")
-    assert await files.version("BOOTSTRAP.md", intent.before) == b"hello"
+    now, versions = await files.history("BOOTSTRAP.md")
+    assert (now, [v.digest for v in versions]) == ("", ["", intent.before])
+    assert await files.version("BOOTSTRAP.md", 1) == b"hello"
 
 
 _POINTS = [
@@ -311,7 +323,7 @@ import asyncio, sys
 from pathlib import Path
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Reader
+from agentd.domain.workspace import FileView, Reader
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
@@ -351,7 +363,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Reader
+from agentd.domain.workspace import FileView, Reader
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
 
@@ -388,40 +400,6 @@ async def test_two_processes_that_write_at_once_lose_nothing(home) -> None:
     lines = (home.root / "log.md").read_text().split("\n")
     assert sorted(lines) == sorted(f"- {who} {i}" for who in "ab" for i in range(40))
     assert (home.root / "count.md").read_text() == "80"
-
-
-# Versions
-
-
-async def test_the_last_twenty_contents_are_kept_privately(home, owner) -> None:
-    files = home.files()
-    for i in range(25):
-        home.clock.jump(timedelta(seconds=1))
-        await _change(files, "a.md", FileAction.WRITE, f"text {i}", owner)
-    kept = await files.versions("a.md")
-    assert [v.digest for v in kept] == [_digest(f"text {i}") for i in range(23, 3, -1)]
-    assert await files.version("a.md", kept[0].digest) == b"text 23"
-    with pytest.raises(NotFound):
-        await files.version("a.md", "0" * 64)
-    assert await files.versions("other.md") == ()
-    for path in home.versions.rglob("*"):
-        assert path.stat().st_mode & 0o077 == 0
-
-
-async def test_a_content_that_comes_back_is_kept_once(home, owner) -> None:
-    files = home.files()
-    for text in ("a", "b", "a", "b", "a"):
-        home.clock.jump(timedelta(seconds=1))
-        await _change(files, "a.md", FileAction.WRITE, text, owner)
-    assert [v.digest for v in await files.versions("a.md")] == [_digest("b"), _digest("a")]
-
-
-async def test_without_a_place_for_versions_none_are_kept(home, owner) -> None:
-    home.versions = None
-    files = home.files()
-    await _change(files, "a.md", FileAction.WRITE, "a", owner)
-    await _change(files, "a.md", FileAction.WRITE, "b", owner)
-    assert await files.versions("a.md") == ()
 
 
 # Listing
@@ -502,3 +480,55 @@ async def test_another_scope_is_read_without_its_identity_and_never_written(
     assert (
         await files.read("@work/daily/2026-11-20.md", owner)
     ).path == "@work/memory/2026-11-20.md"
+
+
+async def test_what_is_named_like_a_note_and_is_no_file_is_named_until_it_goes(home, owner) -> None:
+    files = home.files()
+    home.put({"memory/real.md": "x"})
+    (home.root / "memory/link.md").symlink_to("/etc/hostname")
+    os.mkfifo(home.root / "pipe.md")
+    (home.root / "other").symlink_to("/etc")
+    listed = [entry.path for entry in await files.tree("", 8, owner)]
+    assert not {"memory/link.md", "pipe.md", "other/"} & set(listed)
+    told = [(p.code, p.text.split(" ")[0]) for p in files.problems()]
+    assert told == [("file_irregular", "memory/link.md"), ("file_irregular", "pipe.md")]
+    (home.root / "memory/link.md").unlink()
+    await files.tree("", 1, owner)
+    assert len(files.problems()) == 2
+    await files.tree("memory", 1, owner)
+    assert len(files.problems()) == 1
+    (home.root / "pipe.md").unlink()
+    (home.root / "pipe.md").write_text("a file now")
+    await files.tree("", 8, owner)
+    assert files.problems() == ()
+
+
+async def test_many_files_are_looked_at_without_being_seen(home, owner) -> None:
+    files = home.files()
+    home.put({"a.md": "one"})
+    (home.root / "b.md").write_bytes(b"\xff")
+    found = await files.look(["a.md", "b.md", "c.md"], owner)
+    assert isinstance(found[0], FileView)
+    assert found[0].text == "one"
+    assert [type(error).__name__ for error in found[1:]] == ["FileUnreadable", "FileMissing"]
+    assert not await files.has_seen("a.md", found[0].digest, owner)
+
+
+async def test_a_single_file_elsewhere_is_read_and_nothing_beside_it(
+    home, owner, stranger, tmp_path
+) -> None:
+    folder = tmp_path / "elsewhere"
+    (folder / "below").mkdir(parents=True)
+    for name in ("plan.md", "secret.md", "below/plan.md"):
+        (folder / name).write_text(name)
+    files = home.files({"plan": folder / "plan.md", "gone": folder / "gone.md"})
+    assert [entry.path for entry in await files.tree("@plan", 9, owner)] == ["@plan/plan.md"]
+    assert (await files.read("@plan/plan.md", owner)).text == "plan.md"
+    assert await files.tree("@gone", 9, owner) == ()
+    for path in ("@plan/secret.md", "@plan/below/plan.md", "@plan/below", "@gone/gone.md"):
+        with pytest.raises(WorkspaceError):
+            await files.read(path, owner)
+        assert not await files.exists(path, owner)
+    with pytest.raises(FileMissing):
+        await files.read("@plan/plan.md", stranger)
+    assert await files.tree("@plan/below", 9, owner) == ()

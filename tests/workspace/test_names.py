@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.errors import PathRefused
-from agentd.workspace.names import Name, fold, is_protected, parse, parse_file
+from agentd.workspace.names import Name, fold, is_injected, is_protected, parse, parse_file
 
 _CLIMBS = ["..", "\uff0e\uff0e", "\u2025", "\u2024\u2024", ".. ", " ..", "..\u200b/.."]
 _BEFORE = ["", "memory/", "./", "memory//", "memory/./", "a/b/c/"]
@@ -114,3 +114,25 @@ def test_the_nine_files_are_protected_in_every_disguise(stem: str) -> None:
 def test_folding_is_stable_under_itself() -> None:
     for text in ("ＳＯＵＬ．ＭＤ", "Straße", "ﬁle", "x. . ."):
         assert fold(fold(text)) == fold(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("SOUL.md", True),
+        ("memory.MD", True),
+        ("\uff33OUL.md", True),
+        ("memory/2026-11-21.md", True),
+        ("Memory/2026-11-21.MD", True),
+        ("daily/2026-11-21.md", True),
+        ("memory/facts.md", True),
+        ("Memory/FACTS.md", True),
+        ("projects/facts.md", False),
+        ("memory/boat.md", False),
+        ("memory/old/2026-11-21.md", False),
+        ("projects/2026-11-21.md", False),
+        ("projects/SOUL.md", False),
+    ],
+)
+def test_which_files_prompts_carry(path: str, expected: bool) -> None:
+    assert is_injected(parse_file(path), ("memory", "daily")) is expected

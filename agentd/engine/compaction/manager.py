@@ -71,7 +71,7 @@ class Compaction:
 
     def close(self) -> None:
         """Begin no more model calls: the daemon is stopping."""
-        self._summariser.draining = True
+        self._summariser.close()
 
     def is_working(self, session: SessionKey) -> bool:
         """Whether room is being made for the session right now."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import structlog
 
-from agentd.domain.message import Opaque, Text, ToolResult, ToolUse, user
-from agentd.domain.prompt import Answered, Prompt
+from agentd.domain.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import Origin, SessionKey, Usage
+from agentd.domain.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.durable import when_space
 from agentd.engine.prompt import clip, fence
-from agentd.errors import ProviderError, ShuttingDown
-from agentd.ports import Clock, Ledger, Provider
+from agentd.engine.sidecall import SideCall
+from agentd.errors import ProviderError
 
 log = structlog.get_logger()
 
@@ -48,14 +46,14 @@ class SummaryRefused(ProviderError):
 class Summariser:
     """Turns rows into a summary that stands for them."""
 
-    provider: Provider
-    ledger: Ledger
-    clock: Clock
-    price: Callable[[str, Usage], float]
+    calls: SideCall
     instructions: str
     model: str
     part_tokens: int  # how much of the conversation one call may carry
-    draining: bool = False  # no new model call once this is set
+
+    def close(self) -> None:
+        """Begin no more model calls."""
+        self.calls.draining = True
 
     async def summarise(self, session: SessionKey, rows: Sequence[Row], earlier: str) -> str:
         """A summary of `earlier` and `rows`, in as many calls as the window needs.
@@ -78,39 +76,8 @@ class Summariser:
     async def _once(self, session: SessionKey, rows: Sequence[Row], earlier: str, hint: str) -> str:
         pieces = [fence("earlier summary", earlier)] if earlier else []
         pieces += [fence("conversation", rendered(rows)), hint, "Write the summary now."]
-        prompt = Prompt(
-            system=(self.instructions,),
-            messages=(user("\n\n".join(filter(None, pieces))),),
-            model=self.model or None,
-            origin=Origin.SUMMARY,
-        )
-        answer = await self._answer(prompt)
-        cost = self.price(answer.model, answer.usage)
-        await when_space(
-            self.clock,
-            lambda: self.ledger.charge(
-                session,
-                Origin.SUMMARY,
-                answer.model,
-                answer.usage,
-                cost,
-                reservation=answer.reservation,
-            ),
-        )
-        return answer.message.text.strip()
-
-    async def _answer(self, prompt: Prompt) -> Answered:
-        if self.draining:
-            raise ShuttingDown
-        events = self.provider.stream(prompt)
-        try:
-            async for event in events:
-                if isinstance(event, Answered):
-                    return event
-        finally:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
-        raise ProviderError("The summary was cut off.", kind="stream_cut", retryable=True)
+        text = "\n\n".join(filter(None, pieces))
+        return await self.calls.ask(session, Origin.SUMMARY, self.instructions, text, self.model)
 
 
 def fault(summary: str, rows: Sequence[Row]) -> str:
@@ -207,6 +174,8 @@ def _line(row: Row, result_chars: int) -> str:
         match clip(block, result_chars):
             case Text(text):
                 words.append(text)
+            case Image() as image:
+                words.append(image.label)
             case ToolUse(_, name, arguments):
                 words.append(f"[calls {name} {dict(arguments)}]"[:result_chars])
             case ToolResult(_, text, is_error):

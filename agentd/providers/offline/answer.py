@@ -1,27 +1,42 @@
 """Which lines of memory answer a question, and the words for it. Pure.
 
 A line answers when it holds enough of the question's telling words, and at least one that is not a
-word for anything. Notes come before what was said in conversations, newer before older. What is
-shown is quoted with its place, so that the reader can judge it.
+word for anything. Facts come first, then notes, then what was said in conversations, newer before older;
+what no longer holds does not answer. What is shown is quoted with its place, so that the reader can
+judge it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentd.domain.workspace import FACTS_PATH
 from agentd.providers.offline import words
 from agentd.providers.offline.hits import Line
-from agentd.providers.offline.phrases import CLOSEST, FOUND, NOTHING, is_ours
+from agentd.providers.offline.holding import is_past, later_said, still_held, without_past
+from agentd.providers.offline.phrases import (
+    CLOSEST,
+    FOUND,
+    HEARD,
+    NOTHING,
+    OLDER,
+    TOLD,
+    is_ours,
+)
 from agentd.providers.offline.sentences import is_question, split, without_order
 
-_ENOUGH, _SURE = 0.5, 0.6
+_ENOUGH, _SURE, _NEARLY_ALL = 0.5, 0.6, 0.8
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
 _SAME = 0.05  # scores this near are equal
 _AROUND = 0.8  # of a word that stands only above the line
 _NEAR = 0.2  # below the best: told as well
 _OTHERS = 2
 _CHARS = 400  # shown of one line
+_USER = re.compile(
+    r"\bthe user(?:['’]s)?(?!\w)", re.IGNORECASE
+)  # facts are told in the third person
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +46,41 @@ class _Match:
     score: float
 
     @property
-    def key(self) -> tuple[float, bool, str, int]:
+    def key(self) -> tuple[float, bool, bool, str, int]:
         """Orders matches, the best last."""
-        return (round(self.score / _SAME), self.line.is_note, self.line.date, self.line.number)
+        line = self.line
+        score = self.score - (_NEAR if line.is_older else 0)
+        return (round(score / _SAME), line.is_fact, line.is_note, line.date, line.number)
+
+
+def told(question: str, facts: Sequence[str], heard: Sequence[str]) -> str:
+    """The facts that surely answer, "" if none does. `heard` is what the user said in this
+    conversation: what it says of the same thing is named as well.
+    """
+    if without_past(question) != question:
+        return ""
+    best = _best(question, [Line(FACTS_PATH, fact) for fact in facts])
+    sure = [match.text for match in best if _is_sure(question, match)]
+    if not sure or sure[0] != best[0].text:
+        return ""
+    lines = [f"{TOLD} {sure[0]}", *(f"Also: {text}" for text in sure[1:])]
+    if said := later_said(sure[0], heard):
+        lines.append(f"{HEARD} “{said}”")
+    return "\n".join(lines)
 
 
 def answer(question: str, found: Sequence[Line]) -> str:
     """The best lines with their places, or that there are none."""
-    best = _distinct(sorted(_matches(question, found), key=lambda m: m.key, reverse=True))
+    best = _best(question, found)
     if not best:
         return NOTHING
     top = best[0]
-    others = [m for m in best[1:] if m.score >= top.score - _NEAR][:_OTHERS]
-    title = FOUND if top.score >= _SURE else CLOSEST
-    if not others:
-        return f"{title} {_quoted(top)}"
-    return "\n".join([f"{title} {_quoted(top)}", *(f"Also: {_quoted(m)}" for m in others)])
+    if top.line.is_fact and not is_past(top.line) and _is_sure(question, top):
+        rest = (m.text if m.line.is_fact else _quoted(m) for m in best[1:])
+        return "\n".join([f"{TOLD} {top.text}", *(f"Also: {text}" for text in rest)])
+    title = OLDER if top.line.is_older else FOUND if top.score >= _SURE else CLOSEST
+    rest = (f"{'Older' if m.line.is_older else 'Also'}: {_quoted(m)}" for m in best[1:])
+    return "\n".join([f"{title} {_quoted(top)}", *rest])
 
 
 def about(topic: str, found: Sequence[Line]) -> tuple[Line, ...]:
@@ -66,6 +100,24 @@ def _quoted(match: _Match) -> str:
     who = "earlier answer, " if line.speaker == "assistant" else ""
     outside = "text from outside, " if line.is_foreign else ""
     return quoted(match.text, f"{who}{outside}{line.place}")
+
+
+def _best(question: str, found: Sequence[Line]) -> list[_Match]:
+    """What answers, the best first: lines that hold, each said once, as good as the best or nearly."""
+    matches = _matches(without_past(question), found)
+    held = set(still_held(question, [m.line for m in matches]))
+    best = _distinct(
+        sorted((m for m in matches if m.line in held), key=lambda m: m.key, reverse=True)
+    )
+    return [m for n, m in enumerate(best) if n == 0 or m.score >= best[0].score - _NEAR][
+        : 1 + _OTHERS
+    ]
+
+
+def _is_sure(question: str, match: _Match) -> bool:
+    """Whether a fact has all words of the question, or nearly all if they tell much."""
+    has_all = set(words.terms(question)) <= set(words.terms(match.text))
+    return match.score >= (_SURE if has_all else _NEARLY_ALL)
 
 
 def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
@@ -96,7 +148,7 @@ def _score(wanted: Sequence[str], text: str, context: str = "") -> float:
     """The share of the wanted words that the text has, those of its context counting for less; 0
     if it has none itself (unless its context has all), or only words that go with anything.
     """
-    held = set(words.terms(text))
+    held = set(words.terms(_USER.sub("", text)))
     around = set(words.terms(context)) if context else set()
     strong = [t for t in wanted if words.weight(t) == 1]
     is_on_topic = bool(held.intersection(wanted)) or around.issuperset(wanted)

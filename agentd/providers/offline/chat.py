@@ -1,16 +1,20 @@
 """One step of a conversation with the user: the tool to call, or the answer. Pure.
 
-The step follows from the user's words and from what this turn's tools have answered so far; a turn
-takes one tool call at most.
+The step follows from the user's words, from the facts that stand beside them, and from what this
+turn's tools have answered so far.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from agentd.domain.prompt import Prompt
-from agentd.providers.offline import conversation, phrases, words
-from agentd.providers.offline.answer import about, answer, quoted
+from agentd.domain.workspace import FACTS_PATH
+from agentd.providers.offline import conversation, known, phrases, words
+from agentd.providers.offline.answer import about, answer, quoted, told
+from agentd.providers.offline.conversation import Done
 from agentd.providers.offline.hits import Line, lines
 from agentd.providers.offline.intent import (
     CHECKLIST,
@@ -32,33 +36,91 @@ _LIMIT = 20  # hits of a search
 _QUOTED = 10  # lines that are listed
 _CHARS = 300  # of a note that its confirmation repeats
 _PATH = re.compile(r"(?:Added to|Wrote|Changed|Saved) (.{1,300})\.")
+_SCHEDULE = "schedule_create"
+_REMEMBER, _FORGET = "remember", "forget"
 _BOOTSTRAP = ("## BOOTSTRAP.md", "## First-Run Bootstrap")
 
 
 def reply(prompt: Prompt) -> Reply:
-    """The next tool call, or the answer."""
-    wanted = intent(conversation.own_words(prompt), conversation.now(prompt))
-    if wanted == Remember(""):
-        wanted = Remember(_last_statement(prompt))
+    """The next tool call, or the answer; the latter says so if there was an image to look at."""
+    step = _step(prompt)
+    if isinstance(step, Say) and conversation.has_image(prompt):
+        return Say(f"{phrases.BLIND}\n{step.text}")
+    return step
+
+
+def _step(prompt: Prompt) -> Reply:
+    tools = {spec.name for spec in prompt.tools}
+    wanted = _wanted(prompt, tools)
     if isinstance(wanted, Small):
         return Say(_small(wanted, prompt))
-    answered = conversation.done(prompt)
-    if answered:
-        return Say(_told(wanted, answered[-1], prompt))
-    call = _call(wanted)
-    if isinstance(call, Call) and call.tool not in {spec.name for spec in prompt.tools}:
+    if isinstance(wanted, Ask) and (line := _known(wanted.question, prompt)):
+        return Say(line)
+    call = _next(wanted, conversation.done(prompt), tools, prompt)
+    if isinstance(call, Call) and call.tool not in tools:
         return Say(phrases.NO_TOOL.format(tool=call.tool))
     return call
 
 
-def _call(wanted: Intent) -> Reply:
+def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
+    """What this turn is about. An answer to the question which fact is meant is about that one."""
+    said = conversation.own_words(prompt)
+    if _FORGET in tools:
+        ids = known.chosen(said, known.offered(conversation.answer_before(prompt)))
+        if ids is not None:
+            return Forget("", ids)
+    wanted = intent(said, conversation.now(prompt))
+    if wanted == Remember(""):
+        wanted = Remember(_last_statement(prompt))
+    if isinstance(wanted, Remember) and _REMEMBER in tools:
+        now = conversation.now(prompt)
+        fact = known.fact_in(said, wanted.text, now.date() if now else None)
+        return replace(wanted, fact=fact)
+    return wanted
+
+
+def _known(question: str, prompt: Prompt) -> str:
+    return told(question, conversation.facts(prompt), conversation.said_before(prompt))
+
+
+def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: Prompt) -> Reply:
+    """The first call, another one where the answer to it asks for that, or the answer."""
+    if isinstance(wanted, Forget) and _FORGET in tools:
+        return _forget(wanted, done)
+    if not done:
+        return _call(wanted, tools)
+    last = done[-1]
+    if isinstance(wanted, Remember) and last.use.name == _REMEMBER and not last.is_done:
+        if why := known.refused(last.result.text):
+            return Say(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
+        return _call(replace(wanted, fact=""), tools)
+    return Say(_told(wanted, last, prompt))
+
+
+def _forget(wanted: Forget, done: Sequence[Done]) -> Reply:
+    """Facts first; where none says it, the lines that hold it."""
+    queries = wanted.ids if not wanted.topic else (wanted.topic,)
+    if not queries:
+        return Say(phrases.NONE_ERASED)
+    results = [one.result.text for one in done if one.use.name == _FORGET]
+    if done and not done[-1].is_done:
+        return Say(known.not_erased(_sentence(done[-1].result.text)))
+    if len(done) > len(results):
+        lead = (phrases.NO_FACT_LINES, phrases.NO_FACT_NOTHING)
+        return Say(_holding(wanted.topic, lines(done[-1].result.text), *lead))
+    if len(results) < len(queries):
+        return Call(_FORGET, {"query": queries[len(results)]})
+    if results == [phrases.NO_FACT] and wanted.topic:
+        return _search(wanted.topic)
+    return Say(known.erased(results))
+
+
+def _call(wanted: Intent, tools: Container[str]) -> Reply:
     match wanted:
-        case Remember(fact) if fact:
-            return Call("memory_write", {"content": _clean(fact)})
         case Remember():
-            return Say(phrases.WHAT_TO_REMEMBER)
-        case Remind(entry):
-            return Call("memory_write", {"content": _clean(entry), "target": "heartbeat"})
+            return _remember(wanted)
+        case Remind():
+            return _remind(wanted, tools)
         case Ask(text) | Forget(text):
             return _search(text)
         case Read(path):
@@ -71,6 +133,20 @@ def _call(wanted: Intent) -> Reply:
             return Say(_SAID[wanted])
 
 
+def _remember(wanted: Remember) -> Reply:
+    if wanted.fact:
+        return Call(_REMEMBER, {"text": _clean(wanted.fact)})
+    if wanted.text:
+        return Call("memory_write", {"content": _clean(wanted.text)})
+    return Say(phrases.WHAT_TO_REMEMBER)
+
+
+def _remind(wanted: Remind, tools: Container[str]) -> Reply:
+    if wanted.at and _SCHEDULE in tools:
+        return Call(_SCHEDULE, {"text": _clean(wanted.text), "at": wanted.at})
+    return Call("memory_write", {"content": _clean(wanted.entry), "target": "heartbeat"})
+
+
 def _search(text: str) -> Reply:
     query = words.query(text)
     return (
@@ -78,20 +154,24 @@ def _search(text: str) -> Reply:
     )
 
 
-def _told(wanted: Intent, done: conversation.Done, prompt: Prompt) -> str:
+def _told(wanted: Intent, done: Done, prompt: Prompt) -> str:
     """The answer from what the tool has said."""
     result = done.result
     if result.is_error:
-        return _refused(wanted, result.text)
+        return _refused(wanted, done.use.name, result.text)
     match wanted:
         case Remember():
-            return phrases.NOTED.format(path=_path(result.text), text=_written(done))
+            return _kept(done)
         case Remind():
-            return phrases.LISTED.format(path=_path(result.text), text=_written(done))
+            phrase = phrases.SCHEDULED if done.use.name == _SCHEDULE else phrases.LISTED
+            told = {"path": _path(result.text), "result": result.text}
+            return phrase.format(text=_written(done), **told)
         case Ask(question):
-            return answer(question, (*lines(result.text), *_heard(prompt)))
+            beside = (Line(FACTS_PATH, fact) for fact in conversation.facts(prompt))
+            return answer(question, (*lines(result.text), *beside, *_heard(prompt)))
         case Forget(topic):
-            return _holding(topic, lines(result.text))
+            lead = (phrases.FORGET_LINES, phrases.FORGET_NOTHING)
+            return _holding(topic, lines(result.text), *lead)
         case Notify():
             return phrases.ALERTED.format(result=result.text)
         case Read(path) if path == CHECKLIST:
@@ -100,10 +180,18 @@ def _told(wanted: Intent, done: conversation.Done, prompt: Prompt) -> str:
             return result.text
 
 
-def _refused(wanted: Intent, why: str) -> str:
+def _kept(done: Done) -> str:
+    if done.use.name == _REMEMBER:
+        return known.kept(done.result.text)
+    return phrases.NOTED.format(path=_path(done.result.text), text=_written(done))
+
+
+def _refused(wanted: Intent, tool: str, why: str) -> str:
     match wanted:
         case Remember():
             return phrases.NOT_NOTED.format(why=_sentence(why))
+        case Remind() if tool == _SCHEDULE:
+            return phrases.NOT_SCHEDULED.format(why=_sentence(why))
         case Remind():
             return phrases.NOT_LISTED.format(why=_sentence(why))
         case Notify():
@@ -147,20 +235,22 @@ def _last_statement(prompt: Prompt) -> str:
 
 def _heard(prompt: Prompt) -> tuple[Line, ...]:
     """What the user has said earlier in this conversation, which no index may hold yet."""
+    now = conversation.now(prompt)
+    today = f"{now:%Y-%m-%d}" if now else ""
     return tuple(
-        Line("earlier in this conversation", line.strip(), speaker="user", number=number)
+        Line("earlier in this conversation", line.strip(), today, speaker="user", number=number)
         for number, text in enumerate(conversation.said_before(prompt))
         for line in (order(text) or text).split("\n")
         if line.strip()
     )
 
 
-def _holding(topic: str, found: tuple[Line, ...]) -> str:
+def _holding(topic: str, found: tuple[Line, ...], title: str, nothing: str) -> str:
     held = about(topic, found)[:_QUOTED]
     if not held:
-        return phrases.FORGET_NOTHING
+        return nothing
     shown = (f"- {quoted(line.text, line.place)}" for line in held)
-    return "\n".join((phrases.FORGET_LINES, *shown))
+    return "\n".join((title, *shown))
 
 
 def _checklist(found: tuple[Line, ...]) -> str:
@@ -175,8 +265,8 @@ def _path(result: str) -> str:
     return match[1] if match else "memory"
 
 
-def _written(done: conversation.Done) -> str:
-    text = str(done.use.input.get("content", ""))
+def _written(done: Done) -> str:
+    text = str(done.use.input.get("content") or done.use.input.get("text", ""))
     return text if len(text) <= _CHARS else f"{text[:_CHARS].rstrip()} […]"
 
 

@@ -11,11 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentd.domain.message import Message, Role, Text, ToolResult, ToolUse
+from agentd.domain.message import Image, Message, Role, Text, ToolResult, ToolUse
 from agentd.domain.prompt import Prompt
+from agentd.facts.relevant import HEADING
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")
 _FENCE = '<data source="'
+_TOLD = re.compile(
+    rf"^{HEADING}\n(?s:.*?)^<data [^\n]*>\n(?P<facts>(?s:.*?))^</data>$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +29,23 @@ class Done:
     use: ToolUse
     result: ToolResult
 
+    @property
+    def is_done(self) -> bool:
+        """Whether the tool did what it was asked to."""
+        return not self.result.is_error
+
 
 def own_words(prompt: Prompt) -> str:
     """What the user said in this turn; "" if nothing."""
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
     return texts[-1] if texts and not _CLOCK.fullmatch(texts[-1]) else ""
+
+
+def has_image(prompt: Prompt) -> bool:
+    """Whether the user sent an image in this turn."""
+    turn = prompt.messages[max(0, _start(prompt)) :]
+    return any(isinstance(block, Image) for message in turn for block in message.blocks)
 
 
 def done(prompt: Prompt) -> tuple[Done, ...]:
@@ -59,6 +74,36 @@ def said_before(prompt: Prompt) -> tuple[str, ...]:
         if isinstance(block, Text)
     ]
     return tuple(t for t in texts[:-1] if not t.startswith(_FENCE) and not _ends_in_clock(t))
+
+
+def facts(prompt: Prompt) -> tuple[str, ...]:
+    """What the prompt tells of the user beside his own words: one sentence each, the best first."""
+    at = _start(prompt)
+    texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
+    beside = (text for text in texts[:-1] if not text.startswith(_FENCE))
+    found = (match for text in beside if (match := _TOLD.search(text)))
+    return tuple(
+        line.removeprefix("- ") for match in found for line in match["facts"].splitlines() if line
+    )
+
+
+def answer_before(prompt: Prompt) -> str:
+    """The last words of the turn before this one; "" if there are none."""
+    before = prompt.messages[: max(0, _start(prompt))]
+    return before[-1].text if before and before[-1].role is Role.ASSISTANT else ""
+
+
+def remembered(prompt: Prompt) -> tuple[str, ...]:
+    """The user's words of turns in which `remember` has kept a fact."""
+    found: list[str] = []
+    said = ""
+    kept = {p.use.id for p in _pairs(prompt.messages) if p.use.name == "remember" and p.is_done}
+    for message in prompt.messages:
+        texts = [b.text for b in message.blocks if isinstance(b, Text)]
+        if message.role is Role.USER and texts:
+            said = texts[-1]
+        found += [said for use in message.tool_uses if use.id in kept]
+    return tuple(found)
 
 
 def has_answered(prompt: Prompt) -> bool:

@@ -17,7 +17,7 @@ from agentd.engine.compaction.summary import identifiers
 from agentd.providers.offline import conversation, words
 from agentd.providers.offline.intent import Remember, Small, intent
 from agentd.providers.offline.reply import Call, Reply, Say
-from agentd.providers.offline.sentences import split
+from agentd.providers.offline.sentences import split, without_order
 
 NOTHING = "NO_REPLY"
 _TOOL = "memory_write"
@@ -79,8 +79,11 @@ def statements(texts: Iterable[str], already: str = "") -> tuple[str, ...]:
 
 
 def known(prompt: Prompt) -> str:
-    """The words of all notes that the prompt shows or the conversation has written, normalised."""
-    texts = (*prompt.system[1:], *conversation.written(prompt))
+    """The words of all notes that the prompt shows or the conversation has written, and of what was
+    kept as facts, normalised.
+    """
+    kept = map(without_order, conversation.remembered(prompt))
+    texts = (*prompt.system[1:], *conversation.written(prompt), *kept)
     return " ".join(("", *map(words.normal, texts), ""))
 
 
@@ -88,8 +91,8 @@ def _stated(text: str) -> Iterator[_Statement]:
     is_pasted = len(text) > _LONG
     plain = _FENCE.sub("\n", text)
     whole = intent(plain)
-    if isinstance(whole, Remember) and whole.fact and len(whole.fact) <= _LINE_CHARS:
-        yield _Statement(" ".join(whole.fact.split()), _ORDERED)
+    if isinstance(whole, Remember) and whole.text and len(whole.text) <= _LINE_CHARS:
+        yield _Statement(" ".join(whole.text.split()), _ORDERED)
         return
     for sentence in dict.fromkeys(islice(split(plain), _SENTENCES)):
         rank = _rank(sentence, is_pasted=is_pasted)
@@ -104,7 +107,7 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
         return None
     wanted = intent(sentence)
     if isinstance(wanted, Remember):
-        return _ORDERED if wanted.fact else None
+        return _ORDERED if wanted.text else None
     if wanted not in (Small.STATEMENT, Small.UNKNOWN) or _REQUEST.match(sentence):
         return None
     count = len(words.terms(sentence))
@@ -120,7 +123,7 @@ def _rank(sentence: str, *, is_pasted: bool) -> int | None:
 
 def _shown(sentence: str) -> str:
     wanted = intent(sentence)
-    text = wanted.fact if isinstance(wanted, Remember) else sentence
+    text = wanted.text if isinstance(wanted, Remember) else sentence
     flat = " ".join(text.split())
     return flat if len(flat) <= _LINE_CHARS else f"{flat[:_LINE_CHARS]} […]"
 

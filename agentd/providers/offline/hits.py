@@ -1,6 +1,6 @@
 """What `memory_search` and `memory_read` have answered, as lines that name their place. Pure.
 
-memory/2026-11-21.md:1-3 (2026-11-21)
+memory/2026-11-21.md:1-3 (2026-11-21, notes)
 ```text
 …
 ```
@@ -12,8 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agentd.domain.workspace import FACTS_PATH
+
 _HEAD = re.compile(
-    r"(?P<path>\S.{0,400}):(?P<first>\d{1,9})-(?P<last>\d{1,9})(?: \((?P<date>[\d-]{10})\))?"
+    r"(?P<path>\S.{0,400}):(?P<first>\d{1,9})-(?P<last>\d{1,9})"
+    r"(?: \((?:(?P<date>[\d-]{10}), )?(?:notes|sessions)(?P<older>; older, see \S.{0,420})?\))?"
 )
 _BAR = re.compile(r"(`{3,})text")
 _SPOKEN = re.compile(r"\[(user|assistant)\] ")
@@ -42,6 +45,12 @@ class Line:
     is_entry: bool = False  # of a list
     is_ticked: bool = False
     is_foreign: bool = False
+    is_older: bool = False  # something newer says the same, or otherwise
+
+    @property
+    def is_fact(self) -> bool:
+        """Whether it stands on the page of facts."""
+        return self.place.startswith(FACTS_PATH)
 
     @property
     def is_note(self) -> bool:
@@ -56,6 +65,7 @@ class _Block:
     last: int
     date: str
     body: tuple[str, ...]
+    is_older: bool = False
 
 
 def lines(output: str) -> tuple[Line, ...]:
@@ -77,7 +87,12 @@ def _blocks(output: str) -> Iterator[_Block]:
                 break
             body.append(inner)
         yield _Block(
-            head["path"], int(head["first"]), int(head["last"]), head["date"] or "", tuple(body)
+            head["path"],
+            int(head["first"]),
+            int(head["last"]),
+            head["date"] or "",
+            tuple(body),
+            head["older"] is not None,
         )
         head = None
 
@@ -99,6 +114,7 @@ def _lines_of(block: _Block) -> Iterator[Line]:
             is_entry=_ENTRY.match(raw) is not None,
             is_ticked=_TICKED.match(raw) is not None,
             is_foreign="origin=untrusted" in raw or block.path.startswith("@"),
+            is_older=block.is_older,
         )
 
 
@@ -140,4 +156,5 @@ def _spoken(block: _Block) -> Iterator[Line]:
         elif row == starts - 1:
             place = f"{block.path}:{block.last}"
         text = raw[match.end() :] if match else raw
-        yield Line(place, text.strip(), block.date, speaker, block.first + max(0, row))
+        number = block.first + max(0, row)
+        yield Line(place, text.strip(), block.date, speaker, number, is_older=block.is_older)

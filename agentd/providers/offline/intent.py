@@ -31,23 +31,31 @@ class Small(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Write `fact` down; "" means what was said before."""
+    """Write `text` down; "" means what was said before. `fact` is the sentence to keep instead, ""
+    for a note.
+    """
 
-    fact: str
+    text: str
+    fact: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Erase what is known of `topic`."""
+    """Erase what is known of `topic`, or the facts of these ids."""
 
     topic: str
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Remind:
-    """Put `entry` on the checklist."""
+    """Say `text` once at a local time, "2026-11-22 09:00"; or, where `at` is "" or nobody can, put
+    `entry` on the checklist.
+    """
 
     entry: str
+    text: str = ""
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,8 @@ _NOTIFY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FORGET = re.compile(
-    r"(?:forget|erase|delete|remove)(?: (?:that|about|all about|everything about|what i said about))?"
+    r"(?:forget|erase|delete|remove|vergiss)"
+    r"(?:,? (?:that|about|all about|everything about|what i said about|dass|alles über))?"
     r"(?::)? (?P<topic>.+)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -172,7 +181,8 @@ def _task(head: str, now: datetime | None) -> Intent | None:
     if match := _ADD.fullmatch(head):
         return Remind(timed(f"{match['task'].strip(chr(34))} {match['rest']}", now).entry)
     if match := _REMIND.fullmatch(head):
-        return Remind(timed(f"{match['task'].rstrip('?!. ')} {match['time']}", now).entry)
+        found = timed(f"{match['task'].rstrip('?!. ')} {match['time']}", now)
+        return Remind(found.entry, found.task if found.at else "", found.at)
     return None
 
 

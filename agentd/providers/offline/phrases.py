@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 
 HELP = (files("agentd") / "prompts" / "offline_help.md").read_text(encoding="utf-8").strip()
@@ -15,6 +16,7 @@ FIRST = (
     "BOOTSTRAP.md holds questions for later, once a language model is set up."
 )
 WELCOME = "You are welcome."
+BLIND = "I cannot see images in offline mode, so I go by your words alone."
 EMPTY = "There were no words in that message."
 STATED = (
     "I have kept that in this conversation, without a note of it. Say “remember that …” to have it "
@@ -28,10 +30,17 @@ WHAT_TO_REMEMBER = "Nothing to note yet: say “remember that …” with the wo
 NO_WORDS = "I could not search: the question has no telling word. Name a person, thing or date."
 NO_TOOL = "I cannot do that here: this session does not have the tool {tool}."
 
+REMEMBERED = "I'll remember that: {text}"
+REPLACED = "It replaces: {text}"
+KNOWN = "I know that already: {text}"
+NOT_REMEMBERED = "I could not remember that: {why}"
+NO_YES = "it wanted your yes."
 NOTED = "Noted in {path}: {text}"
 NOT_NOTED = "I could not note that: {why} It stays in this conversation only."
 LISTED = "On the checklist now ({path}): {text}"
 NOT_LISTED = "I could not put that on the checklist: {why}"
+SCHEDULED = "Reminder set: “{text}”. {result}"
+NOT_SCHEDULED = "I could not set that reminder: {why}"
 ALERTED = "Alert: {result}"
 NOT_ALERTED = "I could not alert you: {why}"
 NOT_READ = "I could not read that: {why}"
@@ -40,17 +49,50 @@ CHECKLIST_EMPTY = "The checklist has no open entry."
 FOUND = "From memory:"
 CLOSEST = "Nothing says exactly that. The closest I find:"
 NOTHING = "I find nothing about that in your notes or conversations."
-CANNOT_FORGET = "I cannot erase anything in offline mode."
-FORGET_LINES = f"{CANNOT_FORGET} These lines hold it; delete them in the files yourself:"
+TOLD = "You told me:"
+HEARD = "Earlier in this conversation you said:"
+OLDER = "Only an older line says that:"
+WHICH = "Which one? Nothing was erased yet."
+CHOOSE = "Answer with a number, its words, “all” or “none”."
+NOT_ERASED = "Nothing was erased: {why}"
+NONE_ERASED = "Nothing was erased."
+NOT_AGREED = "you did not agree."
+WROTE_YOURSELF = "You wrote it yourself here, where it stays"
+NO_FACT = "No fact says that; nothing was erased."
+CANNOT_FORGET = "I cannot erase anything here."
+_LINES = (
+    "These lines hold it; delete them, or let `agentd memory forget TEXT` erase what agentd wrote:"
+)
+_NO_LINES = (
+    "I find nothing about that in your notes or conversations either; `agentd memory forget TEXT` "
+    "erases any text."
+)
+FORGET_LINES = f"{CANNOT_FORGET} {_LINES}"
 FORGET_NOTHING = f"{CANNOT_FORGET} I find nothing about that in your notes or conversations."
+NO_FACT_LINES = f"{NO_FACT} {_LINES}"
+NO_FACT_NOTHING = f"{NO_FACT} {_NO_LINES}"
 TIME = "It is {now:%A, %Y-%m-%d, %H:%M}."
 NO_TIME = "I cannot tell the time here."
 
 _OPENINGS = (
+    "I'll remember that: ",
+    "It replaces: ",
+    "I know that already: ",
+    TOLD,
+    HEARD,
+    "Older: ",
+    OLDER,
+    WHICH,
+    CHOOSE,
+    "Nothing was erased",
+    NO_FACT,
+    "One fact is forgotten",
+    "It was forgotten already",
     "Noted in ",
     "I could not ",
     "On the checklist",
     "The checklist has no",
+    "Reminder set: ",
     "It is ",
     "Alert: ",
     FOUND,
@@ -70,6 +112,13 @@ _OPENINGS = (
 )
 
 
+# A fact of a list, as the user is shown it: its number, its words, its id.
+OFFERED = "{number}. {text} ({id})"
+IS_OFFERED = re.compile(r"\d{1,3}\. (?P<text>.+) \((?P<id>[^\s()]{1,40})\)")
+
+
 def is_ours(text: str) -> bool:
     """Whether this is something that the offline provider says itself."""
-    return text.startswith(_OPENINGS) or text in HELP
+    if text.startswith(_OPENINGS) or text in HELP:
+        return True
+    return IS_OFFERED.fullmatch(text) is not None

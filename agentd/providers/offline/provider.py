@@ -15,7 +15,7 @@ from agentd.domain.message import Message, ToolUse, assistant
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.domain.turn import Origin, Usage
 from agentd.engine import tokens
-from agentd.providers.offline import beat, chat, flush, job, summary
+from agentd.providers.offline import beat, chat, extract, flush, job, summary
 from agentd.providers.offline.reply import Call, Reply
 
 MODEL = "offline-1"
@@ -64,6 +64,8 @@ def _reply(prompt: Prompt) -> Reply:
             return flush.reply(prompt)
         case Origin.SUMMARY:
             return summary.reply(prompt)
+        case Origin.EXTRACTION:
+            return extract.reply(prompt)
 
 
 def _pieces(text: str) -> list[str]:

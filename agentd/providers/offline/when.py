@@ -47,10 +47,13 @@ _TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A task and when it is due; `marks` is "" when no time was found."""
+    """A task and when it is due; `marks` is "" when no time was found. `at` is the due time of a task
+    that is due once, "" for any other.
+    """
 
     task: str
     marks: str = ""
+    at: str = ""
 
     @property
     def entry(self) -> str:
@@ -63,12 +66,13 @@ def timed(text: str, now: datetime | None) -> Timed:
     flat = " ".join(text[:_CHARS].split())
     every = _EVERY.search(flat)
     due, rest = _due(_without(flat, every), now)
-    marks = [f"(due: {due:%Y-%m-%d %H:%M})"] if due is not None else []
+    at = f"{due:%Y-%m-%d %H:%M}" if due is not None else ""
+    marks = [f"(due: {at})"] if at else []
     if every is not None:
         marks.append(f"(every: {_interval(every)})")
     if not marks:
         return Timed(_tidy(text))
-    return Timed(_tidy(rest) or _tidy(flat), " ".join(marks))
+    return Timed(_tidy(rest) or _tidy(flat), " ".join(marks), "" if every is not None else at)
 
 
 def _due(text: str, now: datetime | None) -> tuple[datetime | None, str]:

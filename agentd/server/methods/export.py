@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from pydantic import Field
 
-from agentd.ports import JobBook, JobStore, Ledger, Outbox
+from agentd.domain.message import Image
+from agentd.errors import AgentdError
+from agentd.ports import Blobs, JobBook, JobStore, Ledger, Outbox, SessionStore
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
@@ -19,14 +23,23 @@ _PAGE_BYTES = 512 * 1024
 class ExportParams(Params):
     """Rows of one kind, those left out that the client has already."""
 
-    what: Literal["alerts", "beats", "jobs", "costs"]
+    what: Literal["alerts", "beats", "jobs", "costs", "images"]
     after: int = Field(0, ge=0)
 
 
 class ExportMethods:
     """The rows as the export writes them, the oldest first."""
 
-    def __init__(self, outbox: Outbox, beats: JobStore, book: JobBook, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        beats: JobStore,
+        book: JobBook,
+        ledger: Ledger,
+        pictures: tuple[SessionStore, Blobs] | None = None,
+    ) -> None:
+        """`pictures` tell which images there are, and hold them; without them there are none."""
+        self._pictures = pictures
         self._outbox = outbox
         self._beats = beats
         self._book = book
@@ -38,6 +51,8 @@ class ExportMethods:
 
     async def _export(self, params: ExportParams) -> dict[str, Any]:
         """`next` is what to pass as `after` for the next page, None at the end."""
+        if params.what == "images":
+            return await self._image(params.after)
         rows: dict[str, Callable[[], Awaitable[list[dict[str, Any]]]]] = {
             "alerts": self._alerts,
             "beats": self._past_beats,
@@ -53,6 +68,23 @@ class ExportMethods:
                 return {"rows": page, "next": params.after + len(page)}
             page.append(row)
         return {"rows": page, "next": None}
+
+    async def _image(self, after: int) -> dict[str, Any]:
+        """One image a page: its digest and its bytes as base64; no bytes of one that is damaged."""
+        if self._pictures is None:
+            return {"rows": [], "next": None}
+        sessions, blobs = self._pictures
+        digests = sorted(await sessions.images())
+        if after >= len(digests):
+            return {"rows": [], "next": None}
+        try:
+            data = await blobs.read(Image("", digests[after], 0))
+        except AgentdError as error:
+            row: dict[str, Any] = {"sha256": digests[after], "error": error.message}
+        else:
+            encoded = await asyncio.to_thread(base64.b64encode, data)
+            row = {"sha256": digests[after], "data": encoded.decode()}
+        return {"rows": [row], "next": after + 1 if after + 1 < len(digests) else None}
 
     async def _alerts(self) -> list[dict[str, Any]]:
         return [alert.as_json() for alert in reversed(await self._outbox.alerts(_ALL))]

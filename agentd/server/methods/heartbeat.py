@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Protocol
 
 from pydantic import Field
@@ -69,13 +70,18 @@ class HeartbeatMethods:
         return await self._pulse.explain()
 
     async def _pause(self, params: PauseParams) -> dict[str, Any]:
-        try:
-            until = (
-                None
-                if params.duration is None
-                else self._clock.now() + parse_duration(params.duration)
-            )
-        except (ValueError, OverflowError):
-            raise InvalidRequest("duration: is no duration", cure='write it like "2h"') from None
+        until = None if params.duration is None else self._until(params.duration)
         await self._jobs.pause(until)
         return {"paused_until": until.isoformat() if until else None}
+
+    def _until(self, words: str) -> datetime:
+        now = self._clock.now()
+        try:
+            until = now + parse_duration(words)
+        except (ValueError, OverflowError):
+            until = now
+        if until == now:
+            raise InvalidRequest(
+                f"duration: {words[:100]!r} is none to wait for", cure='write it like "2h"'
+            )
+        return until

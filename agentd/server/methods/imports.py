@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime, tzinfo
+from hashlib import sha256
 from typing import Any
 
-from agentd.domain.message import Block, Text, decode_block
+from agentd.domain.message import Block, Image, Text, decode_block
+from agentd.domain.picture import media_type
 from agentd.domain.transcript import TAINTED, NewRow, RowRole
 from agentd.errors import InvalidRequest
 
@@ -32,7 +35,7 @@ def read_line(
             cure="leave such lines out",
         )
     try:
-        blocks = _blocks(line.get("content"))
+        blocks = _blocks(line.get("content"), is_user=role is RowRole.USER)
         at = _time(line.get("at", line.get("timestamp")), now, zone)
     except (ValueError, OverflowError, OSError):
         raise InvalidRequest(
@@ -46,12 +49,46 @@ def read_line(
     return NewRow(role, blocks, tag="import" if role is RowRole.NOTICE else tag), at
 
 
-def _blocks(content: Any) -> tuple[Block, ...]:
+def pictures_of(line: dict[str, Any]) -> list[bytes]:
+    """The images whose bytes stand in the line itself, which `read_line` makes references of."""
+    content = line.get("content")
+    found = [_bytes(item) for item in content] if isinstance(content, list) else []
+    return [data for data in found if data is not None and media_type(data)]
+
+
+def _blocks(content: Any, *, is_user: bool) -> tuple[Block, ...]:
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, list) and all(isinstance(item, dict) for item in content):
-        return tuple(decode_block(item) for item in content)
+        return tuple(_shown(_block(item), is_user=is_user) for item in content)
     raise ValueError
+
+
+def _block(item: dict[str, Any]) -> Block:
+    match item:
+        case {"type": "image", "source": {"type": "base64"}}:
+            data = _bytes(item) or b""
+            kind = media_type(data)
+            return Image(kind, sha256(data).hexdigest(), len(data)) if kind else Text("[image]")
+        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
+            return Text(f"[image at {url}]")
+    return decode_block(item)
+
+
+def _shown(block: Block, *, is_user: bool) -> Block:
+    """Models are shown images of users only."""
+    return Text(block.label) if isinstance(block, Image) and not is_user else block
+
+
+def _bytes(item: Any) -> bytes | None:
+    """The bytes of an image as the Messages API takes it; None for anything else."""
+    match item:
+        case {"type": "image", "source": {"type": "base64", "data": str(data)}}:
+            try:
+                return base64.b64decode(data, validate=True)
+            except ValueError:
+                return None
+    return None
 
 
 def _time(value: Any, now: datetime, zone: tzinfo) -> datetime:

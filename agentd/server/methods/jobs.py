@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pydantic import Field
 
@@ -19,8 +19,6 @@ from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
 HEARTBEAT = "heartbeat"  # the system's own job
-
-JobName = int | Literal["heartbeat"]
 
 
 class Jobs(Protocol):
@@ -64,13 +62,13 @@ class AddParams(Params):
 class JobParams(Params):
     """One job."""
 
-    id: JobName
+    id: int | str
 
 
 class HistoryParams(Params):
     """The newest runs, of one job or of all."""
 
-    id: JobName | None = None
+    id: int | str | None = None
     limit: int = Field(20, ge=1, le=1000)
 
 
@@ -111,24 +109,27 @@ class JobMethods:
         return self._agenda.described(await self._agenda.add(job, first))
 
     async def _remove(self, params: JobParams) -> dict[str, Any]:
-        if isinstance(params.id, str):
+        number = _number(params.id)
+        if number is None:
             raise InvalidRequest(
                 "the heartbeat cannot be removed",
                 cure="pause it with `agentd heartbeat pause`, or set [heartbeat] enabled = false",
             )
-        job = await self._agenda.remove(params.id)
+        job = await self._agenda.remove(number)
         return {"removed": job.as_json()}
 
     async def _run(self, params: JobParams) -> dict[str, Any]:
-        if isinstance(params.id, str):
+        number = _number(params.id)
+        if number is None:
             return _of_heartbeat(await self._pulse.run())
-        return (await self._jobs.run(params.id)).as_json()
+        return (await self._jobs.run(number)).as_json()
 
     async def _history(self, params: HistoryParams) -> dict[str, Any]:
-        if isinstance(params.id, str):
+        number = None if params.id is None else _number(params.id)
+        if params.id is not None and number is None:
             beats = await self._beats.beats(params.limit)
             return {"runs": [_of_heartbeat(beat) for beat in beats]}
-        runs = await self._agenda.runs(params.limit, params.id)
+        runs = await self._agenda.runs(params.limit, number)
         return {"runs": [run.as_json() for run in runs]}
 
     async def _heartbeat(self) -> dict[str, Any]:
@@ -144,6 +145,17 @@ class JobMethods:
             "next_due": due,
             "next": [due] if due else [],
         }
+
+
+def _number(given: int | str) -> int | None:
+    """The job's number, None for the heartbeat. Raises InvalidRequest."""
+    if isinstance(given, int):
+        return given
+    if given == HEARTBEAT:
+        return None
+    raise InvalidRequest(
+        f"id: {given[:100]!r} is no job", cure="`agentd jobs list` shows the ids of all"
+    )
 
 
 def _of_heartbeat(beat: Beat) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class LogMethods:
         return {"records": list(page.records), "before": page.before, "after": page.after}
 
     async def _follow(self, params: FollowParams, peer: Peer) -> Never:
-        """`_agentd/log` notifications until the client cancels the call or leaves."""
+        """`_agentd/log` notifications until the client leaves."""
         book, place = self._book(), params.after
         while True:
             page = await asyncio.to_thread(book.since, place, params.wanted)

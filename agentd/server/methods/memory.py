@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
+from agentd.domain.health import Problem
 from agentd.domain.memory import IndexState, Source
+from agentd.domain.search import Fusion, SearchQuery
+from agentd.domain.suspicion import Suspicion
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Reader
-from agentd.errors import FileMissing, InvalidRequest
+from agentd.errors import FileMissing, FileUnreadable, InvalidRequest
 from agentd.ports import Recall, Workspace
+from agentd.screening.scanner import scan_change
 from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.methods.status import index_json
 from agentd.server.peer import Handler
@@ -38,11 +44,16 @@ class Indexing(Protocol):
 
 
 class SearchParams(Params):
-    """A search."""
+    """A search. What is left out is as configured in `[memory_search]`."""
 
     query: str
     limit: int = Field(5, ge=1, le=100)
-    sources: list[str] | None = None
+    sources: list[Literal["notes", "sessions"]] | None = Field(None, min_length=1)
+    max_tokens: int | None = Field(None, ge=1, le=1_000_000)
+    min_score: float | None = Field(None, ge=0, le=1)
+    recency: bool | None = None
+    half_life_days: float | None = Field(None, ge=0.01, le=100_000)
+    fusion: Literal["structured", "weighted", "rrf"] | None = None
 
 
 class ReadParams(Params):
@@ -55,7 +66,8 @@ class ReadParams(Params):
 
 class WriteParams(Params):
     """Text for a file. `target` is memory, daily_log, heartbeat, bootstrap or a path. With
-    `old_string` that text is replaced by `new_string`, and `content` does not count.
+    `old_string` that text is replaced by `new_string`, and `content` does not count. `dry_run` only
+    tells what would come of it.
     """
 
     content: str = ""
@@ -64,6 +76,7 @@ class WriteParams(Params):
     old_string: str | None = None
     new_string: str | None = None
     replace_all: bool = False
+    dry_run: bool = False
 
 
 class TreeParams(Params):
@@ -73,13 +86,33 @@ class TreeParams(Params):
     depth: int = Field(1, ge=1, le=20)
 
 
+class IndexParams(Params):
+    """Begin the index again; or, instead, export the model of the vectors to ONNX."""
+
+    export_onnx: bool = False
+
+
 class MemoryMethods:
     """The workspace and what is found in it."""
 
-    def __init__(self, workspace: Workspace, recall: Recall, index: Indexing) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        recall: Recall,
+        index: Indexing,
+        export: Callable[[], Awaitable[dict[str, Any]]],
+        embedder: Callable[[], Mapping[str, str]] = dict,
+        problems: Callable[[], Sequence[Problem]] = tuple,
+    ) -> None:
+        """`export` makes a quicker form of the embedder's model, and says what it made; `embedder`
+        answers `{provider, why}`, and `problems` are those of the index and what it is made from.
+        """
         self._workspace = workspace
         self._recall = recall
         self._index = index
+        self._export = export
+        self._embedder = embedder
+        self._problems = problems
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -88,15 +121,25 @@ class MemoryMethods:
             "_agentd/memory/read": handler(ReadParams, self._read),
             "_agentd/memory/write": handler(WriteParams, self._write),
             "_agentd/memory/tree": handler(TreeParams, self._tree),
-            "_agentd/memory/index": handler(NoParams, self._rebuild),
+            "_agentd/memory/index": handler(IndexParams, self._rebuild),
             "_agentd/memory/status": handler(NoParams, self._status),
         }
 
     async def _search(self, params: SearchParams) -> dict[str, Any]:
         known = None
         if params.sources is not None:
-            known = frozenset(source for source in Source if source in params.sources)
-        found = await self._recall.search(params.query, Kind.MAIN, params.limit, known)
+            known = frozenset(map(Source, params.sources))
+        query = SearchQuery(
+            params.query,
+            limit=params.limit,
+            sources=known,
+            max_tokens=params.max_tokens,
+            min_score=params.min_score,
+            recency=params.recency,
+            half_life_days=params.half_life_days,
+            fusion=None if params.fusion is None else Fusion(params.fusion),
+        )
+        found = await self._recall.search(query, _OWNER)
         return {"results": [hit.as_json() for hit in found.hits], "reason": found.reason}
 
     async def _read(self, params: ReadParams) -> dict[str, Any]:
@@ -123,6 +166,7 @@ class MemoryMethods:
         }
 
     async def _write(self, params: WriteParams) -> dict[str, Any]:
+        _check(params)
         workspace = self._workspace
         path = workspace.canonical(self._path(params.target))
         action = FileAction.WRITE
@@ -134,18 +178,43 @@ class MemoryMethods:
                 text = await self._as_lines(path, params.content)
             else:
                 text = params.content
+            warnings = await self._screened(path, text, is_added=action is FileAction.APPEND)
             intent = await workspace.plan(path, action, text.encode())
-            await workspace.apply(intent, _OWNER)
+            if not params.dry_run:
+                await workspace.apply(intent, _OWNER)
         size = len(intent.data)
-        words = f"{size} bytes {'added to' if action is FileAction.APPEND else 'written to'} {path}"
-        return {"path": path, "bytes": size, "digest": intent.after, "text": words}
+        done = "added to" if action is FileAction.APPEND else "written to"
+        words = f"{size} bytes {'would be ' if params.dry_run else ''}{done} {path}"
+        return {
+            "path": path,
+            "bytes": size,
+            "digest": intent.after,
+            "text": words,
+            "warnings": [suspicion.as_json() for suspicion in warnings],
+        }
+
+    async def _screened(self, path: str, text: str, *, is_added: bool) -> tuple[Suspicion, ...]:
+        """What of it looks like an attack where prompts carry the file: the owner is warned, and
+        writes what he wants.
+        """
+        if not self._workspace.is_injected(path):
+            return ()
+        try:
+            before = (await self._workspace.read(path, _OWNER)).text
+        except (FileMissing, FileUnreadable):
+            before = ""
+        after = before + text if is_added else text
+        return await asyncio.to_thread(scan_change, before, after)
 
     async def _replaced(self, path: str, old: str, params: WriteParams) -> str:
         """The file with the replacement made. Raises InvalidRequest unless the place is clear."""
         before = (await self._workspace.read(path, _OWNER)).text
         count = before.count(old) if old else 0
         if count == 0:
-            raise InvalidRequest(f"old_string: does not stand in {path}")
+            raise InvalidRequest(
+                f"old_string: does not stand in {path}",
+                cure="read the file, and give its very words",
+            )
         if count > 1 and not params.replace_all:
             raise InvalidRequest(
                 f"old_string: stands {count} times in {path}",
@@ -171,7 +240,10 @@ class MemoryMethods:
         entries = await self._workspace.tree(params.path, params.depth, _OWNER)
         return {"entries": [{"path": e.path, "size": e.size, "is_dir": e.is_dir} for e in entries]}
 
-    async def _rebuild(self, params: NoParams) -> dict[str, Any]:
+    async def _rebuild(self, params: IndexParams) -> dict[str, Any]:
+        if params.export_onnx:
+            made = await self._export()
+            return {**index_json(await self._index.state()), "exported": made}
         await self._index.rebuild()
         await self._index.wait_idle()
         return index_json(await self._index.state())
@@ -179,5 +251,19 @@ class MemoryMethods:
     async def _status(self, params: NoParams) -> dict[str, Any]:
         return {
             **index_json(await self._index.state()),
-            "problems": [problem.as_json() for problem in self._workspace.problems()],
+            **self._embedder(),
+            "problems": [problem.as_json() for problem in self._problems()],
         }
+
+
+def _check(params: WriteParams) -> None:
+    """Raises InvalidRequest for a write that would do nothing, or not all that was asked."""
+    if params.old_string is not None:
+        return
+    if params.new_string is not None or params.replace_all:
+        raise InvalidRequest(
+            "old_string: is missing, and nothing else says what to replace",
+            cure="give the text that is to be replaced",
+        )
+    if params.append and not params.content:
+        raise InvalidRequest("content: is empty", cure="say what to add")

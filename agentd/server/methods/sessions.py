@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import structlog
 from pydantic import Field
 
-from agentd.domain.transcript import SessionInfo, export_row
+from agentd.domain.message import Block, Image, Text
+from agentd.domain.transcript import NewRow, SessionInfo, export_row
 from agentd.domain.turn import MAIN, SessionKey, kind_of
-from agentd.errors import InvalidRequest
-from agentd.ports import Clock, Ledger, SessionStore
+from agentd.errors import AgentdError, InvalidRequest
+from agentd.ports import Blobs, Clock, Ledger, SessionStore
 from agentd.server.keys import existing_key, parse_key
-from agentd.server.methods.imports import read_line
+from agentd.server.methods.imports import pictures_of, read_line
 from agentd.server.methods.pairing import paired
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
 from agentd.server.peer import Handler, Peer
 from agentd.server.turns import Turns
+
+log = structlog.get_logger()
 
 Erase = Callable[[SessionKey], Awaitable[None]]
 
@@ -59,8 +65,21 @@ class SessionMethods:
     """Sessions as the commands see them."""
 
     def __init__(
-        self, store: SessionStore, turns: Turns, erase: Erase, ledger: Ledger, clock: Clock
+        self,
+        store: SessionStore,
+        turns: Turns,
+        erase: Erase,
+        ledger: Ledger,
+        clock: Clock,
+        blobs: Blobs | None = None,
+        *,
+        on_import: Callable[[SessionKey], object] | None = None,
     ) -> None:
+        """Without `blobs`, images of imported transcripts become words. `on_import` hears of a session
+        that has got rows without a turn.
+        """
+        self._blobs = blobs
+        self._on_import = on_import
         self._store = store
         self._turns = turns
         self._erase = erase
@@ -143,9 +162,29 @@ class SessionMethods:
             read_line(line, number, now, self._clock.zone)
             for number, line in enumerate(lines, start=1)
         ]
-        rows = paired([row for row, _ in read])
-        dated = [(row, at) for row, (_, at) in zip(rows, read, strict=True)]
-        return {"key": key, "rows": await self._store.add_rows(key, dated)}
+        pictures = [picture for line in lines for picture in pictures_of(line)]
+        kept = self._blobs.keep(pictures) if self._blobs is not None else nullcontext()
+        async with kept:
+            rows = paired([await self._pictured(row) for row, _ in read])
+            dated = [(row, at) for row, (_, at) in zip(rows, read, strict=True)]
+            count = await self._store.add_rows(key, dated)
+        if self._on_import is not None:
+            self._on_import(key)
+        return {"key": key, "rows": count}
+
+    async def _pictured(self, row: NewRow) -> NewRow:
+        """The row with words for images whose bytes did not come along."""
+        return replace(row, blocks=tuple([await self._at_hand(block) for block in row.blocks]))
+
+    async def _at_hand(self, block: Block) -> Block:
+        if not isinstance(block, Image):
+            return block
+        try:
+            if self._blobs is not None and await self._blobs.read(block):
+                return block
+        except AgentdError as error:
+            log.info("image_not_imported", reason=error.reason)
+        return Text(block.left_out("its bytes did not come along"))
 
     async def _compact(self, params: KeyParams) -> dict[str, Any]:
         key = await self._key(params)

@@ -24,7 +24,7 @@ class StatusParts:
 
     `started` is the clock's monotonic second at which the daemon began. `provider` answers
     `{kind, model, why, effective_window}`, `heartbeat` `{enabled, next_due, last}`, `compaction` the
-    last one or None.
+    last one or None, `embedder` `{provider, why}`, `retention` `{days, last, removed, kept}`.
     """
 
     version: str
@@ -33,9 +33,11 @@ class StatusParts:
     heartbeat: Callable[[], Awaitable[Mapping[str, Any]]]
     compaction: Callable[[], Mapping[str, Any] | None]
     index: Callable[[], Awaitable[IndexState]]
+    retention: Callable[[], Mapping[str, Any]]
     store: SessionStore
     turns: Turns
     ledger: Ledger
+    embedder: Callable[[], Mapping[str, str]] = dict
     probes: tuple[Probe, ...] = ()
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
@@ -68,7 +70,8 @@ class StatusMethods:
             "sessions": [session_json(info, parts.turns) for info in sessions[:_SESSIONS]],
             "heartbeat": dict(await parts.heartbeat()),
             "compaction": {"last": parts.compaction()},
-            "index": index_json(index),
+            "index": {**index_json(index), **parts.embedder()},
+            "retention": dict(parts.retention()),
             "cost": await self._cost(),
             "problems": [problem.as_json() for problem in problems],
         }
@@ -103,6 +106,7 @@ def index_json(state: IndexState) -> dict[str, Any]:
         "files": state.files,
         "chunks": state.chunks,
         "pending": state.pending,
+        "vectors_missing": state.vectors,
         "embedder": state.embedder,
         "state": state.state,
     }

@@ -9,7 +9,7 @@ from agentd.providers.offline.hits import lines
 from agentd.providers.offline.phrases import NOTHING
 from agentd.tools.fence import fenced
 
-NOTE = """memory/2026-11-02.md:5-12 (2026-11-02)
+NOTE = """memory/2026-11-02.md:5-12 (2026-11-02, notes)
 ```text
 ## Server room
 - code: 4711
@@ -20,7 +20,7 @@ NOTE = """memory/2026-11-02.md:5-12 (2026-11-02)
   - vet: Dr. Kim <!-- agentd: origin=untrusted -->
 - what is the dog's weight?
 ```
-sessions/main.jsonl:3-4 (2026-11-03)
+sessions/main.jsonl:3-4 (2026-11-03, sessions; older, see memory/2026-11-02.md:5)
 ```text
 [user] My cat is called Tom.
 Her vet is far.
@@ -86,7 +86,7 @@ def test_where_nothing_fits_it_says_so(output):
 
 @given(st.text(), st.text())
 def test_any_note_can_be_read_and_any_question_answered(note, question):
-    output = f"a.md:1-9 (2026-11-02)\n{fenced(note)}"
+    output = f"a.md:1-9 (2026-11-02, notes)\n{fenced(note)}"
     assert said(question, output)
 
 

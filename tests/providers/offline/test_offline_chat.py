@@ -102,6 +102,46 @@ async def test_a_reminder_that_was_not_allowed_is_not_claimed(talk):
     assert "HEARTBEAT.md" not in talk.workspace.files
 
 
+@pytest.mark.parametrize(
+    ("words", "due"),
+    [
+        ("remind me in 2 minutes to take out the bread", "2026-11-21 23:42"),
+        ("remind me to take out the bread in 3 hours", "2026-11-22 02:40"),
+        ("remind me at 23:55 to take out the bread", "2026-11-21 23:55"),
+        ("remind me to take out the bread tomorrow at 7:30", "2026-11-22 07:30"),
+    ],
+)
+async def test_a_reminder_for_one_time_becomes_a_job_that_waits_for_no_active_hours(
+    talk, words, due
+):
+    agenda = talk.may_schedule()
+    await talk.clock.advance(timedelta(hours=11, minutes=40).total_seconds())
+    reply = await talk.say(words)
+    [job] = await agenda.jobs()
+    assert (job.what.text, job.what.kind) == ("take out the bread", "remind")
+    assert f"{job.next_due:%Y-%m-%d %H:%M}" == due
+    assert "take out the bread" in reply
+    assert due in reply
+    assert "HEARTBEAT.md" not in talk.workspace.files
+
+
+async def test_a_job_that_was_not_allowed_is_not_claimed(talk):
+    agenda = talk.may_schedule()
+    talk.gate.yes = False
+    reply = await talk.say("remind me in 2 minutes to take out the bread")
+    assert reply.startswith("I could not set that reminder")
+    assert not await agenda.jobs()
+
+
+async def test_what_comes_again_or_has_no_time_stays_on_the_checklist(talk):
+    agenda = talk.may_schedule()
+    await talk.say("remind me to stretch every 2h")
+    await talk.say("remind me to buy milk")
+    await talk.say("add rent to my checklist tomorrow at 9")
+    assert not await agenda.jobs()
+    assert talk.workspace.text("HEARTBEAT.md").count("- [ ]") == 3
+
+
 async def test_files_are_listed_and_shown(talk):
     talk.write("MEMORY.md", "Likes tea\n")
     assert "MEMORY.md" in await talk.say("list files")

@@ -51,12 +51,26 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
         ("我的狗叫什么名字？", Ask("我的狗叫什么名字？")),
         ("forget my old address", Forget("my old address")),
         ("forget it", Small.THANKS),
-        ("remind me to call Ana tomorrow at 9", Remind("- [ ] call Ana (due: 2026-11-22 09:00)")),
+        (
+            "remind me to call Ana tomorrow at 9",
+            Remind("- [ ] call Ana (due: 2026-11-22 09:00)", "call Ana", "2026-11-22 09:00"),
+        ),
+        (
+            "remind me in 2 minutes to take out the bread",
+            Remind(
+                "- [ ] take out the bread (due: 2026-11-21 23:42)",
+                "take out the bread",
+                "2026-11-21 23:42",
+            ),
+        ),
         (
             "every day at 8 remind me to walk",
             Remind("- [ ] walk (due: 2026-11-22 08:00) (every: 1d)"),
         ),
-        ("set a reminder to leave at 5pm", Remind("- [ ] leave (due: 2026-11-22 17:00)")),
+        (
+            "set a reminder to leave at 5pm",
+            Remind("- [ ] leave (due: 2026-11-22 17:00)", "leave", "2026-11-22 17:00"),
+        ),
         ("put call Ana on my list", Remind("- [ ] call Ana")),
         ("what's on my list?", Read("HEARTBEAT.md")),
         ("add milk to my checklist", Remind("- [ ] milk")),

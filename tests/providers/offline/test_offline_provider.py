@@ -63,7 +63,7 @@ def test_any_words_get_an_answer_and_always_the_same(words, origin):
     ids=lambda text: text[:12].strip() if isinstance(text, str) else text,
 )
 def test_long_texts_take_no_long_time(text, origin):
-    began = time.perf_counter()
+    began = time.process_time()
     hear(
         Prompt(
             ("s",),
@@ -72,7 +72,7 @@ def test_long_texts_take_no_long_time(text, origin):
             origin=origin,
         )
     )
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("origin", Origin)

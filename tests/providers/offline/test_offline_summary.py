@@ -11,6 +11,7 @@ from agentd.domain.message import Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import SessionKey
 from agentd.engine.compaction.summary import Summariser, fault
+from agentd.engine.sidecall import SideCall
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.testing import FakeClock, MemoryLedger
 
@@ -55,9 +56,8 @@ def conversations(draw) -> list[Row]:
 def summariser(part_tokens: int = 10_000) -> Summariser:
     ledger = MemoryLedger(FakeClock())
     clock = FakeClock()
-    return Summariser(
-        OfflineProvider(), ledger, clock, lambda m, u: 0.0, "Summarise.", "", part_tokens
-    )
+    calls = SideCall(OfflineProvider(), ledger, clock, lambda m, u: 0.0)
+    return Summariser(calls, "Summarise.", "", part_tokens)
 
 
 @settings(max_examples=150, deadline=None)

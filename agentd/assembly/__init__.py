@@ -1,0 +1,1 @@
+"""Every part put together; the one place that names concrete classes."""

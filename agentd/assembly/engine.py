@@ -1,0 +1,70 @@
+"""What runs turns, with the words and the limits of this daemon."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentd.assembly.facts import Known
+from agentd.assembly.ground import Ground, prompt
+from agentd.assembly.memory import Memory
+from agentd.assembly.storage import Stores
+from agentd.engine.assembly import Engine, Outside, Wording, build_engine
+from agentd.engine.compaction.plan import smallest_window
+from agentd.engine.sidecall import SideCall
+from agentd.errors import ConfigError
+from agentd.ports import Approver, EventSink, Tool
+from agentd.providers.assembly import Model
+
+
+@asynccontextmanager
+async def open_engine(
+    ground: Ground,
+    *,
+    stores: Stores,
+    memory: Memory,
+    facts: Known,
+    calls: SideCall,
+    model: Model,
+    tools: tuple[Tool, ...],
+    approver: Approver,
+    events: EventSink,
+) -> AsyncIterator[Engine]:
+    """The engine, its journal repaired; no turn runs before its sessions are started.
+
+    Raises ConfigError for a context window that the fixed prompt alone would fill.
+    """
+    outside = Outside(
+        store=stores.sessions,
+        journal=stores.journal,
+        ledger=stores.ledger,
+        provider=model.provider,
+        approver=approver,
+        events=events,
+        clock=ground.clock,
+        tools=tools,
+        sources=(memory.injection, *facts.sources),
+        hooks=(memory.flush, *facts.hooks),
+        offer=model.offer,
+        calls=calls,
+    )
+    engine = build_engine(
+        outside,
+        Wording(prompt("system"), prompt("light"), prompt("summary")),
+        ground.limits,
+        agent=ground.config.agent,
+        compaction=ground.config.compaction,
+        price=ground.budget.price,
+    )
+    await _check_window(ground, engine)
+    async with engine.sessions.open():
+        yield engine
+
+
+async def _check_window(ground: Ground, engine: Engine) -> None:
+    fixed, limits, compacting = await engine.fixed_tokens(), ground.limits, ground.config.compaction
+    if limits.flush_at < 2 * fixed:
+        soft = compacting.memory_flush.soft_threshold_tokens
+        least = smallest_window(fixed, soft, compacting.reserve_tokens)
+        msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {fixed} tokens"
+        raise ConfigError(msg, cure=f"set it to {least} or more, or shorten the injected files")

@@ -1,0 +1,56 @@
+"""What every part is built on: the configuration, the places, the clock, the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+from agentd.config import Config
+from agentd.domain.turn import Origin
+from agentd.engine.budget import Budget, SilentBudget
+from agentd.engine.compaction.plan import Thresholds, thresholds
+from agentd.paths import Places
+from agentd.ports import Clock, Ledger
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the builders share. The parts themselves get no more of it than their own settings."""
+
+    config: Config
+    places: Places
+    clock: Clock
+    environ: MutableMapping[str, str]
+    budget: Budget
+
+    @property
+    def workspace(self) -> Path:
+        """The configured place, else the usual one."""
+        path = self.config.workspace.path
+        return Path(path).expanduser() if path else self.places.workspace
+
+    @property
+    def limits(self) -> Thresholds:
+        """When contexts are flushed and compacted."""
+        compacting = self.config.compaction
+        return thresholds(
+            self.config.provider.context_window,
+            compacting.memory_flush.soft_threshold_tokens,
+            mode=compacting.mode,
+            reserve=compacting.reserve_tokens,
+        )
+
+    def used_up(self, ledger: Ledger, origin: Origin) -> Callable[[], Awaitable[bool]]:
+        """What tells whether silent turns of that origin may cost no more."""
+        return SilentBudget(self.budget, ledger, self.clock, origin).is_used_up
+
+
+def prompt(name: str) -> str:
+    """One of the texts that come with agentd."""
+    folder = package_files("agentd.prompts")
+    return (folder / f"{name}.md").read_text(encoding="utf-8").strip()

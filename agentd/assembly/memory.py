@@ -1,0 +1,126 @@
+"""The user's files, the index of them, and what reads and saves memories."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from agentd.assembly.embedding import Embedders, open_embedders
+from agentd.assembly.ground import Ground, Work
+from agentd.assembly.storage import Stores
+from agentd.domain.health import Problem
+from agentd.domain.turn import Kind
+from agentd.engine.assembly import slice_tokens
+from agentd.engine.nudged import Nudged
+from agentd.engine.watchers import WhenEnded, WhenNoticed
+from agentd.memory.flush import MemoryFlush
+from agentd.memory.indexer import Indexer
+from agentd.memory.recall import MemoryRecall
+from agentd.memory.retention import Retention
+from agentd.paths import shipped
+from agentd.ports import EventSink
+from agentd.search.live import LiveIndex
+from agentd.workspace import template
+from agentd.workspace.archiving import Archiving
+from agentd.workspace.files import Files
+from agentd.workspace.injection import Injection
+from agentd.workspace.watching import Watching
+
+VERSIONS = "versions"  # the folder below the state directory
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The user's files and what finds things in them; `watchers` see every turn, `work` runs on."""
+
+    files: Files
+    injection: Injection
+    embedders: Embedders
+    index: LiveIndex
+    indexer: Indexer
+    watching: Watching
+    recall: MemoryRecall
+    flush: MemoryFlush
+    retention: Retention
+    archiving: Archiving
+    watchers: tuple[EventSink, ...]
+    work: tuple[Work, ...]
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Files that cannot be read, what is not indexed, embedders that fail."""
+        finding = (self.embedders, self.index, self.indexer)
+        parts = (self.files, *finding, self.watching, self.archiving)
+        return tuple(problem for part in parts for problem in part.problems())
+
+
+@asynccontextmanager
+async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
+    """The workspace, made from the template if there is none, and its index.
+
+    Raises WorkspaceError.
+    """
+    ground.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the second core is for others
+    settings, clock, root = ground.config.workspace, ground.clock, ground.workspace
+    if not root.is_dir():
+        template.create(root, shipped("workspace_template"))
+    versions = ground.places.state_dir / VERSIONS
+    extras = ground.config.memory_search.extras()
+    files = Files(root, settings, clock, {**settings.scopes(), **extras}, versions)
+    await files.clear_strays()
+    injection = Injection(files, settings)
+    await injection.audit(Kind.MAIN)
+    async with (
+        open_embedders(ground) as embedders,
+        LiveIndex.open(stores.chunks, clock, embedders.chain, ground.config.memory_search) as index,
+    ):
+        yield _around(ground, stores, files, injection, embedders, index)
+
+
+def _around(
+    ground: Ground,
+    stores: Stores,
+    files: Files,
+    injection: Injection,
+    embedders: Embedders,
+    index: LiveIndex,
+) -> Memory:
+    settings, clock = ground.config.workspace, ground.clock
+    indexing = ground.config.memory_search
+    template_lines = template.lines(shipped("workspace_template"))
+    indexer = Indexer(index, files, stores.sessions, clock, indexing, template_lines)
+    roots = (ground.workspace, *settings.scopes().values(), *indexing.extras().values())
+    watching = Watching(roots, indexer.hint, clock)
+    flush = MemoryFlush(
+        stores.sessions,
+        ground.config.compaction.memory_flush,
+        clock,
+        lambda: slice_tokens(ground.limits),
+        settings.daily_dir,
+    )
+    retention = Retention(
+        stores.retention,
+        indexer,
+        clock,
+        ground.config.storage.retention_days,
+        others=(stores.typed.erase_before, lambda _: stores.blobs.sweep()),
+    )
+    versions = ground.places.state_dir / VERSIONS
+    archiving = Archiving(files, ground.workspace, versions, clock, settings)
+    watched = (watching.run,) if indexing.watch else ()
+    audit = Nudged("audit", partial(injection.audit, Kind.MAIN))
+    return Memory(
+        files,
+        injection,
+        embedders,
+        index,
+        indexer,
+        watching,
+        MemoryRecall(index, indexer, stores.sessions, files),
+        flush,
+        retention,
+        archiving,
+        watchers=(WhenEnded(indexer.touch), WhenNoticed("compaction", audit.nudge)),
+        work=(*embedders.work, indexer.run, index.run, audit.run, archiving.run, *watched),
+    )

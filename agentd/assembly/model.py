@@ -1,0 +1,59 @@
+"""The model that answers, metered and within its budget."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from agentd.assembly.ground import Ground
+from agentd.assembly.storage import Stores
+from agentd.config import Config
+from agentd.engine.nudged import Nudged
+from agentd.errors import ConfigError
+from agentd.ports import Provider
+from agentd.providers import assembly
+from agentd.providers.assembly import Model
+from agentd.providers.metered import Metered
+from agentd.providers.settings import ServiceSettings
+
+
+@asynccontextmanager
+async def open_model(ground: Ground, stores: Stores) -> AsyncIterator[Model]:
+    """The provider that the configuration and the keys at hand call for, and its fallbacks.
+
+    Raises ConfigError.
+    """
+
+    def metered(provider: Provider, service: ServiceSettings) -> Provider:
+        return Metered(provider, stores.ledger, ground.budget, ground.clock, service.max_tokens)
+
+    async with assembly.open_model(
+        ground.config.provider, ground.environ, ground.clock, metered, stores.blobs
+    ) as model:
+        check_prices(ground.config, model)
+        yield model
+
+
+def warming(model: Model) -> Nudged:
+    """What loads the model's library ahead of its first call, once it is nudged."""
+    return Nudged("warming", model.warm or _nothing)
+
+
+def check_prices(config: Config, model: Model) -> None:
+    """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
+    paid = tuple(choice.model for choice in model.choices if choice.kind != "offline")
+    silent = (
+        config.heartbeat.model,
+        config.compaction.summary_model,
+        config.facts.extraction_model,
+    )
+    others = (*silent, *config.provider.models)
+    if paid and (missing := config.budget.unpriced(filter(None, (*paid, *others)))):
+        raise ConfigError(
+            f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
+            cure=f'add [budget.prices."{missing[0]}"] with input and output, or use a token limit',
+        )
+
+
+async def _nothing() -> None:
+    """There is no library to load."""

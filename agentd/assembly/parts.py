@@ -1,0 +1,95 @@
+"""All parts of a daemon, for those who serve and look after it: in which order they open."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from agentd.assembly.alerting import Alerting, open_alerting
+from agentd.assembly.engine import open_engine
+from agentd.assembly.facts import Known, open_facts
+from agentd.assembly.ground import Ground
+from agentd.assembly.memory import Memory, open_memory
+from agentd.assembly.model import open_model
+from agentd.assembly.schedule import Schedule, build_agenda, open_schedule
+from agentd.assembly.storage import Stores, open_stores
+from agentd.assembly.tools import build_tools
+from agentd.engine.assembly import Engine
+from agentd.engine.sidecall import SideCall
+from agentd.engine.watchers import Watchers
+from agentd.logs import OpenLog
+from agentd.ports import Approver, EventSink, Provider, Tool
+from agentd.providers.assembly import Model
+from agentd.server.clients import Clients
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The opened parts, in the groups in which they are built."""
+
+    ground: Ground
+    stores: Stores
+    memory: Memory
+    facts: Known
+    model: Model
+    alerts: Alerting
+    tools: tuple[Tool, ...]
+    engine: Engine
+    schedule: Schedule
+
+
+@asynccontextmanager
+async def open_parts(
+    ground: Ground,
+    clients: Clients,
+    approver: Approver,
+    *,
+    shown: EventSink,
+    output: OpenLog,
+    provider: Provider | None = None,
+) -> AsyncIterator[Parts]:
+    """The parts, opened in order of dependency and closed in reverse; turns and beats begin when
+    their sessions and scheduler are started. `shown` sees all turns, `output` is the log, `provider`
+    answers in the place of the configured one.
+
+    Raises ConfigError, StorageError, WorkspaceError.
+    """
+    async with AsyncExitStack() as stack:
+        opened = stack.enter_async_context
+        stores = await opened(open_stores(ground))
+        memory = await opened(open_memory(ground, stores))
+        model = await opened(open_model(ground, stores))
+        if provider is not None:
+            model = replace(model, provider=provider)
+        calls = SideCall(model.provider, stores.ledger, ground.clock, ground.budget.price)
+        facts = await opened(open_facts(ground, stores, memory, calls, output))
+        events = Watchers(shown, *memory.watchers, *facts.watchers)
+        alerts = await opened(open_alerting(ground, stores, clients, events))
+        agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
+        tools = build_tools(ground, stores, memory, facts, alerts, agenda)
+        engine = await opened(
+            open_engine(
+                ground,
+                stores=stores,
+                memory=memory,
+                facts=facts,
+                calls=calls,
+                model=model,
+                tools=tools,
+                approver=approver,
+                events=events,
+            )
+        )
+        schedule = await opened(
+            open_schedule(
+                ground,
+                agenda,
+                stores=stores,
+                model=model,
+                memory=memory,
+                alerts=alerts,
+                engine=engine,
+            )
+        )
+        yield Parts(ground, stores, memory, facts, model, alerts, tools, engine, schedule)

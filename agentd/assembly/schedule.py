@@ -1,0 +1,103 @@
+"""What happens by itself: the heartbeat, the jobs, retention, and what wakes them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from agentd.assembly.alerting import Alerting
+from agentd.assembly.ground import Ground, prompt
+from agentd.assembly.memory import Memory
+from agentd.assembly.storage import Stores
+from agentd.domain.turn import Kind, Origin, SessionKey
+from agentd.domain.workspace import Reader
+from agentd.engine.assembly import Engine
+from agentd.heartbeat.examination import Examination
+from agentd.heartbeat.pulse import Pulse
+from agentd.heartbeat.surroundings import Surroundings
+from agentd.jobs import questions
+from agentd.jobs.agenda import Agenda
+from agentd.jobs.jobs import Jobs
+from agentd.providers.assembly import Model
+from agentd.scheduler.aps import Scheduler
+from agentd.scheduler.triggers import Triggers
+
+HEARTBEAT = Reader(SessionKey("heartbeat:main"), Kind.MAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The heartbeat, the jobs, and the scheduler that calls them when they are due."""
+
+    agenda: Agenda
+    pulse: Pulse
+    jobs: Jobs
+    scheduler: Scheduler
+
+
+@asynccontextmanager
+async def open_schedule(
+    ground: Ground,
+    agenda: Agenda,
+    *,
+    stores: Stores,
+    model: Model,
+    memory: Memory,
+    alerts: Alerting,
+    engine: Engine,
+) -> AsyncIterator[Schedule]:
+    """All of it, with the rows of beats and jobs closed that a crash cut; nothing is called yet."""
+    pulse = _pulse(ground, stores, model, memory, alerts, engine)
+    await pulse.recover()
+    jobs = _jobs(ground, stores, model, alerts, engine)
+    await jobs.recover()
+    scheduler = Scheduler(
+        ground.clock, {"heartbeat": pulse, **jobs.lines, "retention": memory.retention}
+    )
+    yield Schedule(agenda, pulse, jobs, scheduler)
+
+
+def build_agenda(ground: Ground, stores: Stores, wake: Callable[[], None]) -> Agenda:
+    """The list of jobs; `wake` is called when it has changed."""
+    return Agenda(ground.config.jobs, stores.book, Triggers(), ground.clock, wake)
+
+
+def _pulse(
+    ground: Ground,
+    stores: Stores,
+    model: Model,
+    memory: Memory,
+    alerts: Alerting,
+    engine: Engine,
+) -> Pulse:
+    settings = ground.config.heartbeat
+    around = Surroundings(
+        clock=ground.clock,
+        jobs=stores.jobs,
+        ledger=stores.ledger,
+        turns=engine.sessions,
+        breaker=model.breaker,
+        read=partial(memory.files.read, "HEARTBEAT.md", HEARTBEAT),
+        last_heard=stores.sessions.last_heard,
+        over_budget=ground.used_up(stores.ledger, Origin.HEARTBEAT),
+        wake=alerts.dispatcher.wake,
+    )
+    recipients = alerts.targets(Origin.HEARTBEAT)
+    text = settings.prompt or prompt("heartbeat")
+    return Pulse(settings, around, Examination(settings, around, text, recipients))
+
+
+def _jobs(ground: Ground, stores: Stores, model: Model, alerts: Alerting, engine: Engine) -> Jobs:
+    around = questions.Surroundings(
+        clock=ground.clock,
+        book=stores.book,
+        ledger=stores.ledger,
+        turns=engine.sessions,
+        breaker=model.breaker,
+        over_budget=ground.used_up(stores.ledger, Origin.JOB),
+        wake=alerts.dispatcher.wake,
+    )
+    recipients = alerts.targets(Origin.JOB)
+    return Jobs(ground.config.jobs, around, Triggers(), prompt("job"), recipients)

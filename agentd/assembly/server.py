@@ -1,0 +1,202 @@
+"""What clients reach: the sessions, the commands, the socket."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd import __version__
+from agentd.assembly.facts import Known
+from agentd.assembly.ground import Ground
+from agentd.assembly.parts import Parts
+from agentd.domain.health import Problem
+from agentd.domain.turn import SessionKey
+from agentd.memory.erasure import Erasure
+from agentd.ports import Probe
+from agentd.server.clients import Clients
+from agentd.server.fact_commands import FactCommands
+from agentd.server.heartbeat_commands import HeartbeatCommands
+from agentd.server.hub import Hub
+from agentd.server.listener import inherited_socket
+from agentd.server.memory_commands import MemoryCommands
+from agentd.server.methods.alerts import AlertMethods
+from agentd.server.methods.export import ExportMethods
+from agentd.server.methods.facts import FactMethods
+from agentd.server.methods.facts_off import refusals
+from agentd.server.methods.forgetting import ForgetMethods
+from agentd.server.methods.heartbeat import HeartbeatMethods
+from agentd.server.methods.history import HistoryMethods
+from agentd.server.methods.jobs import JobMethods
+from agentd.server.methods.memory import MemoryMethods
+from agentd.server.methods.proposals import ProposalMethods
+from agentd.server.methods.sessions import SessionMethods
+from agentd.server.methods.status import StatusMethods, StatusParts
+from agentd.server.methods.upkeep import UpkeepMethods
+from agentd.server.peer import Handler
+from agentd.server.permissions import Permissions
+from agentd.server.proposal_commands import ProposalCommands
+from agentd.server.server import Server
+from agentd.server.sessions import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who is out there: those who watch sessions, those who see alerts, those who are asked."""
+
+    hub: Hub
+    clients: Clients
+    approver: Permissions
+
+
+def build_audience(ground: Ground) -> Audience:
+    """An audience that nobody has joined yet."""
+    hub = Hub(ground.limits.window)
+    approver = Permissions(hub, ground.config.server, ground.clock, ground.workspace)
+    return Audience(hub, Clients(), approver)
+
+
+def build_server(
+    parts: Parts,
+    audience: Audience,
+    methods: Mapping[str, Handler],
+    on_session: Callable[[], None],
+) -> Server:
+    """The server; it listens to nobody yet. `on_session` is called when a client opens a session."""
+    return Server(
+        parts.ground.config.server,
+        parts.engine.sessions,
+        parts.stores.sessions,
+        hub=audience.hub,
+        clients=audience.clients,
+        methods=methods,
+        clock=parts.ground.clock,
+        services=_services(parts, on_session),
+    )
+
+
+def place(ground: Ground) -> Path | socket.socket:
+    """Where to listen: the socket that systemd handed over, else the usual path."""
+    return inherited_socket(ground.environ) or ground.places.socket
+
+
+def methods(
+    parts: Parts, clients: Clients, probes: tuple[Probe, ...], stop: Callable[[], None]
+) -> dict[str, Handler]:
+    """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
+    stores, memory, schedule = parts.stores, parts.memory, parts.schedule
+    clock, pulse, dispatcher = parts.ground.clock, schedule.pulse, parts.alerts.dispatcher
+    learning = parts.facts.learning
+
+    def imported(session: SessionKey) -> None:
+        memory.indexer.touch(session)
+        if learning is not None:
+            learning.extractor.touch(session)
+
+    return {
+        **StatusMethods(_status(parts, probes), clock, stop).routes(),
+        **SessionMethods(
+            stores.sessions,
+            parts.engine.sessions,
+            _erasure(parts).delete,
+            stores.ledger,
+            clock,
+            stores.blobs,
+            on_import=imported,
+        ).routes(),
+        **MemoryMethods(
+            memory.files,
+            parts.facts.recall,
+            memory.indexer,
+            memory.embedders.exporter.export,
+            memory.embedders.status,
+            memory.problems,
+        ).routes(),
+        **HistoryMethods(memory.files).routes(),
+        **_facts(parts.facts),
+        **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
+        **JobMethods(
+            schedule.agenda, schedule.jobs, pulse, stores.jobs, lambda: pulse.interval
+        ).routes(),
+        **AlertMethods(stores.outbox, dispatcher, clients, clock).routes(),
+        **ExportMethods(
+            stores.outbox,
+            stores.jobs,
+            stores.book,
+            stores.ledger,
+            (stores.sessions, stores.blobs),
+        ).routes(),
+    }
+
+
+def _facts(facts: Known) -> dict[str, Handler]:
+    """What is known about the owner. Where facts are off each method says so, but any text can be
+    erased.
+    """
+    routes = ForgetMethods(facts.erase).routes()
+    if (learning := facts.learning) is None:
+        return routes | refusals()
+    return {
+        **routes,
+        **FactMethods(learning.book, learning.desk, learning.book).routes(),
+        **UpkeepMethods(learning.upkeep.validate).routes(),
+        **ProposalMethods(learning.proposals).routes(),
+    }
+
+
+def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
+    """What sessions on the wire need of the other parts."""
+    notes = MemoryCommands(parts.memory.files, parts.facts.recall)
+    learning = parts.facts.learning
+    known = notes.all()
+    if learning is not None:
+        facts, proposals = FactCommands(learning.desk, notes), ProposalCommands(learning.proposals)
+        known = (*facts.all(), *proposals.all())
+    return Services(
+        erase=_erasure(parts).delete,
+        offer=parts.model.offer,
+        commands=(*known, *HeartbeatCommands(parts.schedule.pulse, parts.ground.clock).all()),
+        on_session=on_session,
+        closed=learning.extractor.finish if learning else lambda _: None,
+        forked=learning.extractor.forked if learning else None,
+        kinds={tool.spec.name: tool.spec.kind for tool in parts.tools},
+        blobs=parts.stores.blobs,
+    )
+
+
+def _erasure(parts: Parts) -> Erasure:
+    stores, indexer = parts.stores, parts.memory.indexer
+    return Erasure(
+        parts.engine.sessions,
+        indexer,
+        stores.blobs.sweep,
+        stores.typed.erase,
+        parts.facts.deleted,
+    )
+
+
+def _status(parts: Parts, probes: tuple[Probe, ...]) -> StatusParts:
+    """How the daemon tells that it is well."""
+    stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
+    window = parts.ground.limits.window
+
+    def problems() -> tuple[Problem, ...]:
+        told = (model, memory, parts.facts, memory.retention, schedule.pulse, schedule.jobs)
+        return tuple(p for part in told for p in part.problems())
+
+    return StatusParts(
+        version=__version__,
+        started=parts.ground.clock.monotonic(),
+        provider=lambda: {**model.status(), "effective_window": window},
+        heartbeat=schedule.pulse.status,
+        compaction=lambda: parts.engine.compaction.last,
+        index=memory.indexer.state,
+        embedder=memory.embedders.status,
+        retention=memory.retention.status,
+        store=stores.sessions,
+        turns=parts.engine.sessions,
+        ledger=stores.ledger,
+        probes=(*probes, stores.index_db, parts.alerts.dispatcher),
+        problems=problems,
+    )

@@ -1,0 +1,85 @@
+"""The two databases and the stores in them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from agentd.assembly.ground import Ground
+from agentd.errors import StorageError
+from agentd.paths import ensure_private_dir
+from agentd.storage.blobs import FileBlobs
+from agentd.storage.facts import SqliteFacts
+from agentd.storage.index import SqliteChunks
+from agentd.storage.jobs import SqliteJobs
+from agentd.storage.journal import SqliteJournal
+from agentd.storage.ledger import SqliteLedger
+from agentd.storage.migrations import INDEX, STATE
+from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.retention import SqliteRetention
+from agentd.storage.schedule import SqliteJobBook
+from agentd.storage.sessions import SqliteSessions
+from agentd.storage.sqlite import Database
+from agentd.storage.typed import TypedWords
+
+IMAGES = "blobs"  # the folder below the state directory
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The two databases and what they hold, and what stands beside them."""
+
+    db: Database
+    index_db: Database
+    sessions: SqliteSessions
+    journal: SqliteJournal
+    ledger: SqliteLedger
+    jobs: SqliteJobs
+    book: SqliteJobBook
+    outbox: SqliteOutbox
+    chunks: SqliteChunks
+    retention: SqliteRetention
+    typed: TypedWords
+    facts: SqliteFacts
+    blobs: FileBlobs
+
+
+@asynccontextmanager
+async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
+    """The databases, open and migrated. Raises StorageError."""
+    state, clock = ensure_private_dir(ground.places.state_dir), ground.clock
+    async with (
+        Database.open(state / "state.db", STATE) as db,
+        Database.open(state / "index.db", INDEX, synchronous="NORMAL") as index_db,
+    ):
+        sessions = SqliteSessions(db, clock)
+        blobs = FileBlobs(state / IMAGES, sessions.images)
+        await _tidy(blobs)
+        yield Stores(
+            db,
+            index_db,
+            sessions,
+            SqliteJournal(db),
+            SqliteLedger(db, clock),
+            SqliteJobs(db, clock),
+            SqliteJobBook(db, clock),
+            SqliteOutbox(db, clock),
+            SqliteChunks(index_db),
+            SqliteRetention(db),
+            TypedWords(ground.places.chat_history),
+            SqliteFacts(db),
+            blobs,
+        )
+
+
+async def _tidy(blobs: FileBlobs) -> None:
+    """Take away the images that a crash left without a message, or with a deleted one."""
+    try:
+        await blobs.sweep()
+    except StorageError as error:  # they only take room
+        log.warning("images_not_swept", reason=error.reason)

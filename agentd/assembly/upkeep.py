@@ -1,0 +1,170 @@
+"""What looks after the daemon itself: its log, its checks, its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd import backup
+from agentd.assembly.facts import FACTS_KEY
+from agentd.assembly.ground import prompt
+from agentd.assembly.memory import VERSIONS
+from agentd.assembly.model import check_prices
+from agentd.assembly.parts import Parts
+from agentd.assembly.storage import IMAGES
+from agentd.config import Config, load
+from agentd.doctor.examine import Check, examine
+from agentd.doctor.facts import Learnt
+from agentd.doctor.memory import Injected, Readable, Required, Screened
+from agentd.doctor.search import Meaningful, Searchable
+from agentd.doctor.work import (
+    Budgets,
+    Drift,
+    Flushes,
+    Kept,
+    Problems,
+    Ticks,
+    Undelivered,
+    Unfinished,
+    Window,
+)
+from agentd.domain.health import Problem
+from agentd.domain.turn import Kind, Origin
+from agentd.errors import ConfigError
+from agentd.logs import OpenLog
+from agentd.reload import Reload
+from agentd.server.methods.backup import BackupMethods
+from agentd.server.methods.doctor import DoctorMethods
+from agentd.server.methods.logs import LogMethods, LogPlace
+from agentd.server.methods.reload import ReloadMethods
+from agentd.server.peer import Handler
+from agentd.server.server import Server
+from agentd.units import unit_of
+from agentd.workspace.injection import CUT
+
+log = structlog.get_logger()
+
+
+class Upkeep:
+    """The commands about the daemon itself."""
+
+    def __init__(self, parts: Parts, output: OpenLog) -> None:
+        self._parts = parts
+        self._ground = ground = parts.ground
+        self._output = output
+        self._server: Server | None = None
+        read = partial(load, ground.places.config_file, ground.environ)
+        self._reload = Reload(ground.config, read, self.check, self.take)
+        self._started = (ground.clock.now(), ground.clock.monotonic())
+
+    def routes(self) -> dict[str, Handler]:
+        """Their methods by name."""
+        unit = unit_of() if self._output.is_journal else None
+        return {
+            **LogMethods(LogPlace(self._output.file, unit), self._ground.clock).routes(),
+            **DoctorMethods(partial(examine, self._checks())).routes(),
+            **ReloadMethods(self._reload.run).routes(),
+            **BackupMethods(self._backup).routes(),
+        }
+
+    def look_after(self, server: Server) -> None:
+        """Hand its settings to the server, too, when they change."""
+        self._server = server
+
+    async def hangup(self) -> None:
+        """What SIGHUP asks for."""
+        try:
+            await self._reload.run()
+        except ConfigError as error:
+            log.warning("reload_refused", error=error.message)
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError if the parts that run could not go by this configuration."""
+        check_prices(config, self._parts.model)
+        self._parts.alerts.targets.check(config.heartbeat.target, config.heartbeat.to)
+
+    def take(self, config: Config) -> None:
+        """Let the parts that can go by it."""
+        beat, parts, pulse = config.heartbeat, self._parts, self._parts.schedule.pulse
+        self._output.set_level(config.log.level)
+        self._ground.budget.adopt(config.budget)
+        parts.memory.retention.adopt(config.storage.retention_days)
+        parts.memory.indexer.adopt(config.memory_search)
+        parts.alerts.targets.adopt(beat.target, beat.to)
+        recipients = parts.alerts.targets(Origin.HEARTBEAT)
+        text = beat.prompt or prompt("heartbeat")
+        pulse.adopt(beat, pulse.examination.adapted(beat, text, recipients))
+        parts.schedule.scheduler.poke()
+        if self._server is not None:
+            self._server.adopt(config.server)
+
+    async def _backup(self, file: Path) -> dict[str, Any]:
+        ground, places = self._ground, self._ground.places
+        state = places.state_dir
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:  # 0700
+            copy = Path(folder, "state.db")
+            await self._parts.stores.db.copy(copy)
+            contents = backup.Contents(
+                copy,
+                places.config_file,
+                ground.workspace,
+                state / VERSIONS,
+                state / IMAGES,
+                state / FACTS_KEY,
+            )
+            return await asyncio.to_thread(backup.write, contents, file, ground.clock.now())
+
+    def _checks(self) -> tuple[Check, ...]:
+        parts, config, limits = self._parts, self._ground.config, self._ground.limits
+        sessions, files = parts.stores.sessions, parts.memory.files
+        scheduler = parts.schedule.scheduler
+        return (
+            Ticks(scheduler.ages, scheduler.interval),
+            Drift(self._ground.clock, *self._started),
+            Problems(parts.model.problems, "the model's service answers", "provider"),
+            Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
+            Problems(self._problems, "no part of the daemon complains", "parts"),
+            Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT)),
+            Window(
+                config.provider.context_window,
+                limits.window,
+                limits.flush_at,
+                parts.engine.fixed_tokens,
+            ),
+            Flushes(sessions, config.compaction.memory_flush.enabled),
+            Kept(parts.memory.retention.status),
+            Learnt(parts.facts.problems),
+            Unfinished(sessions),
+            Undelivered(parts.stores.outbox),
+            Injected(files, CUT),
+            Readable(files),
+            Screened(files),
+            Required(partial(parts.memory.injection.audit, Kind.MAIN)),
+            Searchable(files, parts.memory.recall, parts.memory.indexer.state),
+            Meaningful(
+                parts.memory.recall, parts.memory.indexer.state, parts.memory.embedders.status
+            ),
+        )
+
+    def _problems(self) -> tuple[Problem, ...]:
+        """What parts say that no other check looks at."""
+        stores, memory, schedule = self._parts.stores, self._parts.memory, self._parts.schedule
+        asked = (
+            stores.db,
+            stores.index_db,
+            memory.index,
+            memory.indexer,
+            memory.watching,
+            memory.retention,
+            schedule.pulse,
+        )
+        return tuple(problem for part in asked for problem in part.problems())
+
+    def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
+        return self._ground.used_up(self._parts.stores.ledger, origin)

@@ -1,0 +1,22 @@
+"""What the settings of an outside service share, whether it answers or turns texts into vectors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+ServiceAddress = Annotated[str, Field(pattern=r"^(https?://.*)?$")]  # "" means the official one
+CredentialName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]*$")]  # "" means the usual one
+KeyFile = Annotated[
+    str, Field(description="file that holds the key; only its owner may read it (mode 0600)")
+]
+
+
+def openai_needs_key(base_url: str) -> bool:
+    """Whether there is no use in asking that address without a key; other servers than the official
+    one may need none.
+    """
+    return base_url.rstrip("/") in ("", OPENAI_URL)

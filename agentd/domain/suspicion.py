@@ -1,0 +1,44 @@
+"""Text that looks as if it wanted to steer the agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How surely a piece of text is an attack."""
+
+    HIGH = "high"  # hardly ever written in good faith: the user is asked
+    MEDIUM = "medium"  # seen in attacks and in honest notes
+    LOW = "low"  # unusual, no more
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """One suspicious place. `line` and `column` count from 1; `key` is what makes two of them the
+    same finding, wherever in the file they stand.
+    """
+
+    severity: Severity
+    reason: str
+    line: int
+    column: int
+    key: str = ""
+
+    @property
+    def is_high(self) -> bool:
+        """Whether the user has to be asked."""
+        return self.severity is Severity.HIGH
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column} {self.reason} ({self.severity})"
+
+    def as_json(self) -> dict[str, str | int]:
+        """The shape in answers."""
+        return {
+            "severity": str(self.severity),
+            "reason": self.reason,
+            "line": self.line,
+            "column": self.column,
+        }

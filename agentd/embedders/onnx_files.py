@@ -1,0 +1,95 @@
+"""The files of an exported model: the net, its tokenizer, and a manifest with their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from agentd.errors import EmbedderFault
+
+NET, TOKENIZER, MANIFEST = "model.onnx", "tokenizer.json", "manifest.json"
+CURE = "`agentd memory index --export-onnx` makes it again."
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxFiles:
+    """Where a model is. Of a file that somebody else made only the places are known."""
+
+    model: Path
+    tokenizer: Path
+    dimension: int = 0
+    limit: int = 0  # tokens of a text that it reads
+    name: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, source: Path) -> Self:
+        """An export's folder, or a single .onnx file with `tokenizer.json` beside it or one folder up.
+
+        Raises EmbedderFault if it is neither.
+        """
+        if source.is_dir() and (source / MANIFEST).is_file():
+            return cls._exported(source)
+        net = source / NET if source.is_dir() else source
+        places = (net.with_name(TOKENIZER), net.parent.parent / TOKENIZER)
+        tokenizer = next((place for place in places if place.is_file()), None)
+        if not net.is_file() or tokenizer is None:
+            missing = net if not net.is_file() else places[0]
+            raise EmbedderFault(
+                f"{missing} is missing.",
+                cure="Let model in [memory_search.embedder] name an .onnx file with its "
+                "tokenizer.json beside it.",
+            )
+        return cls(net, tokenizer, _dimension(tokenizer.with_name("config.json")))
+
+    @classmethod
+    def _exported(cls, folder: Path) -> Self:
+        try:
+            card: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+            return cls(
+                folder / NET,
+                folder / TOKENIZER,
+                int(card["dimension"]),
+                int(card["limit"]),
+                str(card["model"]),
+                dict(card["sha256"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise EmbedderFault(
+                f"The export in {folder} cannot be read: {error}.", cure=CURE
+            ) from error
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this net from others."""
+        return self.digests.get(NET, "")[:12]
+
+    def check(self) -> None:
+        """Raise EmbedderFault if a file is not the one that was exported."""
+        for name, digest in self.digests.items():
+            path = self.model.with_name(name)
+            try:
+                found = sha256(path)
+            except OSError as error:
+                raise EmbedderFault(
+                    f"{path} cannot be read: {error.strerror}.", cure=CURE
+                ) from error
+            if found != digest:
+                raise EmbedderFault(f"{path} is not the file that was exported.", cure=CURE)
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _dimension(settings: Path) -> int:
+    try:
+        return int(json.loads(settings.read_bytes())["hidden_size"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0

@@ -1,0 +1,88 @@
+"""A model in ONNX format, run by onnxruntime. Imported by the embedder process alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from tokenizers import Tokenizer
+
+from agentd.embedders.onnx_files import OnnxFiles
+from agentd.embedders.windows import embed_whole
+from agentd.errors import EmbedderFault
+
+_USUAL_LIMIT = 256  # tokens that a model reads, where nothing says so
+
+
+class OnnxModel:
+    """Reads token ids and gives either a vector a text, or one a token, which it takes the mean of."""
+
+    def __init__(self, source: Path, threads: int) -> None:
+        """Raises EmbedderFault for files that are missing, changed, or hold something else."""
+        files = OnnxFiles.at(source)
+        files.check()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = False  # it keeps what the longest batch took, 80 MB
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(files.model), options, providers=["CPUExecutionProvider"]
+            )
+            self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
+        except Exception as error:  # both libraries raise bare exceptions for bad files
+            raise EmbedderFault(
+                f"{files.model} cannot be loaded: {str(error)[:200]}",
+                cure="`agentd memory index --export-onnx` makes it again, or name another file.",
+            ) from error
+        special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        self._limit = _limit(files, self._tokenizer) - special
+        self._padding = _padding(self._tokenizer)
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._inputs = [entry.name for entry in self._session.get_inputs()]
+        self.dimension = self._encode(["probe"]).shape[1]
+
+    def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
+        """One row of length 1 for each text."""
+        return embed_whole(texts, self._tokenizer, self._limit, self._encode, self.dimension)
+
+    def _encode(self, windows: list[str]) -> npt.NDArray[np.float32]:
+        encodings = self._tokenizer.encode_batch(windows)
+        shape = (len(windows), max(len(encoding) for encoding in encodings))
+        ids = np.full(shape, self._padding, np.int64)
+        mask = np.zeros(shape, np.int64)
+        for row, encoding in enumerate(encodings):
+            ids[row, : len(encoding)] = encoding.ids
+            mask[row, : len(encoding)] = 1
+        known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        found: npt.NDArray[np.float32] = np.asarray(
+            self._session.run(None, {name: known[name] for name in self._inputs})[0], np.float32
+        )
+        if found.ndim == 3:
+            weights = mask[:, :, None].astype(np.float32)
+            found = (found * weights).sum(1) / weights.sum(1)
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return found
+
+
+def _limit(files: OnnxFiles, tokenizer: Tokenizer) -> int:
+    settings = files.model.parent / "sentence_bert_config.json"
+    if files.limit:
+        return files.limit
+    if settings.is_file():
+        return int(json.loads(settings.read_bytes()).get("max_seq_length") or _USUAL_LIMIT)
+    return int((tokenizer.truncation or {}).get("max_length", _USUAL_LIMIT))
+
+
+def _padding(tokenizer: Tokenizer) -> int:
+    if tokenizer.padding:
+        return int(tokenizer.padding["pad_id"])
+    for token in ("[PAD]", "<pad>"):
+        if (number := tokenizer.token_to_id(token)) is not None:
+            return int(number)
+    return 0

@@ -1,0 +1,54 @@
+"""Texts that are longer than a model reads: cut into windows, whose vectors become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+MOST_WINDOWS = 16  # what a text says is said in its first pages
+
+Encode = Callable[[list[str]], npt.NDArray[np.float32]]
+
+
+def embed_whole(
+    texts: Sequence[str], tokenizer: Tokenizer, limit: int, encode: Encode, dimension: int
+) -> npt.NDArray[np.float32]:
+    """A row of length 1 for each text, of zeros for one without words. `limit` counts the tokens of a
+    window, `tokenizer` must not truncate, `encode` gives a row for each window.
+    """
+    parts = [windows(text, tokenizer, limit) for text in texts]
+    found = np.zeros((len(texts), dimension), np.float32)
+    flat = [window for part in parts for window in part]
+    if not flat:
+        return found
+    vectors = encode(flat)
+    weights = np.array([len(window) for window in flat], np.float32)
+    owners = np.repeat(np.arange(len(texts)), [len(part) for part in parts])
+    np.add.at(found, owners, vectors * weights[:, None])
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    found /= np.where(lengths > 0, lengths, 1)
+    return found
+
+
+def windows(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+    """Pieces of at most `limit` tokens, none for a blank text. They part between words."""
+    if not text.strip():
+        return []
+    if len(text.encode("utf-8", "replace")) <= limit:  # no tokenizer makes more tokens than bytes
+        return [text]
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    spans, words = encoding.offsets, encoding.word_ids
+    cuts = [0]
+    while len(spans) - cuts[-1] > limit and len(cuts) < MOST_WINDOWS:
+        end = cuts[-1] + limit
+        start_of_word = next(
+            (at for at in range(end, cuts[-1], -1) if words[at] != words[at - 1]), end
+        )
+        cuts.append(start_of_word)
+    cuts.append(min(len(spans), cuts[-1] + limit))
+    pieces = [text[spans[a][0] : spans[b - 1][1]] for a, b in pairwise(cuts) if b > a]
+    return [piece for piece in pieces if piece.strip()] or [text[:limit]]

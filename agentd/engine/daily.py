@@ -1,0 +1,55 @@
+"""Work that is done once a day."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.errors import AgentdError
+from agentd.ports import Clock
+
+FIRST = 600.0  # seconds after the start: what a start has to do comes before
+DAY = 86_400.0
+AGAIN = 3_600.0  # seconds after a failure
+
+log = structlog.get_logger()
+
+
+class Daily:
+    """Does its work some minutes after the start and then a day after it was last done. However long
+    the machine slept, it is done once.
+    """
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[object]], clock: Clock) -> None:
+        self._name = name
+        self._work = work
+        self._clock = clock
+        self._failure: Problem | None = None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        pause = FIRST
+        while True:
+            await self._clock.sleep(pause)
+            pause = DAY if await self._done() else AGAIN
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why it could not be done the last time."""
+        return (self._failure,) if self._failure else ()
+
+    async def _done(self) -> bool:
+        try:
+            await self._work()
+        except AgentdError as error:
+            log.warning("daily_work_failed", work=self._name, reason=error.reason)
+            self._failure = Problem(f"{self._name}_failed", error.message, error.cure)
+        except Exception:
+            # Nobody waits for it, and what it leaves undone it does the next time.
+            log.exception("daily_work_crashed", work=self._name)
+            text = f"The daily work of {self._name} broke."
+            self._failure = Problem(f"{self._name}_failed", text, "Read the log: `agentd logs`.")
+        else:
+            self._failure = None
+        return self._failure is None

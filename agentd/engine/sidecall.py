@@ -1,0 +1,74 @@
+"""Questions to the model beside a conversation: one call, without tools, charged under its origin."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+from agentd.domain.message import user
+from agentd.domain.prompt import Answered, Prompt
+from agentd.domain.turn import Origin, SessionKey, Usage
+from agentd.engine.durable import when_space
+from agentd.errors import ProviderError, ShuttingDown
+from agentd.ports import Clock, Ledger, Provider
+
+
+@dataclass(slots=True)
+class SideCall:
+    """Asks the model and pays for it. No call begins once `draining` is set."""
+
+    provider: Provider
+    ledger: Ledger
+    clock: Clock
+    price: Callable[[str, Usage], float]
+    draining: bool = False
+
+    async def ask(
+        self,
+        session: SessionKey,
+        origin: Origin,
+        system: str,
+        text: str,
+        model: str = "",
+        *,
+        max_tokens: int | None = None,
+    ) -> str:
+        """What `model` answers, trimmed; "" asks the chat's. It may have been cut at `max_tokens`.
+
+        Raises ProviderError (a limit of the budget is its kind `budget`), ShuttingDown,
+        StorageError when the charge could not be stored.
+        """
+        prompt = Prompt(
+            system=(system,),
+            messages=(user(text),),
+            model=model or None,
+            max_tokens=max_tokens,
+            origin=origin,
+        )
+        answer = await self._answer(prompt)
+        cost = self.price(answer.model, answer.usage)
+        await when_space(
+            self.clock,
+            lambda: self.ledger.charge(
+                session,
+                origin,
+                answer.model,
+                answer.usage,
+                cost,
+                reservation=answer.reservation,
+            ),
+        )
+        return answer.message.text.strip()
+
+    async def _answer(self, prompt: Prompt) -> Answered:
+        if self.draining:
+            raise ShuttingDown
+        events = self.provider.stream(prompt)
+        try:
+            async for event in events:
+                if isinstance(event, Answered):
+                    return event
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+        raise ProviderError("The answer was cut off.", kind="stream_cut", retryable=True)

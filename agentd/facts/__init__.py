@@ -1,0 +1,1 @@
+"""What agentd knows about its user: learning, changing its mind, forgetting."""

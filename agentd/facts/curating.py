@@ -1,0 +1,143 @@
+"""Which facts have earned a line in MEMORY.md or USER.md, and how the file would look then. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+
+from agentd.domain.fact import NO_SESSION, Category, Fact, FactSource, FactStatus, Sighting
+from agentd.domain.turn import SessionKey
+from agentd.statements.differences import differs
+from agentd.statements.telling import share_said
+
+MEMORY, USER = "MEMORY.md", "USER.md"
+
+_PATHS = {
+    Category.PERSONAL: USER,
+    Category.PREFERENCE: USER,
+    Category.INSTRUCTION: USER,
+    Category.PROJECT: MEMORY,
+    Category.DECISION: MEMORY,
+    Category.OUTCOME: MEMORY,
+}
+_TIMES = 3
+_TIMES_ASKED = 2  # where the user asked for it to be remembered
+_DISTINCT = 2  # days, or sessions
+_LONGEST = 512  # characters of a line
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How often a fact was said, when first and last, and in which conversations."""
+
+    times: int
+    first: datetime
+    last: datetime
+    sessions: tuple[SessionKey, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in answers."""
+        return {
+            "times": self.times,
+            "first": self.first.isoformat(),
+            "last": self.last.isoformat(),
+            "sessions": list(self.sessions),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A line that a file should have: in the place of that of the fact `instead_of`, or at its end.
+    Where the file says it already, only the old line is to go.
+    """
+
+    fact: Fact
+    path: str
+    evidence: Evidence
+    instead_of: Fact | None = None
+    is_said: bool = False
+
+
+def path_of(fact: Fact) -> str:
+    """The file for facts of this kind."""
+    return _PATHS[fact.category]
+
+
+def line_of(fact: Fact) -> str:
+    """The fact as a line of a file."""
+    return f"- {' '.join(fact.text.split())}"
+
+
+def evidence(sightings: Sequence[Sighting], fact: Fact) -> Evidence:
+    """What is known of the times it was said."""
+    times = [sighting.at for sighting in sightings] or [fact.valid_from]
+    keys = dict.fromkeys(s.origin.session for s in sightings if s.origin.session != NO_SESSION)
+    return Evidence(len(times), min(times), max(times), tuple(keys))
+
+
+def is_earned(fact: Fact, sightings: Sequence[Sighting], zone: tzinfo) -> bool:
+    """Whether a fact was said often enough, and not all at once."""
+    if not fact.is_active or len(line_of(fact)) > _LONGEST:
+        return False
+    if fact.source is FactSource.EXPLICIT and len(sightings) >= _TIMES_ASKED:
+        return True
+    days = {sighting.at.astimezone(zone).date() for sighting in sightings}
+    sessions = {s.origin.session for s in sightings} - {NO_SESSION}
+    return len(sightings) >= _TIMES and max(len(days), len(sessions)) >= _DISTINCT
+
+
+def says(text: str, fact: Fact) -> bool:
+    """Whether a line of the text has all that the fact tells."""
+    if share_said(fact.text, text) < 1.0:
+        return False
+    return any(
+        share_said(fact.text, line) == 1.0 and "negation" not in differs(fact.text, line)
+        for line in text.splitlines()
+    )
+
+
+def outdated(facts: Mapping[str, Fact], text: str) -> tuple[tuple[Fact, Fact], ...]:
+    """Facts whose very lines stand in the text though they no longer hold, each with the one that
+    holds instead.
+    """
+    lines = {line.strip() for line in text.splitlines()}
+    olds = [f for f in facts.values() if f.status is FactStatus.SUPERSEDED and line_of(f) in lines]
+    found = ((old, _successor(old, facts)) for old in olds)
+    return tuple((old, new) for old, new in found if new and not says(line_of(old), new))
+
+
+def rewritten(text: str, wish: Wish) -> str:
+    """The file as it would be."""
+    if wish.instead_of is None:
+        end = "\r\n" if "\r\n" in text else "\n"
+        head = end if text and not text.endswith("\n") else ""
+        return f"{text}{head}{line_of(wish.fact)}{end}"
+    old, new = line_of(wish.instead_of), line_of(wish.fact)
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if line.strip() != old:
+            lines.append(line)
+        elif not wish.is_said:
+            lines.append(line.replace(old, new, 1))
+    return "".join(lines)
+
+
+def diff(path: str, before: str, after: str) -> str:
+    """The change as a unified diff. A last line without an end is marked."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+        for line in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+    )
+
+
+def _successor(fact: Fact, facts: Mapping[str, Fact]) -> Fact | None:
+    seen: set[str] = set()
+    now: Fact | None = fact
+    while now is not None and now.status is FactStatus.SUPERSEDED and now.id not in seen:
+        seen.add(now.id)
+        now = facts.get(now.superseded_by)
+    return now if now is not None and now.is_active else None

@@ -1,0 +1,119 @@
+"""What the owner asks of his facts in words: by a tool, a slash command or the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from agentd.domain.fact import (
+    NO_SESSION,
+    Category,
+    ErasureReport,
+    Fact,
+    Learned,
+    Matches,
+    Provenance,
+)
+from agentd.domain.turn import SessionKey
+from agentd.facts.asked import explicit_denials, explicit_statement
+from agentd.ports import Clock, Facts
+from agentd.statements.choosing import places, says_only
+from agentd.statements.claims import claims
+from agentd.statements.explicit import requested
+from agentd.statements.normal import normalised
+from agentd.statements.telling import share_said, telling_words
+
+_MOST = 20
+_MAYBE = 5
+_SAID = 0.75  # of a sentence's telling words: the rest is how a model words it
+
+Said = Callable[[SessionKey], Awaitable[Sequence[tuple[int, str]]]]
+
+
+class Desk:
+    """Answers as port FactDesk says. `said` gives the owner's last words in a session, the newest
+    last, each with the number of its row.
+    """
+
+    def __init__(self, facts: Facts, said: Said, clock: Clock) -> None:
+        self._facts = facts
+        self._said = said
+        self._clock = clock
+
+    async def remember(
+        self, text: str, *, session: SessionKey = NO_SESSION, category: Category | None = None
+    ) -> Learned:
+        """Keep it as an explicit fact, from the row that says it if there is one."""
+        now = self._clock.now()
+        today = now.astimezone(self._clock.zone).date()
+        asked = requested(text)
+        bare = asked.text if asked is not None and asked.kind == "remember" else text
+        origin = await self._origin(bare, session)
+        statement = explicit_statement(bare, now, today, origin, category)
+        denied = explicit_denials(bare, now, today, origin)
+        return (await self._facts.learn([*denied, statement]))[-1]
+
+    async def matching(self, query: str) -> Matches:
+        """Sure are the fact of that id, facts with that very sentence or that subject and value, or
+        else all that say every telling word of the query.
+        """
+        active = [fact for fact in await self._facts.all() if fact.is_active]
+        for fact in active:
+            if fact.id == query.strip():
+                return Matches((fact,))
+        asked = requested(query) or requested(f"forget {query}")  # “what I told you about Rex”
+        bare = asked.text if asked is not None and asked.kind == "forget" else query
+        same = _same(bare, active)
+        if same:
+            return Matches(same)
+        saying = _saying(bare, active)
+        if saying:
+            return Matches(saying[:_MOST])
+        hits = await self._facts.find(bare, _MAYBE)
+        return Matches(maybe=tuple(hit.fact for hit in hits))
+
+    async def forget(self, fact_ids: Sequence[str]) -> ErasureReport:
+        """Erase facts, everywhere. Raises NotFound."""
+        return await self._facts.forget(fact_ids)
+
+    async def was_said(self, text: str, session: SessionKey) -> bool:
+        """Whether one of the owner's last messages has nearly all telling words of the text."""
+        return any(share_said(text, said) >= _SAID for _, said in await self._said(session))
+
+    async def was_asked_to_forget(self, session: SessionKey, fact: Fact | None = None) -> bool:
+        """Whether his last message begins with such a request, or the one before does and the last
+        one says which: a number of a list, the fact's id, or words of it.
+        """
+        said = [text for _, text in (await self._said(session))[-2:]]
+        if said and _asks(said[-1]):
+            return True
+        return fact is not None and len(said) > 1 and _asks(said[0]) and _chooses(said[1], fact)
+
+    async def _origin(self, text: str, session: SessionKey) -> Provenance:
+        if session == NO_SESSION:
+            return Provenance()
+        for seq, said in reversed(await self._said(session)):
+            if share_said(text, said) >= _SAID:
+                return Provenance(session, seq)
+        return Provenance(session)
+
+
+def _asks(said: str) -> bool:
+    asked = requested(said)
+    return asked is not None and asked.kind == "forget"
+
+
+def _chooses(said: str, fact: Fact) -> bool:
+    return said.strip() == fact.id or bool(places(said, _MOST)) or says_only(said, fact.text)
+
+
+def _same(text: str, active: Sequence[Fact]) -> tuple[Fact, ...]:
+    read = claims(text)
+    wanted = {normalised(text), *(normalised(claim.text) for claim in read)}
+    triples = {claim.triple for claim in read if claim.triple is not None}
+    return tuple(f for f in active if normalised(f.text) in wanted or f.triple in triples)
+
+
+def _saying(text: str, active: Sequence[Fact]) -> tuple[Fact, ...]:
+    if not telling_words(text):
+        return ()
+    return tuple(fact for fact in active if share_said(text, fact.text) == 1.0)

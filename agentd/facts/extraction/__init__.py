@@ -1,0 +1,1 @@
+"""Reading facts out of what the user says."""

@@ -1,0 +1,44 @@
+"""The page of facts: each fact is a piece of its own, without its comment, dated by when it came to be
+so. What is no longer so says until when, and counts little; marks of what was forgotten say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+
+from agentd.memory.chunkers.dates import date_in
+from agentd.memory.chunkers.piece import Lines, Piece
+
+EARLIER = 0.3  # the importance of what is no longer so
+
+_BULLET = re.compile(r"[-*+]\s+(.*?)\s*(?:<!--\s*fact\b(.*?)-->\s*)?")
+_SINCE, _UNTIL = re.compile(r"\bsince=(\S+)"), re.compile(r"\buntil=(\S+)")
+_COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*)?")
+_HEADING = re.compile(r"#{1,6}\s")
+_ENTITY = re.compile("&(lt|gt|amp);")
+_CHARACTERS = {"lt": "<", "gt": ">", "amp": "&"}
+
+
+def pieces(file: Lines) -> Iterator[Piece]:
+    """The pieces of the page. What the user wrote beside the facts is found by line."""
+    for number, line in enumerate(file.lines):
+        if _COMMENT.fullmatch(line) or _HEADING.match(line):
+            continue
+        bullet = _BULLET.fullmatch(line)
+        if bullet is None:
+            yield file.whole(number, number + 1)
+            continue
+        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], bullet[1])
+        since, until = (_day(mark, bullet[2] or "") for mark in (_SINCE, _UNTIL))
+        piece = Piece(number, number + 1, text, day=since)
+        if until is not None:
+            piece = replace(piece, text=f"Until {until}: {text}", importance=EARLIER)
+        yield piece
+
+
+def _day(mark: re.Pattern[str], annotation: str) -> date | None:
+    found = mark.search(annotation)
+    return date_in(found[1]) if found else None

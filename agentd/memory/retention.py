@@ -1,0 +1,121 @@
+"""Retention: once a day, what has been kept for long enough is erased everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.retention import Aged
+from agentd.domain.turn import SessionKey
+from agentd.errors import AgentdError
+from agentd.memory.indexer import Indexer
+from agentd.ports import Clock
+
+_EVERY = timedelta(days=1)
+_AGAIN = timedelta(hours=1)  # after a failure
+
+log = structlog.get_logger()
+
+
+class OldRows(Protocol):
+    """Where conversations are kept."""
+
+    async def survey(self, before: datetime) -> Aged:
+        """What is older than the moment."""
+
+    async def remove(self, before: datetime, sessions: Sequence[SessionKey]) -> None:
+        """Erase what may go of these sessions, down to the bytes."""
+
+
+class Retention:
+    """A Tick: works at the start and then once a day, unless `days` is 0.
+
+    The index lets go of a session before the store does and takes up again what is left: a crash
+    anywhere in between leaves rows that the next run erases, and never words that search still knows
+    of rows that are gone. `others` erase what is as old and kept elsewhere.
+    """
+
+    def __init__(
+        self,
+        rows: OldRows,
+        indexer: Indexer,
+        clock: Clock,
+        days: int,
+        others: Sequence[Callable[[datetime], Awaitable[object]]] = (),
+    ) -> None:
+        self._rows = rows
+        self._indexer = indexer
+        self._clock = clock
+        self._days = days
+        self._others = tuple(others)
+        self._due = clock.now()
+        self._last: datetime | None = None
+        self._found = Aged()
+        self._failure: Problem | None = None
+
+    def adopt(self, days: int) -> None:
+        """Keep conversations for as many days from now on."""
+        if days != self._days:
+            self._days = days
+            self._due = self._clock.now()
+
+    async def tick(self) -> None:
+        """Erase what has become too old, if it is time for that."""
+        now = self._clock.now()
+        if not self._days or now < self._due:
+            return
+        self._due = now + _AGAIN
+        try:
+            await self.run()
+        except AgentdError as error:
+            # What is left is erased an hour later; conversations go on meanwhile.
+            log.warning("retention_failed", reason=error.reason)
+            self._failure = Problem("retention_failed", error.message, error.cure)
+        else:
+            self._due = now + _EVERY
+            self._failure = None
+
+    async def next_due(self) -> datetime | None:
+        """When it is time again; None while everything is kept."""
+        return self._due if self._days else None
+
+    async def run(self) -> None:
+        """Erase what is too old now. Raises StorageError; what is left then goes the next time."""
+        now = self._clock.now()
+        before = now - timedelta(days=self._days)
+        found = await self._rows.survey(before)
+        if found.sessions or found.silent:
+            async with self._indexer.without(found.sessions):
+                await self._rows.remove(before, found.sessions)
+        for erase in self._others:
+            await erase(before)
+        self._last, self._found = now, found
+        log.info(
+            "retention_done",
+            before=before.isoformat(),
+            sessions=len(found.sessions),
+            rows=found.rows,
+            silent_turns=found.silent,
+            kept=sum(found.kept.values()),
+        )
+
+    def status(self) -> dict[str, Any]:
+        """`{days, last, removed, kept}`: when it last ran, how many rows it erased then, and how many
+        old ones it kept since nothing was saved of them, by the reason.
+        """
+        last = self._last.isoformat() if self._last and self._days else None
+        kept = dict(self._found.kept) if last else {}
+        return {
+            "days": self._days,
+            "last": last,
+            "removed": self._found.rows if last else 0,
+            "kept": kept,
+        }
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why old rows are still there."""
+        return (self._failure,) if self._failure and self._days else ()

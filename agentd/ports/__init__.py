@@ -1,0 +1,63 @@
+"""Every seam of agentd: what the inner layers need from the outer ones.
+
+clock      Clock
+model      Provider, Breaker, Ledger
+turns      Tool, Gate, Approver, EventSink, ContextSource, CompactionHook
+sessions   SessionStore, Blobs, Journal
+workspace  Workspace
+facts      Facts, FactDesk, FactStore, FactIndex, Eraser
+memory     Recall, MemoryIndex, ChunkStore, Embedder
+schedule   JobStore, JobBook, Triggers
+alerts     Outbox, AlertSink
+health     Probe
+
+Implementations do not inherit from these; `agentd/assembly/` is where the type checker proves that
+they fit. Store methods are whole transactions: when one returns, what it did is durable; when it
+raises, nothing of it happened. Every store method may raise StorageError, StorageFull when the disk is full.
+Doubles of all of them are in `agentd.testing`.
+"""
+
+from __future__ import annotations
+
+from agentd.ports.alerts import AlertSink, Outbox
+from agentd.ports.clock import Clock
+from agentd.ports.facts import Eraser, FactDesk, FactIndex, Facts, FactStore
+from agentd.ports.health import Probe
+from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
+from agentd.ports.model import Breaker, Ledger, Provider
+from agentd.ports.schedule import JobBook, JobStore, Triggers
+from agentd.ports.sessions import Blobs, Journal, SessionStore
+from agentd.ports.turns import Approver, CompactionHook, ContextSource, EventSink, Gate, Tool
+from agentd.ports.workspace import Workspace
+
+__all__ = [
+    "AlertSink",
+    "Approver",
+    "Blobs",
+    "Breaker",
+    "ChunkStore",
+    "Clock",
+    "CompactionHook",
+    "ContextSource",
+    "Embedder",
+    "Eraser",
+    "EventSink",
+    "FactDesk",
+    "FactIndex",
+    "FactStore",
+    "Facts",
+    "Gate",
+    "JobBook",
+    "JobStore",
+    "Journal",
+    "Ledger",
+    "MemoryIndex",
+    "Outbox",
+    "Probe",
+    "Provider",
+    "Recall",
+    "SessionStore",
+    "Tool",
+    "Triggers",
+    "Workspace",
+]

@@ -1,0 +1,79 @@
+"""The user's files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from agentd.domain.health import Problem
+from agentd.domain.tool import FileAction, FileIntent
+from agentd.domain.workspace import OWNER, Author, FileView, Reader, TreeEntry
+from agentd.errors import WorkspaceError
+
+
+class Workspace(Protocol):
+    """The user's files, reached without ever leaving them."""
+
+    def canonical(self, path: str) -> str:
+        """The one spelling of `path` (`daily/…` alias, doubled slashes, NFC). Raises PathRefused."""
+
+    def is_protected(self, path: str) -> bool:
+        """Whether a model's change to it needs the user's yes. Compared casefolded."""
+
+    def is_injected(self, path: str) -> bool:
+        """Whether prompts ever carry the file as the owner's own words, or facts from it. Raises
+        PathRefused.
+        """
+
+    def is_owner_only(self, path: str) -> bool:
+        """Whether the file exists for the owner's sessions alone, told by its name and never by
+        whether it is there. Raises PathRefused.
+        """
+
+    def daily_note(self) -> str:
+        """The path of today's note, in the owner's zone."""
+
+    async def read(self, path: str, reader: Reader) -> FileView:
+        """The whole file; from then on the session has seen it.
+
+        Raises FileMissing (absent and forbidden alike), FileUnreadable, PathRefused.
+        """
+
+    async def look(
+        self, paths: Sequence[str], reader: Reader
+    ) -> Sequence[FileView | WorkspaceError]:
+        """Whole files at once, none of which counts as seen; in the place of each that cannot be
+        read, what `read` would raise. The workspace itself names these among its problems.
+        """
+
+    async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
+        """What is below `path`, `depth` levels deep, sorted; other scopes as `@name/`."""
+
+    async def exists(self, path: str, reader: Reader) -> bool:
+        """Whether `read` would find it."""
+
+    def lock(self, path: str) -> AbstractAsyncContextManager[None]:
+        """Hold the path against our other writers and against other processes that flock it."""
+
+    async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
+        """The exact change, from what is on disk now; writes nothing. Raises PathRefused,
+        FileUnreadable, FileMissing (DELETE).
+        """
+
+    async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
+        """Whether the session has seen the file in this state; an absent file counts as seen."""
+
+    async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
+        """Do it, durably; the session has then seen the result, and the file's history names `by`.
+        Raises EditConflict when the file is no longer in the state `before` (for an append: shorter
+        than `offset`).
+        """
+
+    async def inspect(self, intent: FileIntent) -> str:
+        """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at
+        or behind `offset` as one piece, "before" when nothing of them does.
+        """
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Files that could not be read or were cut, since they last could."""

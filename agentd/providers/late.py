@@ -1,0 +1,41 @@
+"""A service's API, made at its first use: an idle daemon saves what its library costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+
+class Closable(Protocol):
+    """What holds connections."""
+
+    async def aclose(self) -> None:
+        """Close them."""
+
+
+A = TypeVar("A", bound=Closable)
+
+
+class LateApi(Generic[A]):
+    """Holds one API, made by `connect` in a thread when it is first asked for, and again after it
+    was closed.
+    """
+
+    def __init__(self, connect: Callable[[], A]) -> None:
+        self._connect = connect
+        self._api: A | None = None
+        self._opening = asyncio.Lock()
+
+    async def ready(self) -> A:
+        """The API, once for all who ask at the same time. Makes no request."""
+        async with self._opening:
+            if self._api is None:
+                self._api = await asyncio.to_thread(self._connect)
+            return self._api
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        api, self._api = self._api, None
+        if api is not None:
+            await api.aclose()

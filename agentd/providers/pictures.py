@@ -1,0 +1,83 @@
+"""A prompt's images, read just before the call that shows them, and dropped with it.
+
+What a service is not shown is told in words in its place, so that nothing vanishes unsaid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import structlog
+
+from agentd.domain.message import Block, Image, Message, Text
+from agentd.domain.prompt import Prompt
+from agentd.errors import AgentdError
+from agentd.ports import Blobs
+
+log = structlog.get_logger()
+
+# The Messages API takes smaller images only where there are more than 20, and 32 MB in a request.
+_MOST = 20
+_MOST_BYTES = 20 * 1024 * 1024
+_BLIND = "this model is not given images ([provider] images)"
+_NOWHERE = "its bytes are not at hand"
+_OLD = "newer ones fill the request"
+
+Pictures = Mapping[str, str]  # digest to base64
+NO_PICTURES: Pictures = MappingProxyType({})
+
+
+async def with_pictures(
+    prompt: Prompt, blobs: Blobs | None, *, can_see: bool
+) -> tuple[Prompt, Pictures]:
+    """The prompt with words for every image that is not shown, and the bytes of all others.
+
+    The newest come first where there are too many. A missing or damaged file costs its image only.
+    """
+    if not any(isinstance(b, Image) for m in prompt.messages for b in m.blocks):
+        return prompt, NO_PICTURES
+    reading = _Reading(blobs if can_see else None, _NOWHERE if can_see else _BLIND)
+    messages: list[Message] = []
+    for message in reversed(prompt.messages):
+        blocks = [await reading.shown(block) for block in reversed(message.blocks)]
+        messages.append(replace(message, blocks=tuple(reversed(blocks))))
+    return replace(prompt, messages=tuple(reversed(messages))), reading.pictures
+
+
+class _Reading:
+    """Goes through blocks, the newest first."""
+
+    def __init__(self, blobs: Blobs | None, blind: str) -> None:
+        self.pictures: dict[str, str] = {}
+        self._blobs = blobs
+        self._blind = blind
+        self._count = self._bytes = 0
+
+    async def shown(self, block: Block) -> Block:
+        """The block itself, or words for an image that is left out."""
+        if not isinstance(block, Image):
+            return block
+        why = await self._take(block)
+        return Text(block.left_out(why)) if why else block
+
+    async def _take(self, image: Image) -> str:
+        """Why the image is left out; "" if it is shown."""
+        if self._blobs is None:
+            return self._blind
+        if self._count == _MOST or self._bytes + image.size > _MOST_BYTES:
+            return _OLD
+        if image.sha256 not in self.pictures:
+            try:
+                data = await self._blobs.read(image)
+            except AgentdError as error:
+                log.warning("image_not_shown", digest=image.sha256, reason=error.reason)
+                return error.message
+            encoded = await asyncio.to_thread(base64.b64encode, data)
+            self.pictures[image.sha256] = encoded.decode()
+        self._count += 1
+        self._bytes += image.size
+        return ""

@@ -1,0 +1,128 @@
+"""How facts are chosen for a turn: whether they have to do with it, and which come first.
+
+What was measured: 40 questions that one of 200 facts answers, and 60 messages that no fact is about
+(`python -m benchmarks facts`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentd.domain.fact import Fact, FactSource
+from agentd.ranking import fusion
+
+Floats = NDArray[np.float32]
+
+THRESHOLD = 0.35  # cosine, on the scale of sentence transformers
+# What is added to it for models whose unrelated texts lie nearer: their identities begin so.
+SHIFTS = {"static-": 0.07}
+MARGIN = 0.125  # less for what speaks of the user, more for all else
+COVER = 0.3  # of the cosine that a fact need not have which holds all of the words asked for
+COVER_ALONE = (0.44, 0.3)  # share of the words where there is no vector; what speaks of the user
+KNOWN_LEAST = 200  # facts: with fewer, how rare a word is says nothing yet
+SAID = 0.5  # of the best fact's share of the words: what holds less has only common ones
+WEAK = 0.01  # what such words count for
+
+BOOST = 0.1  # of a score, at most: rank 7 may pass rank 1, rank 8 never
+DAILY = 0.95  # a day's share of what age leaves
+OLDEST = 0.1  # what age leaves at least
+IMPORTANCE = {FactSource.EXPLICIT: 1.0, FactSource.FILE: 0.8, FactSource.EXTRACTED: 0.6}
+TRADE = 0.7  # between how well a fact fits and how new it is beside the others
+
+_HOW_TO = re.compile(r"\bhow (?:do|does|can|could|would|should|might) (?:i|we)\b")
+_OWN = re.compile(
+    r"\b(?:my|mine|our|ours|(?:am|do|did|have|had|was|will|are|were) (?:i|we)|(?:i|we) (?:have|had|am|was)"
+    r"|i'm (?:at|in|on|going)|about me|mein(?:e[mnrs]?)?|unser(?:e[mnrs]?)?|mon|ma|mes|notre|nos"
+    r"|mi|mis|nuestr[ao]s?|meus?|minhas?|mi[ao]|miei|mie)\b"
+)
+
+
+def speaks_of_user(text: str) -> bool:
+    """Whether a message asks about its writer, in words that do so whatever it is about: `my dog`,
+    but not `how do I`.
+    """
+    return _OWN.search(_HOW_TO.sub(" ", text.casefold().replace("’", "'"))) is not None
+
+
+def threshold(model: str, wanted: float = THRESHOLD) -> float:
+    """The cosine that `wanted` on the scale of sentence transformers is for this model."""
+    return wanted + next((by for name, by in SHIFTS.items() if model.startswith(name)), 0.0)
+
+
+def relation(cosine: Floats | None, cover: Floats, least: float, *, own: bool) -> Floats:
+    """How much more each fact has to do with a text than a turn asks for; below 0 it is not shown.
+
+    `cover` is the share of the text's words that a fact holds, by their weight; `cosine` is None
+    without vectors, `least` the model's threshold, `own` whether the text speaks of the user.
+    """
+    if cosine is None:
+        return (cover - np.float32(COVER_ALONE[own])).astype(np.float32)
+    need = least - MARGIN if own else least + MARGIN
+    return (cosine + np.float32(COVER) * cover - np.float32(need)).astype(np.float32)
+
+
+def rarity(frequencies: Sequence[int], facts: int) -> Floats:
+    """The weight of words by how many of the facts hold them."""
+    held = np.asarray(frequencies, np.float32)
+    size = max(facts, KNOWN_LEAST)
+    return np.log1p((size - held + 0.5) / (held + 0.5)).astype(np.float32)
+
+
+def importance(fact: Fact, now: datetime) -> float:
+    """0..1: what its source is worth, times age; what stands in the file does not age."""
+    days = max(0.0, (now - fact.valid_from).total_seconds() / 86_400)
+    fresh = 1.0 if fact.source is FactSource.FILE else max(DAILY**days, OLDEST)
+    return IMPORTANCE[fact.source] * fresh
+
+
+def worth(fact: Fact, now: datetime) -> float:
+    """0..1: confidence times importance."""
+    return min(1.0, max(0.0, fact.confidence)) * importance(fact, now)
+
+
+def is_said(cover: Floats) -> NDArray[np.bool_]:
+    """Which facts the words of a text name, by the share of them that each holds: those that hold
+    far less than the best have only what many have in common.
+    """
+    most = np.float32(cover.max(initial=0.0))
+    said: NDArray[np.bool_] = (cover > 0.0) & (cover >= np.float32(SAID) * most)
+    return said
+
+
+def scores(legs: Sequence[Floats], worths: Floats, weak: int = 0) -> Floats:
+    """Reciprocal rank fusion with what facts are worth on top, which decides ties and near ties.
+
+    A leg gives each fact a score, `-inf` where it did not find it; the last `weak` legs count only
+    among facts that no other found. Whatever two facts are worth, the one of rank 1 in the same legs
+    stays before that of rank 8.
+    """
+    trust = [1.0] * (len(legs) - weak) + [WEAK] * weak
+    boosts = np.float32(1.0) + np.float32(BOOST) * worths
+    return (fusion.rrf(legs, trust) * boosts).astype(np.float32)
+
+
+def varied(relevance: Floats, rows: Floats, trade: float = TRADE) -> list[int]:
+    """All candidates by maximal marginal relevance, with the cosines of unit rows as likeness; a
+    row of zeros is like nothing. The first is the most relevant; equals keep their order.
+    """
+    if not len(relevance):
+        return []
+    low, high = float(relevance.min()), float(relevance.max())
+    scaled = (relevance - low) / (high - low) if high > low else np.ones_like(relevance)
+    likeness = np.maximum(rows @ rows.T, 0.0)
+    nearest = np.zeros(len(relevance), np.float32)
+    left = np.ones(len(relevance), np.bool_)
+    order: list[int] = []
+    at = int(np.argmax(scaled))
+    while True:
+        order.append(at)
+        left[at] = False
+        if not left.any():
+            return order
+        nearest = np.maximum(nearest, likeness[at])
+        at = int(np.argmax(np.where(left, trade * scaled - (1.0 - trade) * nearest, -np.inf)))

@@ -1,0 +1,1 @@
+"""Finds text that wants to steer the agent, in files that go into prompts. Pure."""

@@ -1,0 +1,273 @@
+"""What ranking knows of each unit: arrays by slot, and the order of units within a file."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import date
+from itertools import chain
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agentd.domain.memory import Chunk, Source
+from agentd.domain.workspace import FACTS_PATH
+from agentd.ranking import nearness
+from agentd.search import words
+from agentd.search.entries import FIGURES, QUESTION, TIMES, UNDATED
+
+Ints = NDArray[np.int64]
+
+NOBODY = -1  # the speaker, and the neighbour, that a unit lacks
+IMPORTANCE_FLOOR = 0.8  # so that no trust in a source outweighs what was asked for
+FAINT = 0.25  # importance below that is of what nobody wrote down here: it has no floor
+
+_SOURCES = tuple(Source)
+_TRAITS = np.dtype(
+    [("version", "<u2"), ("head", "<u4"), ("tokens", "<u4"), ("told", "<i4"), ("told_last", "<i4"),
+     ("flags", "u1")]
+)  # fmt: skip
+
+
+class Corpus:
+    """Units by slot. `numpy` views of its columns are valid until the next change."""
+
+    def __init__(self) -> None:
+        self._columns = {name: array("i") for name in _COLUMNS}
+        self._alive = bytearray()
+        self._offsets = array("q", [0])
+        self._terms = array("i")
+        self._term_ids = _Numbers()
+        self._path_ids = _Numbers()
+        self._speakers: dict[str, int] = {}
+        self._speaker_ids: dict[str, int] = {}
+        self._names: dict[str, set[int]] = {}
+        self._files: dict[int, list[tuple[int, int, int]]] = {}
+
+    def __len__(self) -> int:
+        """How many slots there are, the forgotten ones among them."""
+        return len(self._alive)
+
+    def add(
+        self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]
+    ) -> list[int]:
+        """Add units with the terms and the traits of their own text; gives their slots."""
+        first = len(self._alive)
+        for name, values in self._values(chunks, traits).items():
+            self._columns[name].frombytes(np.asarray(values, np.int32).tobytes())
+        self._alive.extend(b"\1" * len(chunks))
+        numbers = map(self._term_ids.__getitem__, chain.from_iterable(terms))
+        self._terms.frombytes(np.fromiter(numbers, np.int32).tobytes())
+        lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+        self._offsets.frombytes((self._offsets[-1] + np.cumsum(lengths)).tobytes())
+        slots = range(first, len(self._alive))
+        for slot in slots:
+            self._link(slot)
+        return list(slots)
+
+    def remove(self, slots: Sequence[int]) -> None:
+        """Forget units; their neighbours become each other's."""
+        for slot in slots:
+            if self._alive[slot]:
+                self._alive[slot] = 0
+                self._unlink(slot)
+
+    def column(self, name: str) -> NDArray[np.int32]:
+        """One of: file line end day source speaker tokens question times figures told told_last
+        evergreen importance previous next.
+        """
+        return np.frombuffer(self._columns[name], np.int32)
+
+    def alive(self) -> NDArray[np.bool_]:
+        """Which slots hold a unit."""
+        return np.frombuffer(self._alive, np.bool_)
+
+    def path(self, slot: int) -> str:
+        """The path of a unit."""
+        return self._path_ids.names[self._columns["file"][slot]]
+
+    def place(self, slot: int) -> tuple[str, int, int]:
+        """Path and lines: what breaks ties, whatever the order of insertion."""
+        return self.path(slot), self._columns["line"][slot], self._columns["end"][slot]
+
+    def slots(self, path: str) -> list[int]:
+        """The units of a file, in reading order."""
+        return [slot for *_, slot in self._files.get(self._path_ids.get(path, NOBODY), ())]
+
+    def source(self, slot: int) -> Source:
+        """The source of a unit."""
+        return _SOURCES[self._columns["source"][slot]]
+
+    def number(self, source: Source) -> int:
+        """What stands for a source in the column `source`."""
+        return _SOURCES.index(source)
+
+    def speakers(self, name: str) -> frozenset[int]:
+        """The numbers of the speakers whose name holds this folded word."""
+        return frozenset(self._names.get(name, ()))
+
+    def allowed(self, sources: frozenset[Source] | None) -> NDArray[np.bool_]:
+        """Which slots hold a unit of these sources; None stands for all of them."""
+        if sources is None:
+            return self.alive()
+        wanted = np.array([source in sources for source in _SOURCES])
+        allowed: NDArray[np.bool_] = self.alive() & wanted[self.column("source")]
+        return allowed
+
+    def ages(self, slots: Ints, today: date) -> NDArray[np.float32]:
+        """The ages of units in days; NaN for those that do not age."""
+        days = self.column("day")[slots].astype(np.float32)
+        aged = self.column("evergreen")[slots] == 0
+        return np.where(aged, np.float32(today.toordinal()) - days, np.float32(np.nan))
+
+    def timely(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
+        """How well units' days, or the days they tell of, fit a window of days."""
+        day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
+        return np.maximum(nearness.fits(day, day, window), nearness.fits(told, last, window))
+
+    def within(self, window: tuple[int, int]) -> NDArray[np.bool_]:
+        """Which slots' days, or the days they tell of, touch a window of days."""
+        day, told, last = (self.column(name) for name in ("day", "told", "told_last"))
+        on = (day >= max(window[0], 0)) & (day <= window[1])
+        tells: NDArray[np.bool_] = (told >= 0) & (told <= window[1]) & (last >= window[0])
+        return on | tells
+
+    def importance(self, slots: Ints) -> NDArray[np.float32]:
+        """How much the scores of units count: IMPORTANCE_FLOOR..1, less only for those below FAINT."""
+        given = self.column("importance")[slots].astype(np.float32) / 1000.0
+        usual = IMPORTANCE_FLOOR + (1.0 - IMPORTANCE_FLOOR) * given
+        counted: NDArray[np.float32] = np.minimum(usual, given / FAINT).astype(np.float32)
+        return counted
+
+    def term_id(self, term: str) -> int:
+        """The number of a term of some unit's text; -1 for a term that none holds."""
+        return self._term_ids.get(term, -1)
+
+    def vocabulary(self) -> dict[str, int]:
+        """Every term that a unit's text ever held."""
+        return self._term_ids
+
+    def term(self, number: int) -> str:
+        """The term of a number."""
+        return self._term_ids.names[number]
+
+    def term_set(self, slot: int) -> frozenset[int]:
+        """The distinct terms of a unit's own text."""
+        return frozenset(self.terms(slot).tolist())
+
+    def terms(self, slot: int) -> NDArray[np.int32]:
+        """The numbers of the terms of a unit's own text, in reading order."""
+        return np.frombuffer(self._terms, np.int32)[self._offsets[slot] : self._offsets[slot + 1]]
+
+    def spread(self, slots: Ints) -> tuple[Ints, Ints, NDArray[np.int32]]:
+        """The terms of many units, one after the other: the unit's row, the place in it, the number."""
+        offsets = np.frombuffer(self._offsets, np.int64)
+        starts = offsets[slots]
+        lengths = offsets[slots + 1] - starts
+        rows = np.repeat(np.arange(len(slots)), lengths)
+        places = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return rows, places, np.frombuffer(self._terms, np.int32)[starts[rows] + places]
+
+    def around(self, slots: Ints, reach: int) -> Ints:
+        """The neighbours of units in their files: a row per unit, `reach` before, the unit itself,
+        and `reach` after; NOBODY past the ends.
+        """
+        out = np.full((len(slots), 2 * reach + 1), NOBODY, np.int64)
+        out[:, reach] = slots
+        for name, step in (("previous", -1), ("next", 1)):
+            links = self.column(name)
+            at = slots.astype(np.int64)
+            for distance in range(1, reach + 1):
+                at = np.where(at >= 0, links[at], NOBODY)
+                out[:, reach + step * distance] = at
+        return out
+
+    def _values(self, chunks: Sequence[Chunk], traits: Sequence[bytes]) -> dict[str, ArrayLike]:
+        """What units add to each column."""
+        read = np.frombuffer(b"".join(traits), _TRAITS)
+        given = np.array([chunk.importance for chunk in chunks])
+        return {
+            "file": [self._path_ids[chunk.path] for chunk in chunks],
+            "line": [chunk.start_line for chunk in chunks],
+            "end": [chunk.end_line for chunk in chunks],
+            "day": [chunk.date.toordinal() if chunk.date else UNDATED for chunk in chunks],
+            "source": [_SOURCES.index(chunk.source) for chunk in chunks],
+            "speaker": [self._speaker(chunk.speaker) for chunk in chunks],
+            "tokens": read["tokens"],
+            "question": read["flags"] & QUESTION > 0,
+            "times": read["flags"] & TIMES > 0,
+            "figures": read["flags"] & FIGURES > 0,
+            "told": read["told"],
+            "told_last": read["told_last"],
+            "evergreen": [is_evergreen(chunk) for chunk in chunks],
+            "importance": np.rint(1000 * np.clip(given, 0.0, 1.0)),
+            "previous": np.full(len(chunks), NOBODY),
+            "next": np.full(len(chunks), NOBODY),
+        }
+
+    def _link(self, slot: int) -> None:
+        order = self._files.setdefault(self._columns["file"][slot], [])
+        key = (self._columns["line"][slot], self._columns["end"][slot], slot)
+        at = bisect_left(order, key)
+        order.insert(at, key)
+        if self.path(slot) == FACTS_PATH:
+            return  # each fact stands alone: what is beside it is about something else
+        before = order[at - 1][2] if at else NOBODY
+        after = order[at + 1][2] if at + 1 < len(order) else NOBODY
+        self._join(before, slot)
+        self._join(slot, after)
+
+    def _unlink(self, slot: int) -> None:
+        file = self._columns["file"][slot]
+        order = self._files[file]
+        del order[
+            bisect_left(order, (self._columns["line"][slot], self._columns["end"][slot], slot))
+        ]
+        if not order:
+            del self._files[file]
+        self._join(self._columns["previous"][slot], self._columns["next"][slot])
+
+    def _join(self, before: int, after: int) -> None:
+        if before >= 0:
+            self._columns["next"][before] = after
+        if after >= 0:
+            self._columns["previous"][after] = before
+
+    def _speaker(self, name: str) -> int:
+        number = self._speaker_ids.get(name)
+        if number is None:
+            number = self._speaker_ids[name] = self._new_speaker(name)
+        return number
+
+    def _new_speaker(self, name: str) -> int:
+        folded = [words.fold(word) for word in words.raw_words(name)]
+        if not folded:
+            return NOBODY
+        number = self._speakers.setdefault(" ".join(folded), len(self._speakers))
+        for word in folded:
+            self._names.setdefault(word, set()).add(number)
+        return number
+
+
+class _Numbers(dict[str, int]):
+    """Numbers of names; a new name gets the next one when it is asked for in brackets."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self.names)
+        self.names.append(name)
+        return number
+
+
+_COLUMNS = (
+    "file", "line", "end", "day", "source", "speaker", "tokens", "question", "times", "figures",
+    "told", "told_last", "evergreen", "importance", "previous", "next",
+)  # fmt: skip
+
+
+def is_evergreen(chunk: Chunk) -> bool:
+    """Whether age means nothing to a unit: MEMORY.md, and whatever has no date."""
+    return chunk.date is None or chunk.path.rsplit("/", 1)[-1] == "MEMORY.md"

@@ -1,0 +1,74 @@
+"""A chunk as it is indexed: everything that reading its text can tell, told once.
+
+`traits` are what ranking asks of a text. They are stored, so that a start has nothing to read; another
+`words.VERSION` makes them be read off again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from datetime import date
+
+from agentd.domain.index import Entry
+from agentd.domain.memory import Chunk
+from agentd.ranking import moments
+from agentd.search import words
+from agentd.search.units import embedded_text, head_terms
+
+UNDATED = -1  # the day of what has none
+
+# Version, terms of the head, tokens, the first and last day it tells of, and flags.
+TRAITS = struct.Struct("<HIIiiB")
+QUESTION, TIMES, FIGURES = 1, 2, 4
+
+_QUESTION = re.compile(r"[?？؟](?=[\s*_\"')\]]|$)")
+_TIMES = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|since|(?:this|past|coming)\s\w+|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|"
+    r"september|october|november|december|gestern|heute|morgen|hier|demain|ayer|hoy|(?:19|20)\d\d|"
+    r"\d{1,2}[:.]\d\d|weekend|years?|months?|weeks?)\b|(?<=[\w']) old\b"
+)
+_FIGURES = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|first|second|third|"
+    r"couple|several|half)\b"
+)
+
+
+def entry(chunk: Chunk) -> Entry:
+    """The chunk as it is indexed."""
+    head = head_terms(chunk)
+    terms = " ".join([*head, *words.terms(chunk.text)])
+    said = embedded_text(chunk).encode(errors="replace")
+    digest = hashlib.blake2b(said, digest_size=16).digest()
+    return Entry(chunk, terms, digest, _traits(chunk, len(head)))
+
+
+def is_current(traits: bytes) -> bool:
+    """Whether traits were read off by the present rules."""
+    return len(traits) == TRAITS.size and TRAITS.unpack(traits)[0] == words.VERSION
+
+
+def head_size(traits: bytes) -> int:
+    """How many of a chunk's terms are those of what stands above it. They come first."""
+    size: int = TRAITS.unpack(traits)[1]
+    return size
+
+
+def _traits(chunk: Chunk, head: int) -> bytes:
+    text = chunk.text
+    folded = words.fold(text)
+    told = moments.told(f"{words.fold(chunk.context)} {folded}", chunk.date)
+    first, last = (None, None) if told is None else told
+    flags = (
+        (QUESTION if _QUESTION.search(text[-200:]) else 0)
+        | (TIMES if _TIMES.search(folded) else 0)
+        | (FIGURES if _FIGURES.search(folded) else 0)
+    )
+    tokens = words.count_tokens(text)
+    return TRAITS.pack(words.VERSION, head, tokens, _ordinal(first), _ordinal(last), flags)
+
+
+def _ordinal(day: date | None) -> int:
+    return UNDATED if day is None else day.toordinal()

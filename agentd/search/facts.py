@@ -1,0 +1,318 @@
+"""The FactIndex: active facts in memory, found by words and by meaning.
+
+The store holds facts and vectors; they are read when somebody first asks. As long as there is no
+fact, neither numpy nor an embedder is loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import structlog
+
+from agentd.domain.fact import Fact, FactHit, Neighbour
+from agentd.domain.health import Problem
+from agentd.errors import AgentdError, EmbedderFault
+from agentd.ports import Clock, Embedder, FactStore
+from agentd.search import words
+from agentd.search.facts_vectors import FactVectors
+from agentd.statements.sentences import sentences
+
+if TYPE_CHECKING:
+    from agentd.search.facts_mirror import FactMirror
+
+SIMILARITY = 0.35  # cosine, on the scale of sentence transformers
+CANDIDATES = 50  # of each leg
+PATIENCE = 0.1  # seconds for the vector of a text that is looked for; then keywords alone answer
+LOADING = 10  # times as many until the last embedder has answered once
+JUDGING = 50  # times as many for a text that is compared
+FEW = 256  # facts without a vector: more are left to the background
+SLICE = 2_000  # facts that are taken in at once: others use the interpreter in between
+MAX_LETTERS = 10_000  # of a query that are looked at
+LONGEST = 2_000  # characters of a text that are read as one
+ENDS = 3  # sentences from either end of a text that are looked for by themselves
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+
+class LiveFacts:
+    """`embedders` are asked from the best on; the last one should be quick. `run` loads facts and
+    embeds what is new in the background; without it both happen when a search needs them.
+    """
+
+    def __init__(
+        self,
+        store: FactStore,
+        embedders: Sequence[Embedder],
+        clock: Clock,
+        pool: ThreadPoolExecutor,
+        similarity: float = SIMILARITY,
+        candidates: int = CANDIDATES,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._pool = pool
+        self._similarity = similarity
+        self._candidates = candidates
+        self._patience = patience
+        self._writing = asyncio.Lock()
+        self._vectors = tuple(
+            FactVectors(embedder, clock, self._keep, self._writing) for embedder in embedders
+        )
+        self._wakes = tuple(asyncio.Event() for _ in self._vectors)
+        self._facts: dict[str, Fact] | None = None  # the active ones, once read
+        self._mirror: FactMirror | None = None
+        self._cold, self._warm = asyncio.Event(), asyncio.Event()
+        self._runs = False
+        self._model = ""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        store: FactStore,
+        embedders: Sequence[Embedder],
+        clock: Clock,
+        similarity: float = SIMILARITY,
+        candidates: int = CANDIDATES,
+        patience: float = PATIENCE,
+    ) -> AsyncIterator[Self]:
+        """An index with its thread, which ends with the block."""
+        pool = ThreadPoolExecutor(1, "facts")
+        try:
+            yield cls(store, embedders, clock, pool, similarity, candidates, patience)
+        finally:
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+    @property
+    def model(self) -> str:
+        """The model whose vectors answered last; "" while none has."""
+        return self._model
+
+    @property
+    def pending(self) -> int:
+        """How many facts have no vector of the best embedder yet."""
+        return self._vectors[0].left if self._vectors else 0
+
+    async def settle(self) -> None:
+        """Embed what is new now. Returns also when an embedder fails: `problems` then says so."""
+        if await self._ready() is not None:
+            for vectors in reversed(self._vectors):
+                await vectors.fill()
+
+    async def run(self) -> None:
+        """Load facts when they are first asked for, and embed what is new, until cancelled."""
+        self._runs = True
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._load_when_asked())
+                for vectors, wake in zip(self._vectors, self._wakes, strict=True):
+                    wake.set()
+                    tasks.create_task(self._embed(vectors, wake))
+        finally:
+            self._runs = False
+
+    async def put(self, facts: Sequence[Fact]) -> None:
+        """See FactIndex."""
+        active = [fact for fact in facts if fact.is_active]
+        if not active and self._facts is None and not self._writing.locked():
+            return  # what will be read later knows of it
+        async with self._changing():
+            held = await self._read()
+            new = [f for f in active if f.id not in held or held[f.id].text != f.text]
+            gone = [fact.id for fact in facts if not fact.is_active]
+            held.update((fact.id, fact) for fact in active)
+            self._forget(gone)
+            for vectors in self._vectors:
+                vectors.add(new)
+            if self._mirror is not None:
+                await self._take_in(self._mirror, active)
+                await self._run(self._mirror.remove, gone)
+        self._wake()
+
+    async def remove(self, fact_ids: Sequence[str]) -> None:
+        """See FactIndex. Once it has returned, no answer of an embedder brings anything back."""
+        ids = list(fact_ids)
+        self._forget(ids)  # at once: what is being found now does not show them either
+        async with self._changing():
+            self._forget(ids)
+            if self._mirror is not None:
+                await self._run(self._mirror.remove, ids)
+                if self._mirror.is_worn:
+                    self._mirror = None
+
+    async def find(self, query: str, limit: int) -> Sequence[FactHit]:
+        """See FactIndex. The partial score `relation` is at least 0 for facts that have so much to
+        do with the text that a turn about it should know them.
+        """
+        text = query[:MAX_LETTERS]
+        mirror = await self._ready() if any(words.raw_words(text)) else None
+        if mirror is None:
+            return ()
+        pieces = pieces_of(text)
+        vectors, model = await self._asked(pieces, self._patience, query=True)
+        found = await self._run(mirror.find, pieces, vectors, model, self._clock.now())
+        held = self._facts or {}
+        return [FactHit(held[f.id], f.score, f.scores) for f in found if f.id in held][:limit]
+
+    async def near(self, text: str, floor: float, limit: int) -> Sequence[Neighbour]:
+        """See FactIndex."""
+        mirror = await self._ready()
+        if mirror is None:
+            return ()
+        vectors, model = await self._asked(
+            [text[:MAX_LETTERS]], JUDGING * self._patience, query=False
+        )
+        if vectors is None:
+            return ()
+        found = await self._run(mirror.near, vectors[0], model, floor, limit)
+        held = self._facts or {}
+        return [Neighbour(held[name], cosine) for name, cosine in found if name in held]
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Embedders that fail."""
+        told = (vectors.problem for vectors in self._vectors)
+        return tuple(problem for problem in told if problem is not None)
+
+    async def _asked(
+        self, texts: Sequence[str], patience: float, *, query: bool
+    ) -> tuple[Sequence[bytes] | None, str]:
+        """Vectors of texts and the model that made them; none when no embedder answers in time."""
+        for at, vectors in enumerate(self._vectors):
+            last = at == len(self._vectors) - 1
+            if vectors.left > FEW:
+                self._wakes[at].set()
+            if vectors.pause or (vectors.left > FEW and not last):
+                continue  # the next one answers until this one has seen all
+            seconds = patience
+            if last and not vectors.has_answered:
+                seconds = max(patience, LOADING * self._patience)
+            try:
+                async with asyncio.timeout(seconds):
+                    if 0 < vectors.left <= FEW and not (query and self._runs):
+                        await vectors.fill()
+                    found = await vectors.ask(texts, query=query)
+            except TimeoutError:
+                if last:
+                    vectors.give_up(seconds)
+                continue
+            except EmbedderFault:
+                continue
+            self._model = vectors.model
+            return found, vectors.model
+        return None, ""
+
+    async def _ready(self) -> FactMirror | None:
+        """What holds all facts; None where there is none."""
+        if self._facts is not None and not self._facts:
+            return None
+        if self._mirror is None and self._runs:
+            self._warm.clear()
+            self._cold.set()
+            await self._warm.wait()
+        elif self._mirror is None:
+            await self._load()
+        return self._mirror
+
+    async def _load(self) -> None:
+        async with self._writing:
+            held = await self._read()
+            if self._mirror is not None or not held:
+                return
+            mirror = await self._run(_new, self._similarity, self._candidates)
+            await self._take_in(mirror, list(held.values()))
+            for vectors in self._vectors:
+                stored = await self._store.vectors(vectors.model)
+                size = 4 * vectors.embedder.dimension
+                known = {n: v for n, v in stored.items() if n in held and len(v) == size}
+                await self._run(mirror.put_vectors, vectors.model, known)
+                vectors.add(fact for fact in held.values() if fact.id not in known)
+                vectors.remove(known)
+            self._mirror = mirror
+        self._wake()
+
+    async def _load_when_asked(self) -> None:
+        while True:
+            await self._cold.wait()
+            self._cold.clear()
+            try:
+                await self._load()
+            except AgentdError as error:
+                log.warning("facts_not_loaded", reason=error.reason)  # the next search tries again
+            self._warm.set()
+
+    async def _embed(self, vectors: FactVectors, wake: asyncio.Event) -> None:
+        while True:
+            await wake.wait()
+            wake.clear()
+            try:
+                # A few wait for the first search: what loads the model may never be needed.
+                if vectors.left > FEW or self._mirror is not None:
+                    await vectors.fill()
+            except AgentdError as error:
+                log.warning(
+                    "facts_not_embedded", reason=error.reason
+                )  # the next change tries again
+            if vectors.pause:
+                await self._clock.sleep(vectors.pause)
+                wake.set()
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        """Alone with the mirror; a change that is cut makes it be loaded anew."""
+        async with self._writing:
+            try:
+                yield
+            except BaseException:
+                self._mirror = None
+                raise
+
+    async def _read(self) -> dict[str, Fact]:
+        if self._facts is None:
+            self._facts = {fact.id: fact for fact in await self._store.facts() if fact.is_active}
+        return self._facts
+
+    async def _take_in(self, mirror: FactMirror, facts: Sequence[Fact]) -> None:
+        for start in range(0, len(facts), SLICE):
+            await self._run(mirror.put, facts[start : start + SLICE])
+
+    async def _keep(self, model: str, vectors: Mapping[str, bytes]) -> None:
+        await self._store.put_vectors(model, vectors)
+        if self._mirror is not None:
+            await self._run(self._mirror.put_vectors, model, vectors)
+
+    def _forget(self, fact_ids: Sequence[str]) -> None:
+        for fact_id in fact_ids:
+            if self._facts is not None:
+                self._facts.pop(fact_id, None)
+        for vectors in self._vectors:
+            vectors.remove(fact_ids)
+
+    def _wake(self) -> None:
+        for wake in self._wakes:
+            wake.set()
+
+    async def _run(self, work: Callable[..., T], *args: object) -> T:
+        """What `work` gives, done on the thread. Cancelling the caller does not stop it."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args))
+
+
+def pieces_of(text: str) -> list[str]:
+    """What of a text is looked for: all of it, and its first and last sentences by themselves."""
+    found = [sentence.text[:LONGEST] for sentence in sentences(text)]
+    ends = [*found[:ENDS], *found[-ENDS:]] if len(found) > 1 else []
+    return list(dict.fromkeys([text[:LONGEST], *ends]))
+
+
+def _new(similarity: float, candidates: int) -> FactMirror:
+    from agentd.search.facts_mirror import FactMirror
+
+    return FactMirror(similarity, candidates)

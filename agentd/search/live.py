@@ -1,0 +1,344 @@
+"""The MemoryIndex: a durable store below, a searcher in memory above, vectors as they are made.
+
+The searcher's thread is the first to import numpy: a daemon that nobody asks to search does without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import date
+from typing import Self
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.index import Entry
+from agentd.domain.memory import OWNER, Audience, Chunk, Found, IndexState, Source
+from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
+from agentd.errors import AgentdError, EmbedderFault, StorageCorrupt
+from agentd.ports import ChunkStore, Clock, Embedder
+from agentd.search import words
+from agentd.search.backfill import Backfill
+from agentd.search.hits import hit_of
+from agentd.search.mirrors import Mirrors
+from agentd.search.settings import SearchSettings
+
+LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
+WARMING = 1.5  # seconds that a model has to answer when it is first asked
+WORDS_ALONE = 0.5  # the highest score then: words do not tell how likely a hit is meant
+CANDIDATES = 100  # chunks that keywords alone propose
+FEW = 256  # chunks without a vector: more are left to the background
+MAX_LETTERS = 10_000  # of a query that are looked at
+MAX_TERMS = 48
+_SLICE = 1_000  # chunks that are read at once
+_READ = f"words-{words.VERSION}:"  # stands before digests: a file read by other rules has none
+_PERHAPS_MISSED = (EmptyReason.NO_MATCH, EmptyReason.BELOW_THRESHOLD)  # for what there was not
+
+log = structlog.get_logger()
+
+
+class LiveIndex:
+    """`embedders` are asked from the best on; the last one should be quick. `run` embeds what is new
+    in the background; without it a few chunks are embedded when a search needs them.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        mirrors: Mirrors,
+        embedders: Sequence[Embedder],
+        settings: SearchSettings,
+        clock: Clock,
+        patience: float = LOADING,
+    ) -> None:
+        self._store = store
+        self._mirrors = mirrors
+        self._settings = settings
+        self._clock = clock
+        self._patience = patience
+        self._backfills = tuple(
+            Backfill(store, embedder, clock, mirrors.pack, mirrors.put_vectors)
+            for embedder in embedders
+        )
+        self._wakes = tuple(asyncio.Event() for _ in self._backfills)
+        self._cold = asyncio.Event()
+        self._warming: set[Audience] = set()
+        self._runs = False
+        self._asked = False
+        self._broken: Problem | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        store: ChunkStore,
+        clock: Clock,
+        embedders: Sequence[Embedder] = (),
+        settings: SearchSettings | None = None,
+        patience: float = LOADING,
+    ) -> AsyncIterator[Self]:
+        """An index with its thread, which ends with the block."""
+        async with Mirrors.open(store, [embedder.model for embedder in embedders]) as mirrors:
+            yield cls(store, mirrors, embedders, settings or SearchSettings(), clock, patience)
+
+    @property
+    def epoch(self) -> int:
+        """See MemoryIndex."""
+        return self._store.epoch
+
+    async def run(self) -> None:
+        """Embed what is new, and load what a search had no time to wait for, until cancelled."""
+        self._runs = True
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._warm())
+                for backfill, wake in zip(self._backfills, self._wakes, strict=True):
+                    wake.set()
+                    tasks.create_task(self._embed(backfill, wake))
+        finally:
+            self._runs = False
+
+    async def digests(self, source: Source) -> Mapping[str, str]:
+        """See MemoryIndex."""
+        found = await self._store.digests(source)
+        return {
+            path: digest.removeprefix(_READ) if digest.startswith(_READ) else ""
+            for path, digest in found.items()
+        }
+
+    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+        """See MemoryIndex."""
+        entries = await self._entries(chunks)
+        await self._mirrors.change(self._store.replace(path, _READ + digest, entries))
+        self._notice()
+
+    async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+        """See MemoryIndex."""
+        entries = await self._entries(chunks)
+        await self._mirrors.change(self._extended(path, digest, entries))
+        self._notice()
+
+    async def remove(self, paths: Sequence[str]) -> None:
+        """See MemoryIndex."""
+        await self._mirrors.change(self._store.remove(paths), paths)
+
+    async def erase(self, paths: Sequence[str]) -> None:
+        """See MemoryIndex."""
+        await self._mirrors.change(self._store.erase(paths), paths)
+
+    async def outdate(self) -> None:
+        """See MemoryIndex."""
+        await self._store.outdate()
+
+    async def verify(self) -> None:
+        """See MemoryIndex."""
+        await self._store.verify()
+
+    async def complete(self) -> None:
+        """See MemoryIndex."""
+        if not self._mirrors.is_whole:
+            for backfill in self._backfills[-1:]:  # the one that is quick
+                await backfill.fill()
+            await self._mirrors.complete()
+
+    async def settle(self) -> None:
+        """See MemoryIndex. Returns also when an embedder fails: `problems` then says so."""
+        for backfill in reversed(self._backfills):
+            await backfill.fill()
+
+    async def search(self, query: SearchQuery, audience: Audience) -> Found:
+        """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
+        text = query.text[:MAX_LETTERS]
+        if not any(words.raw_words(text)):
+            return Found((), EmptyReason.EMPTY_QUERY)
+        for _ in range(2):  # the second time what is held in memory answers
+            try:
+                found = await self._ranked(text, query, audience)
+                found = found or await self._by_words(text, query, audience)
+            except StorageCorrupt:
+                continue  # the store has begun anew
+            if self._mirrors.is_whole:
+                return found
+            return replace(found, reason=heavier(found.reason, Lack.INDEXING))
+        return Found((), Lack.INDEXING)
+
+    async def state(self) -> IndexState:
+        """See MemoryIndex. What is to be indexed yet is known to the indexer alone."""
+        state = await self._store.state()
+        if not self._backfills:
+            return state
+        left = [await backfill.look() for backfill in self._backfills]
+        serving = next((n for n, few in enumerate(left) if few <= FEW), len(left) - 1)
+        busy = any(backfill.is_busy for backfill in self._backfills)
+        return replace(
+            state,
+            embedder=self._backfills[serving].model,
+            vectors=left[0],
+            pending=left[0] if busy else 0,
+            state="embedding" if busy else state.state,
+        )
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Embedders that fail, and why words alone answer."""
+        told = (self._broken, *(backfill.problem for backfill in self._backfills))
+        return tuple(problem for problem in told if problem is not None)
+
+    async def _ranked(self, text: str, query: SearchQuery, audience: Audience) -> Found | None:
+        """What the searcher finds; None when it is not ready in time, or breaks."""
+        try:
+            audience = await self._mirrors.serving(audience)
+            if not await self._is_loaded(audience):
+                return None
+            vector, model, reason = await self._vector(text)
+            if audience != OWNER and reason == Lack.VECTORS_MISSING:
+                reason = ""  # what is being embedded may be the owner's
+            options = self._settings.options(query, self._today())
+            found = await self._mirrors.search(audience, text, vector, model, options)
+        except AgentdError:
+            raise
+        except Exception as error:
+            # Whatever is wrong with what ranks, what was written must still be found.
+            log.exception("search_broke")
+            self._broken = _broke(error)
+            return None
+        self._broken = None
+        if self._mirrors.worn:
+            self._cold.set()
+        hits = tuple(map(hit_of, found.hits))
+        if hits or (reason and found.reason in _PERHAPS_MISSED):
+            return Found(hits, reason)
+        return Found(hits, str(found.reason or ""))
+
+    async def _is_loaded(self, audience: Audience) -> bool:
+        """Whether all that is stored is in memory by now; if that takes too long, it is made ready for
+        a later search.
+        """
+        if self._runs and audience in self._warming:
+            return False
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._mirrors.ready(audience)
+        except TimeoutError:
+            self._warming.add(audience)
+            self._cold.set()
+            return False
+        self._warming.discard(audience)
+        return True
+
+    def _today(self) -> date:
+        return self._clock.now().astimezone(self._clock.zone).date()
+
+    async def _entries(self, chunks: Sequence[Chunk]) -> list[Entry]:
+        found: list[Entry] = []
+        for first in range(0, len(chunks), _SLICE):  # searches come in between
+            found += await self._mirrors.run(_entries, chunks[first : first + _SLICE])
+        return found
+
+    async def _extended(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
+        await self._store.extend(path, _READ + digest, entries)
+        return ()
+
+    def _notice(self) -> None:
+        for backfill, wake in zip(self._backfills, self._wakes, strict=True):
+            backfill.notice()
+            wake.set()
+
+    async def _by_words(self, text: str, query: SearchQuery, audience: Audience) -> Found:
+        """What the store itself finds, arranged as far as that can be done without all the others."""
+        terms = list(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
+        found = await self._store.keyword(terms, audience, limit=CANDIDATES, sources=query.sources)
+        if found.reason == EmptyReason.NOTHING_INDEXED:
+            return found
+        options = self._settings.options(query, self._today())
+        try:
+            hits = await self._mirrors.arranged(found.hits, text, options, WORDS_ALONE)
+        except Exception as error:
+            # Whatever is wrong with what ranks, what was written must still be found.
+            log.exception("search_broke")
+            self._broken = _broke(error)
+            first = found.hits[: query.limit]
+            hits = tuple(replace(hit, score=WORDS_ALONE * hit.score) for hit in first)
+        return Found(hits, Lack.WARMING)
+
+    async def _vector(self, query: str) -> tuple[bytes | None, str, str]:
+        """A vector of the query, the model that made it, and what this search has to do without."""
+        seconds = self._settings.query_timeout_ms / 1000
+        patience = seconds if self._asked else max(seconds, WARMING)  # models load when first asked
+        reason, left = "", 0
+        for backfill in self._backfills:
+            if backfill.pause:
+                reason = Lack.EMBEDDER_DOWN
+                continue
+            try:
+                async with asyncio.timeout(patience):
+                    left = await self._left(backfill)
+                    if left > FEW and backfill is not self._backfills[-1]:
+                        continue  # the next one answers until this one has seen all
+                    vector = None if backfill.pause else await backfill.ask(query)
+            except TimeoutError:
+                reason = Lack.EMBEDDER_SLOW
+                continue
+            except EmbedderFault:
+                vector = None
+            if vector is None:
+                reason = Lack.EMBEDDER_DOWN
+                continue
+            self._asked = True
+            return vector, backfill.model, reason or (Lack.VECTORS_MISSING if left else "")
+        return None, "", reason
+
+    async def _left(self, backfill: Backfill) -> int:
+        """How many chunks have no vector after the few have got theirs."""
+        left = await backfill.look()
+        if 0 < left <= FEW:
+            await backfill.fill(left)
+        elif left:
+            self._wakes[self._backfills.index(backfill)].set()
+        return backfill.left
+
+    async def _warm(self) -> None:
+        while True:
+            await self._cold.wait()
+            self._cold.clear()
+            for audience in {*self._warming, *self._mirrors.worn}:
+                try:
+                    await self._mirrors.ready(audience)
+                    if audience in self._mirrors.worn:
+                        await self._mirrors.renew(audience)
+                except Exception as error:
+                    # The next search tries again; until then words alone answer.
+                    log.exception("search_not_loaded")
+                    self._broken = _broke(error)
+                self._warming.discard(audience)
+
+    async def _embed(self, backfill: Backfill, wake: asyncio.Event) -> None:
+        while True:
+            await wake.wait()
+            wake.clear()
+            try:
+                left = await backfill.look()
+                # A few wait for the first search: what loads the model may never be needed.
+                if left > FEW or (left and self._mirrors.is_loaded):
+                    await backfill.fill()
+            except AgentdError as error:
+                log.warning("embedding_failed", reason=error.reason)  # the next change tries again
+            if backfill.pause:
+                await self._clock.sleep(backfill.pause)
+                wake.set()
+
+
+def _entries(chunks: Sequence[Chunk]) -> list[Entry]:
+    from agentd.search.entries import entry
+
+    return [entry(chunk) for chunk in chunks]
+
+
+def _broke(error: Exception) -> Problem:
+    return Problem(
+        "search_broke",
+        f"memory is searched by words alone: ranking broke with {type(error).__name__}",
+        "the log says more; an installation that is not whole is cured by installing agentd again",
+    )

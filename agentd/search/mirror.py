@@ -1,0 +1,168 @@
+"""The durable chunks once more, in memory, where they are searched. One thread uses it at a time."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agentd.domain.index import StoredChunk
+from agentd.domain.memory import Chunk, Hit
+from agentd.domain.search import EmptyReason, Ranked, SearchOptions
+from agentd.search.entries import entry, is_current
+from agentd.search.hits import hit_of
+from agentd.search.searcher import Searcher
+from agentd.search.texts import Texts
+from agentd.search.vectors import Vectors
+
+SPARE = 10_000  # slots of chunks that went; more than that and than there are chunks: begin anew
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A hit by the ids of its chunks, in reading order, and what they say."""
+
+    ids: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
+    score: float
+    scores: Mapping[str, float]
+    superseded_by: str  # `path:line` of a chunk; "" if none does
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The answer to a search."""
+
+    hits: tuple[Match, ...]
+    reason: EmptyReason | None
+
+
+class Mirror:
+    """A Searcher by ids of chunks, which grow with its slots. `last` is the highest id it has seen;
+    up to `done` it has all vectors, too, as who fills it says.
+    """
+
+    def __init__(self, spare: int = SPARE) -> None:
+        self.last = 0
+        self.done = 0
+        self._spare = spare
+        self._searcher = Searcher()
+        self._texts = Texts()
+        self._ids = array("q")
+        self._gone: set[int] = set()
+        self._vectors: dict[str, Vectors] = {}
+
+    def __len__(self) -> int:
+        """How many chunks can be found."""
+        return len(self._searcher)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether most of it is about chunks that went."""
+        return len(self._ids) - len(self) > self._spare + len(self)
+
+    def add(self, rows: Sequence[StoredChunk]) -> None:
+        """Take in the chunks that come next."""
+        new = [row for row in rows if row.id > self.last and row.id not in self._gone]
+        if new:
+            self._searcher.add_entries(
+                [row if is_current(row.traits) else entry(row.chunk) for row in new]
+            )
+            self._texts.add([row.chunk for row in new])
+            self._ids.extend(row.id for row in new)
+        if rows:
+            self.last = max(self.last, rows[-1].id)
+            self._gone = {number for number in self._gone if number > self.last}
+
+    def remove(self, ids: Iterable[int]) -> None:
+        """Forget chunks; those that have not come yet will not come."""
+        gone = list(ids)
+        self._gone.update(number for number in gone if number > self.last)
+        self._forget([slot for number in gone if (slot := self._slot(number)) is not None])
+
+    def remove_paths(self, paths: Iterable[str]) -> None:
+        """Forget all chunks of files."""
+        self._forget([slot for path in paths for slot in self._searcher.corpus.slots(path)])
+
+    def keep(self, ids: Sequence[int]) -> None:
+        """Forget all chunks but these."""
+        stay = frozenset(ids)
+        self._forget([slot for slot, number in enumerate(self._ids) if number not in stay])
+
+    def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+        """Take in vectors of chunks that are here, as `packed` wrote them."""
+        if not pairs or not self._ids:
+            return
+        numbers = np.array([number for number, _ in pairs], np.int64)
+        slots = np.frombuffer(self._ids, np.int64).searchsorted(numbers)
+        slots = np.minimum(slots, len(self._ids) - 1)
+        here = np.frombuffer(self._ids, np.int64)[slots] == numbers
+        here &= self._searcher.corpus.alive()[slots]
+        if not here.any():
+            return
+        matrix = np.frombuffer(b"".join(vector for _, vector in pairs), "<f2")
+        matrix = matrix.reshape(len(pairs), -1)[here]
+        if model not in self._vectors:
+            self._vectors[model] = Vectors(matrix.shape[1])
+        self._vectors[model].put(slots[here].tolist(), matrix.astype(np.float32))
+
+    def drop_vectors(self, model: str) -> None:
+        """Forget a model's vectors."""
+        self._vectors.pop(model, None)
+
+    def search(
+        self, query: str, vector: bytes | None, model: str, options: SearchOptions
+    ) -> Matches:
+        """The best hits; `vector` is one of `model`."""
+        self._searcher.vectors = self._vectors.get(model)
+        asked = None if vector is None else np.frombuffer(vector, "<f4")
+        ranking = self._searcher.search(query, asked, options)
+        return Matches(tuple(self._match(hit) for hit in ranking), ranking.reason)
+
+    def _match(self, hit: Ranked) -> Match:
+        newer = ""
+        if hit.superseded_by is not None:
+            path, line, _ = self._searcher.corpus.place(hit.superseded_by)
+            newer = f"{path}:{line}"
+        ids = tuple(self._ids[slot] for slot in hit.slots)
+        return Match(ids, self._texts.chunks(hit.slots), hit.score, hit.scores, newer)
+
+    def _slot(self, number: int) -> int | None:
+        at = bisect_left(self._ids, number)
+        return at if at < len(self._ids) and self._ids[at] == number else None
+
+    def _forget(self, slots: list[int]) -> None:
+        if not slots:
+            return
+        self._searcher.vectors = None
+        self._searcher.remove(slots)
+        self._texts.remove(slots)
+        for vectors in self._vectors.values():
+            vectors.remove(slots)
+
+
+def arranged(
+    hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
+) -> tuple[Hit, ...]:
+    """Hits of keywords alone as a searcher that knows no other chunks ranks them: the newest of a thing
+    first, and within all limits. Their scores are lowered to `highest` at most.
+    """
+    entries = [entry(hit.chunk) for hit in hits]
+    mirror = Mirror()
+    mirror.add([StoredChunk(n, e.chunk, e.terms, e.traits) for n, e in enumerate(entries, 1)])
+    options = replace(options, min_score=options.min_score / highest)
+    found = mirror.search(text, None, "", options).hits
+    return tuple(replace(hit_of(match), score=highest * match.score) for match in found)
+
+
+def packed(vectors: Sequence[bytes]) -> list[bytes]:
+    """Vectors of float32 as they are kept: of float16, whose error is far below that of any model."""
+    return [np.frombuffer(vector, "<f4").astype("<f2").tobytes() for vector in vectors]
+
+
+def is_sound(vectors: Sequence[bytes]) -> bool:
+    """Whether all numbers of these float32 vectors are finite."""
+    return all(bool(np.isfinite(np.frombuffer(vector, "<f4")).all()) for vector in vectors)

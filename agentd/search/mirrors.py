@@ -1,0 +1,287 @@
+"""One searcher for each audience, each level with the store, on their one thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import structlog
+
+from agentd.domain.memory import PUBLIC, Audience, Hit
+from agentd.domain.search import SearchOptions
+from agentd.errors import EmbedderFault
+from agentd.ports import ChunkStore
+
+if TYPE_CHECKING:
+    from agentd.search.mirror import Matches, Mirror
+
+SLICE = 1_000  # chunks loaded at once: others use the store's thread in between
+KEPT = 4  # sessions beside the owner's that have a mirror: each holds the shared chunks once more
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """One audience's mirror, and what keeps it level."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+    mirror: Mirror | None = None
+    former: Mirror | None = None  # of before the store began anew
+    seen: int | None = None  # the version of the store that it is level with
+    gone: list[int] = field(default_factory=list)  # ids that it has to forget yet
+    is_torn: bool = False  # it may hold what went
+
+
+class Mirrors:
+    """Made when first asked for. A mirror holds the chunks of its audience alone, so that no rarity of
+    a word tells what others say. Of sessions' mirrors those used last are kept.
+
+    A mirror changes under its lock, and is searched under it: what replaces chunks comes to it
+    together with their end. When the store is found damaged, those of before answer until
+    `complete`.
+    """
+
+    def __init__(self, store: ChunkStore, models: Sequence[str], pool: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._models = tuple(models)
+        self._pool = pool
+        self._places: OrderedDict[Audience, _Place] = OrderedDict()
+        self._fresh: list[Mirror] = []  # that are being loaded to take the place of others
+        self._version = 0
+        self._epoch = store.epoch
+        self._full = True
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, store: ChunkStore, models: Sequence[str]) -> AsyncIterator[Self]:
+        """Mirrors with their thread, which ends with the block."""
+        pool = ThreadPoolExecutor(1, "search")
+        try:
+            yield cls(store, models, pool)
+        finally:
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether somebody has searched."""
+        return any(place.mirror is not None for place in self._places.values())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the store has held everything since it was opened, or again."""
+        return self._full and self._epoch == self._store.epoch
+
+    @property
+    def held(self) -> tuple[Audience, ...]:
+        """Whose mirrors are in memory, the one used last at the end."""
+        return tuple(self._places)
+
+    @property
+    def worn(self) -> tuple[Audience, ...]:
+        """Whose mirrors are mostly about chunks that went."""
+        places = self._places.items()
+        return tuple(each for each, place in places if place.mirror and place.mirror.is_worn)
+
+    async def serving(self, audience: Audience) -> Audience:
+        """Whose mirror answers an audience: a session without chunks of its own finds what the public
+        does. Raises StorageError.
+        """
+        if not audience.own or audience in self._places or await self._store.has(audience.own):
+            return audience
+        return PUBLIC
+
+    async def run(self, work: Callable[..., T], *args: object) -> T:
+        """What `work` gives, done on the thread. Cancelling the caller does not stop it."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args))
+
+    async def ready(self, audience: Audience) -> None:
+        """Bring the mirror level with the store. Being cancelled loses nothing: the next call goes on.
+        Raises StorageError.
+        """
+        with self._use(audience) as place:
+            if place.former is None:
+                async with place.lock:
+                    await self._level(audience, place)
+
+    async def search(
+        self,
+        audience: Audience,
+        text: str,
+        vector: bytes | None,
+        model: str,
+        options: SearchOptions,
+    ) -> Matches:
+        """What `Mirror.search` finds, in all that is stored at this moment. Raises StorageError."""
+        with self._use(audience) as place:
+            if place.former is not None:
+                return await self.run(place.former.search, text, vector, model, options)
+            async with place.lock:
+                mirror = await self._level(audience, place)
+                return await self.run(mirror.search, text, vector, model, options)
+
+    async def arranged(
+        self, hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
+    ) -> tuple[Hit, ...]:
+        """Hits of the store itself, as `mirror.arranged` ranks them."""
+        return await self.run(_arranged, hits, text, options, highest)
+
+    async def change(self, change: Awaitable[Sequence[int]], gone: Sequence[str] = ()) -> None:
+        """Make a change of the store that takes the chunks away whose ids it gives, and all of the
+        files `gone`.
+        """
+        try:
+            ids = await change
+            for place in self._loaded():
+                place.gone.extend(ids)
+        except BaseException:
+            for place in self._loaded():
+                place.is_torn = True  # the store may have changed all the same
+            raise
+        finally:
+            self._version += 1
+            self._turn()
+            if gone:
+                for place in tuple(self._places.values()):
+                    if place.former is not None:
+                        await self.run(place.former.remove_paths, gone)
+
+    async def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+        """Take in vectors that the store has by now. Those of chunks that have not been loaded come
+        with them.
+        """
+        mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
+        for mirror in (*mirrors, *self._fresh):
+            await self.run(mirror.put_vectors, model, pairs)
+
+    async def complete(self) -> None:
+        """The store holds everything again: what is in memory of before is not needed any more."""
+        self._turn()
+        for audience in tuple(self._places):
+            with self._use(audience) as place:
+                if place.former is not None:
+                    async with place.lock:
+                        await self._level(audience, place)
+                    place.former = None
+        self._full = True
+
+    async def renew(self, audience: Audience) -> None:
+        """Load a mirror anew; the one there is answers until that is done. Raises StorageError."""
+        epoch = self._epoch
+        fresh = await self.run(_new)
+        self._fresh.append(fresh)
+        try:
+            with self._use(audience) as place:
+                await self._load(fresh, audience, place)
+                async with place.lock:
+                    if epoch == self._epoch == self._store.epoch:
+                        place.mirror, place.seen = fresh, None
+                        place.is_torn = True  # of what went while it was loaded
+                        await self._level(audience, place)
+        finally:
+            self._fresh.remove(fresh)
+
+    async def pack(self, vectors: Sequence[bytes]) -> Sequence[bytes]:
+        """Vectors as they are stored. Raises EmbedderFault for numbers that are none."""
+        return await self.run(_pack, vectors)
+
+    @contextmanager
+    def _use(self, audience: Audience) -> Iterator[_Place]:
+        """An audience's place, which is kept while it is in use."""
+        self._turn()
+        place = self._places.setdefault(audience, _Place())
+        self._places.move_to_end(audience)
+        place.users += 1
+        try:
+            yield place
+        finally:
+            place.users -= 1
+            sessions = [each for each in self._places if each.own]
+            idle = [each for each in sessions if not self._places[each].users]
+            for each in idle[: max(0, len(sessions) - KEPT)]:
+                del self._places[each]
+
+    def _loaded(self) -> tuple[_Place, ...]:
+        return tuple(place for place in self._places.values() if place.mirror is not None)
+
+    def _turn(self) -> None:
+        """Notice that the store has begun anew."""
+        if self._epoch == self._store.epoch:
+            return
+        self._epoch = self._store.epoch
+        for place in self._places.values():
+            if self._full and place.seen is not None:  # else it never had everything
+                place.former = place.mirror
+            place.mirror, place.seen, place.is_torn = None, None, False
+            place.gone.clear()
+        self._full = False
+
+    async def _level(self, audience: Audience, place: _Place) -> Mirror:
+        self._turn()
+        mirror = place.mirror
+        if mirror is None:
+            mirror = place.mirror = await self.run(_new)
+        version = self._version
+        if place.is_torn:  # forget what went while nobody could be told
+            ids = await self._store.ids()
+            await self.run(mirror.keep, ids)
+            place.is_torn = False
+        if place.seen != version:
+            gone = await self._load(mirror, audience, place)
+            if gone:
+                await self.run(mirror.remove, place.gone[:gone])
+            if place.mirror is not mirror:  # the store began anew meanwhile
+                return await self._level(audience, place)
+            del place.gone[:gone]
+            place.seen = version
+        return mirror
+
+    async def _load(self, mirror: Mirror, audience: Audience, place: _Place) -> int:
+        """Take in the chunks that are not in yet; gives how many of the ids that are to be forgotten
+        they, and no later ones, take the place of. Being cut off, it goes on where it was.
+        """
+        while True:
+            rows = await self._store.load(mirror.done, SLICE, audience)
+            gone = len(place.gone)
+            if not rows:
+                return gone
+            await self.run(mirror.add, rows)
+            # After adding: vectors that are made from now on find their chunks in the mirror.
+            span = (mirror.done, rows[-1].id)
+            for model in self._models:
+                pairs = await self._store.vectors(model, *span, audience)
+                await self.run(mirror.put_vectors, model, pairs)
+            mirror.done = span[1]
+            if len(rows) < SLICE:
+                return gone  # that was all; looking for more could go on for ever
+
+
+def _new() -> Mirror:
+    from agentd.search.mirror import Mirror
+
+    return Mirror()
+
+
+def _arranged(
+    hits: Sequence[Hit], text: str, options: SearchOptions, highest: float
+) -> tuple[Hit, ...]:
+    from agentd.search.mirror import arranged
+
+    return arranged(hits, text, options, highest)
+
+
+def _pack(vectors: Sequence[bytes]) -> Sequence[bytes]:
+    from agentd.search.mirror import is_sound, packed
+
+    if not is_sound(vectors):
+        raise EmbedderFault("a vector holds what is no number", cure="name another model")
+    return packed(vectors)

@@ -1,0 +1,217 @@
+"""The keyword leg: BM25 over numpy postings, every change visible at once.
+
+Documents are added as small segments, and a new segment takes in those before it that are not larger:
+each posting is copied a few times in its life, and a search meets a handful of segments. Scores are
+computed from what is alive at that moment, so they do not depend on the order of changes, nor on what
+has been merged. Nothing is skipped: scores are exact, except that terms past 4,095 of a document and
+repetitions past 16 count no more.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain, count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentd.search.segments import MOST, Segment, build, impact_table, merge
+
+K1 = 1.2
+B = 0.75
+
+Floats = NDArray[np.float32]
+Slots = NDArray[np.int64]
+
+BLOCK = 256  # scores of which the highest is compared first
+
+
+class Postings:
+    """Documents by slot, their terms inverted. Slots count from 0 and are never used again."""
+
+    def __init__(self) -> None:
+        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self._frequencies = np.zeros(0, np.int32)
+        self._segments: list[Segment] = []
+        self._lengths = array("i")
+        self._alive = bytearray()
+        self._removed: list[int] = []
+        self._count = 0
+        self._total = 0
+        self._mean = 0.0
+        self._table = impact_table(K1, B, 1.0)
+
+    def __len__(self) -> int:
+        """How many documents are alive."""
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays hold in memory; the vocabulary comes on top."""
+        own = self._frequencies.nbytes + 4 * len(self._lengths) + len(self._alive)
+        return own + sum(segment.nbytes for segment in self._segments)
+
+    def add(self, documents: Sequence[Sequence[str]]) -> int:
+        """Add documents, each the list of its terms; their slots follow the one returned."""
+        first = len(self._lengths)
+        at = 0
+        while at < len(documents):
+            last = self._segments[-1] if self._segments else None
+            room = MOST if last is None else MOST - last.count % MOST
+            self._append(documents[at : at + room])
+            at += room
+        return first
+
+    def remove(self, slots: Sequence[int]) -> None:
+        """Forget documents; slots already forgotten are passed over."""
+        for slot in slots:
+            if self._alive[slot]:
+                self._alive[slot] = 0
+                self._count -= 1
+                self._total -= self._lengths[slot]
+                self._removed.append(slot)
+
+    def settle(self) -> None:
+        """Take what was removed out of the arrays. Every search does it first: some milliseconds for
+        each 65,536 documents that something was removed from.
+        """
+        if not self._removed:
+            return
+        removed = np.sort(np.array(self._removed, np.int64))
+        self._removed.clear()
+        for number, segment in enumerate(self._segments):
+            low, high = removed.searchsorted([segment.first, segment.end]).tolist()
+            if low < high:
+                self._segments[number], lost = segment.without(removed[low:high])
+                np.subtract.at(self._frequencies, lost, 1)
+
+    def frequency(self, term: str) -> int:
+        """In how many living documents a term stands."""
+        self.settle()
+        number = self._numbers.get(term)
+        return 0 if number is None else int(self._frequencies[number])
+
+    def idf(self, term: str) -> float:
+        """How rare a term is: always positive, highest for terms that nothing holds."""
+        df = self.frequency(term)
+        return math.log((self._count - df + 0.5) / (df + 0.5) + 1.0)
+
+    def idfs(self, terms: Sequence[str]) -> Floats:
+        """The idf of many terms."""
+        self.settle()
+        numbers = np.array([self._numbers.get(term, -1) for term in terms], np.int64)
+        df = np.zeros(len(numbers))
+        df[numbers >= 0] = self._frequencies[numbers[numbers >= 0]]
+        return np.log((self._count - df + 0.5) / (df + 0.5) + 1.0).astype(np.float32)
+
+    def scores(self, terms: Sequence[tuple[str, float]]) -> Floats:
+        """The BM25 score of every slot for weighted terms; 0 for what is gone."""
+        out = np.zeros(len(self._lengths), np.float32)
+        gains = self._gains(terms)
+        table = self._impact_table()
+        for segment in self._segments:
+            own = out[segment.first : segment.end]
+            for number, gain in gains:
+                found = segment.postings(number)
+                if found is not None:
+                    own[found[0]] += table[found[1]] * gain
+        return out
+
+    def top(
+        self, terms: Sequence[tuple[str, float]], k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[Slots, Floats]:
+        """The `k` best slots with a positive score, all that tie with the last among them."""
+        scores = self.scores(terms)
+        if allowed is not None:
+            scores *= allowed
+        return best(scores, k, above=0.0)
+
+    def impacts(self, slots: Slots, terms: Sequence[str]) -> Floats:
+        """What each term adds to each slot's score: a matrix of slots by terms."""
+        out = np.zeros((len(slots), len(terms)), np.float32)
+        order = np.argsort(slots, kind="stable")
+        ordered = slots[order]
+        table = self._impact_table()
+        known = [(self._numbers.get(term, -1), column) for column, term in enumerate(terms)]
+        gains = self.idfs(terms).tolist()
+        for segment in self._segments:
+            low, high = ordered.searchsorted([segment.first, segment.end]).tolist()
+            places = (ordered[low:high] - segment.first).astype(np.uint16)
+            for number, column in known if low < high else ():
+                found = segment.postings(number)
+                if found is None:
+                    continue
+                own, codes = found
+                at = np.minimum(own.searchsorted(places), len(own) - 1)
+                hits = np.flatnonzero(own[at] == places)
+                out[order[low + hits], column] = table[codes[at[hits]]] * gains[column]
+        return out
+
+    def _append(self, documents: Sequence[Sequence[str]]) -> None:
+        """Add documents that fit into one segment."""
+        lengths = np.fromiter(map(len, documents), np.int32, len(documents))
+        number = self._numbers.__getitem__  # numbers a new term, too
+        numbers = np.fromiter(
+            map(number, chain.from_iterable(documents)), np.int32, int(lengths.sum())
+        )
+        new = build(len(self._lengths), numbers, lengths)
+        self._lengths.frombytes(lengths.tobytes())
+        self._alive.extend(b"\1" * len(documents))
+        self._count += len(documents)
+        self._total += len(numbers)
+        self._reserve(len(self._numbers))
+        self._frequencies[new.terms] += new.frequencies
+        while self._segments and self._is_due(self._segments[-1], new):
+            new = merge(self._segments.pop(), new)
+        self._segments.append(new)
+
+    @staticmethod
+    def _is_due(old: Segment, new: Segment) -> bool:
+        total = old.count + new.count
+        return total == MOST or (total < MOST and old.count <= 2 * new.count)
+
+    def _reserve(self, size: int) -> None:
+        if size > len(self._frequencies):
+            larger = np.zeros(max(1024, size + size // 2), np.int32)
+            larger[: len(self._frequencies)] = self._frequencies
+            self._frequencies = larger
+
+    def _gains(self, terms: Sequence[tuple[str, float]]) -> list[tuple[int, np.float32]]:
+        """The numbers of known terms, and what their impacts are multiplied with."""
+        return [
+            (number, np.float32(idf * weight))
+            for (term, weight), idf in zip(
+                terms, self.idfs([term for term, _ in terms]).tolist(), strict=True
+            )
+            if (number := self._numbers.get(term)) is not None
+        ]
+
+    def _impact_table(self) -> Floats:
+        mean = self._total / self._count if self._total else 1.0
+        if mean != self._mean:
+            self._mean, self._table = mean, impact_table(K1, B, mean)
+        return self._table
+
+
+def best(scores: Floats, k: int, above: float) -> tuple[Slots, Floats]:
+    """The `k` highest scores over `above`, best first, with all that tie with the last one."""
+    floor = _floor(scores, k, above)
+    slots = np.flatnonzero(scores > above if floor is None else scores >= floor)
+    if 0 < k < len(slots):
+        least = np.partition(scores[slots], len(slots) - k)[len(slots) - k]
+        slots = slots[scores[slots] >= least]
+    slots = slots[np.argsort(-scores[slots], kind="stable")]
+    return slots, scores[slots]
+
+
+def _floor(scores: Floats, k: int, above: float) -> np.float32 | None:
+    """A score over `above` that at least `k` reach: so many blocks have one. None if not so many."""
+    blocks = len(scores) // BLOCK
+    if not 0 < k <= blocks:
+        return None
+    highest = scores[: blocks * BLOCK].reshape(blocks, BLOCK).max(axis=1)
+    floor: np.float32 = np.partition(highest, blocks - k)[blocks - k]
+    return floor if floor > above else None

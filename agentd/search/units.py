@@ -1,0 +1,20 @@
+"""What a chunk is found by: the words of the keyword leg, the text that is embedded."""
+
+from __future__ import annotations
+
+from agentd.domain.memory import Chunk
+from agentd.search import words
+
+
+def head_terms(chunk: Chunk) -> list[str]:
+    """The terms of what stands above a chunk: its day, its speaker, its headings."""
+    day = f"{chunk.date.isoformat()} {chunk.date:%d %B %A}" if chunk.date else ""
+    return words.terms(f"{day} {chunk.speaker} {chunk.context}")
+
+
+def embedded_text(chunk: Chunk) -> str:
+    """What is embedded of a chunk: who speaks, the headings above it, its words. Not its date, which
+    says nothing to a model.
+    """
+    head = ". ".join(part for part in (chunk.speaker, chunk.context) if part)
+    return f"{head}: {chunk.text}" if head else chunk.text

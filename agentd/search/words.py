@@ -1,0 +1,120 @@
+"""Texts as keyword terms: folded, stemmed, without stop words; identifiers whole and in parts;
+scripts without spaces as pairs of letters. Any string is valid input.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+import snowballstemmer
+
+from agentd.search.stopwords import STOPWORDS
+
+VERSION = 1  # of the rules by which texts are read; another one makes every file be indexed again
+MAX_TERM = 64  # letters of a term that count; longer ones are blobs
+
+# Scripts written without spaces, and Hangul, whose words carry their particles: Kana, Han, Hangul,
+# Thai, Lao, Burmese and Khmer.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_WORD = f"[^\\W_{_UNSPACED}]"
+_RUN = re.compile(f"[{_UNSPACED}]+")
+# An unspaced run, or words held together by the marks of paths, addresses, versions and options.
+_FOUND = re.compile(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*")
+_FOUND_ASCII = re.compile("[A-Za-z0-9]+(?:[-_./:@#+']+[A-Za-z0-9]+)*")  # the same, twice as fast
+_PART = re.compile(f"{_WORD}+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_APOSTROPHE = re.compile(r"['’]")
+
+_stem = snowballstemmer.stemmer("english").stemWord
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text in reading order, with repetitions. An identifier such as
+    `memory/2026-11-21.md` yields itself and its parts.
+    """
+    return terms_of(raw_words(text))
+
+
+def raw_words(text: str) -> list[str]:
+    """The text's words as written, in normal form C."""
+    if text.isascii():
+        return _FOUND_ASCII.findall(text)
+    return _FOUND.findall(unicodedata.normalize("NFC", text))
+
+
+def terms_of(written: Iterable[str]) -> list[str]:
+    """The terms of words as `raw_words` finds them."""
+    return [term for own in map(_terms_of, written) for term in own]
+
+
+def count_tokens(text: str) -> int:
+    """About the number of tokens that a text costs: its words and punctuation marks."""
+    return len(_TOKEN.findall(text))
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word is a name made for machines: letters mixed with digits or inner marks, inner
+    capitals, or a number of four digits and more.
+    """
+    if _APOSTROPHE.search(word) or _RUN.match(word):
+        return False
+    digits = sum(c.isdigit() for c in word)
+    letters = sum(c.isalpha() for c in word)
+    inner = any(c in "_./:@#" for c in word) or bool(re.search(r"[a-z][A-Z]", word))
+    year = digits == len(word) == 4 and word[:2] in {"19", "20"}
+    return (digits >= 4 and not year) or bool(digits and letters) or inner
+
+
+def fold(word: str) -> str:
+    """The word without case and diacritics."""
+    if word.isascii():
+        return word.lower()
+    lowered = unicodedata.normalize("NFD", word.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in lowered if not unicodedata.combining(c)))
+
+
+def bare(word: str) -> str:
+    """The longest piece of a word with apostrophes: `what` of what's, `école` of l'école."""
+    return max(_APOSTROPHE.split(word), key=len)
+
+
+@lru_cache(maxsize=1 << 17)
+def stem(folded: str) -> str:
+    """The stem of a folded word; figures and words of other scripts stay."""
+    if len(folded) > 3 and folded.isascii() and folded.isalpha():
+        return str(_stem(folded[:MAX_TERM]))
+    return folded[:MAX_TERM]
+
+
+@lru_cache(maxsize=1 << 16)
+def _terms_of(word: str) -> tuple[str, ...]:
+    if _RUN.match(word):
+        return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
+    if (piece := bare(word)) != word:
+        return _terms_of(piece)
+    parts = _PART.findall(word)
+    if len(parts) == 1:
+        whole = fold(word)
+        if whole in STOPWORDS:
+            return ()
+        camel = _CAMEL.findall(word) if _is_camel(word) else []
+        return (stem(whole), *(t for piece in camel for t in _plain(piece)))
+    return (fold(word)[:MAX_TERM], *(t for part in parts for t in _terms_of(part)))
+
+
+def _is_camel(word: str) -> bool:
+    return (
+        word.isascii() and len(word) > 3 and re.search(r"[a-z][A-Z]|[A-Za-z]\d", word) is not None
+    )
+
+
+def _plain(piece: str) -> tuple[str, ...]:
+    folded = fold(piece)
+    return () if folded in STOPWORDS or len(folded) < 2 else (stem(folded),)

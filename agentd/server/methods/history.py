@@ -1,0 +1,152 @@
+"""`_agentd/memory/history` and `_agentd/memory/restore`: what a file was, and back to it. The owner's."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from agentd.domain.tool import FileIntent
+from agentd.domain.workspace import Version
+from agentd.errors import InvalidRequest, NotFound
+from agentd.server.methods.params import Params, handler
+from agentd.server.peer import Handler
+
+_LONGEST = 300_000  # characters of a text or a diff in one answer
+_MOST_LINES = 5_000  # what is compared line by line; more takes too long
+
+
+class History(Protocol):
+    """The files, with what they were."""
+
+    def canonical(self, path: str) -> str:
+        """The one spelling of a path. Raises PathRefused."""
+
+    async def history(self, path: str) -> tuple[str, Sequence[Version]]:
+        """The digest of the file as it stands, and its versions, the newest first."""
+
+    async def version(self, path: str, number: int) -> bytes:
+        """What it was. Raises NotFound."""
+
+    async def restore(self, path: str, number: int, expected: str | None) -> FileIntent:
+        """Make it that again. Raises NotFound, EditConflict."""
+
+
+class HistoryParams(Params):
+    """A file; and a version whose text, or whose difference from the one before, is wanted too."""
+
+    path: str
+    show: int | None = Field(None, ge=1)
+    diff: int | None = Field(None, ge=1)
+
+
+class RestoreParams(Params):
+    """A version of a file. With `digest` only if the file is still in that state."""
+
+    path: str
+    version: int = Field(ge=1)
+    digest: str | None = None
+
+
+class HistoryMethods:
+    """What files were."""
+
+    def __init__(self, files: History) -> None:
+        self._files = files
+
+    def routes(self) -> dict[str, Handler]:
+        """The methods by name."""
+        return {
+            "_agentd/memory/history": handler(HistoryParams, self._history),
+            "_agentd/memory/restore": handler(RestoreParams, self._restore),
+        }
+
+    async def _history(self, params: HistoryParams) -> dict[str, Any]:
+        if params.show is not None and params.diff is not None:
+            raise InvalidRequest("show and diff: only one of them at once", cure="ask twice")
+        path = self._files.canonical(params.path)
+        now, versions = await self._files.history(path)
+        if not now and not versions:
+            raise NotFound(
+                f"nothing is known of {path}", cure="`agentd memory tree` lists the files"
+            )
+        newest = versions[0].digest if versions else ""
+        told: dict[str, Any] = {
+            "path": path,
+            "digest": now,
+            "changed_by_hand": bool(versions) and now != newest,
+            "versions": [_as_json(version, now) for version in versions],
+        }
+        if params.show is not None:
+            told["text"] = _cut(_decoded(await self._files.version(path, params.show)))
+        if params.diff is not None:
+            told["text"] = _cut(await self._difference(path, params.diff, versions))
+        return told
+
+    async def _difference(self, path: str, number: int, versions: Sequence[Version]) -> str:
+        """A unified diff from the version before, or from nothing."""
+        new = await self._text(path, number, versions)
+        older = next((v.number for v in versions if v.number < number), 0)
+        old = await self._text(path, older, versions) if older else ""
+        return await asyncio.to_thread(
+            _compared, old, new, f"{path} version {older}", f"{path} version {number}"
+        )
+
+    async def _text(self, path: str, number: int, versions: Sequence[Version]) -> str:
+        if any(v.number == number and not v.digest for v in versions):
+            return ""  # it was deleted
+        return _decoded(await self._files.version(path, number))
+
+    async def _restore(self, params: RestoreParams) -> dict[str, Any]:
+        path = self._files.canonical(params.path)
+        intent = await self._files.restore(path, params.version, params.digest)
+        _, versions = await self._files.history(path)
+        words = f"{path} is as it was in version {params.version}"
+        return {
+            "path": path,
+            "version": versions[0].number if versions else 0,
+            "digest": intent.after,
+            "before": intent.before,
+            "bytes": len(intent.data),
+            "text": f"{words} again" if intent.before != intent.after else f"{words} already",
+        }
+
+
+def _as_json(version: Version, now: str) -> dict[str, Any]:
+    return {
+        "version": version.number,
+        "at": version.at.isoformat(timespec="seconds"),
+        "by": version.by.kind,
+        "session": version.by.session,
+        "call": version.by.call,
+        "digest": version.digest,
+        "size": version.size,
+        "current": bool(now) and version.digest == now,
+    }
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _compared(old: str, new: str, was: str, becomes: str) -> str:
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(before) + len(after) > _MOST_LINES:
+        raise InvalidRequest(
+            "diff: the versions are too long to be compared", cure="show them, and compare those"
+        )
+    return "".join(_ended(difflib.unified_diff(before, after, was, becomes)))
+
+
+def _ended(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield line if line.endswith("\n") else f"{line}\n"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}\n[… {len(text) - _LONGEST} of {len(text)} characters left out]"

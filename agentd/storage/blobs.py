@@ -1,0 +1,166 @@
+"""The bytes of images as files, each named by its digest.
+
+A file is written beside its place, synced and renamed, so that it is whole or not there. A crash
+between a file and the message that refers to it leaves a file that nothing refers to; the next sweep
+takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from agentd.domain import picture
+from agentd.domain.message import Image
+from agentd.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
+from agentd.failpoints import hit
+from agentd.storage.files import private_directory
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+_PART = (".agentd-", ".tmp")  # a file that is being written
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class FileBlobs:
+    """The Blobs port over a folder. `referred` tells what must stay."""
+
+    def __init__(self, folder: Path, referred: Callable[[], Awaitable[Collection[str]]]) -> None:
+        self._folder = folder
+        self._referred = referred
+        self._kept: Counter[str] = Counter()  # what is on its way into a message
+        self._alone = asyncio.Lock()  # nothing is stored while it is decided what goes
+
+    @asynccontextmanager
+    async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
+        """See Blobs. Raises StorageError, StorageFull, with nothing promised."""
+        images = tuple([await asyncio.to_thread(_described, data) for data in pictures])
+        names = [image.sha256 for image in images]
+        self._kept.update(names)
+        try:
+            if images:
+                async with self._alone:
+                    for name, data in dict(zip(names, pictures, strict=True)).items():
+                        await asyncio.to_thread(self._put, name, data)
+                hit("image.stored")
+            yield images
+        finally:
+            self._kept.subtract(names)
+            self._kept = +self._kept
+
+    async def read(self, image: Image) -> bytes:
+        """See Blobs."""
+        return await asyncio.to_thread(self._get, image)
+
+    async def sweep(self) -> int:
+        """See Blobs. Raises StorageError."""
+        async with self._alone:
+            kept = frozenset(self._kept)
+            referred = frozenset(await self._referred()) | kept
+            return await asyncio.to_thread(self._remove_but, referred)
+
+    def _put(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        try:
+            private_directory(self._folder)
+            private_directory(path.parent)
+            if not _is_whole(path, name):
+                _write(path, data)
+            _sync(path.parent)
+        except OSError as error:
+            kind = StorageFull if error.errno in _FULL else StorageError
+            raise kind(
+                f"the image cannot be stored ({error.strerror})",
+                cure="make room on the disk, then send it again",
+            ) from error
+
+    def _get(self, image: Image) -> bytes:
+        try:
+            data = self._path(image.sha256).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(
+                "the file of an image is gone", cure="restore a backup, or send it again"
+            ) from None
+        except OSError as error:
+            raise StorageCorrupt(
+                f"the file of an image cannot be read ({error.strerror})",
+                cure="see `agentd doctor`, or send the image again",
+            ) from error
+        if hashlib.sha256(data).hexdigest() != image.sha256:
+            raise StorageCorrupt(
+                "the file of an image is damaged", cure="restore a backup, or send it again"
+            )
+        return data
+
+    def _remove_but(self, referred: Collection[str]) -> int:
+        try:
+            gone = [path for path in self._files() if path.name not in referred]
+            for path in gone:
+                path.unlink(missing_ok=True)
+            for folder in {path.parent for path in gone}:
+                _sync(folder)
+        except OSError as error:
+            raise StorageError(
+                f"an image that nothing refers to cannot be deleted ({error.strerror})",
+                cure=f"see to it that {self._folder} can be written, then restart",
+            ) from error
+        return len(gone)
+
+    def _files(self) -> Iterator[Path]:
+        """Whole files, and what a crash left half written."""
+        for path in self._folder.glob("??/*"):
+            is_part = path.name.startswith(_PART[0]) and path.name.endswith(_PART[1])
+            if is_part or _NAME.fullmatch(path.name):
+                yield path
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            msg = f"not a digest: {name!r}"
+            raise ValueError(msg)
+        return self._folder / name[:2] / name
+
+
+def _described(data: bytes) -> Image:
+    kind = picture.media_type(data)
+    if kind is None:
+        raise InvalidRequest(
+            "the image is none that can be shown to a model",
+            cure=f"send one of {', '.join(picture.TYPES)}",
+        )
+    return Image(kind, hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _is_whole(path: Path, name: str) -> bool:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest() == name
+    except FileNotFoundError:
+        return False
+
+
+def _write(path: Path, data: bytes) -> None:
+    descriptor, part = tempfile.mkstemp(suffix=_PART[1], prefix=_PART[0], dir=path.parent)  # 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        Path(part).rename(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(part).unlink()
+        raise
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

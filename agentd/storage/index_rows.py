@@ -1,0 +1,142 @@
+"""Chunks as rows of the index database, and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import date
+
+from agentd.domain.index import Entry
+from agentd.domain.memory import Chunk, Source
+from agentd.storage.codec import well_formed
+
+CHUNK = (
+    "c.id, f.path, f.source, c.scope, c.start_line, c.end_line, c.date, c.speaker, c.context,"
+    " c.importance, c.text"
+)
+_UPSERT_FILE = """
+INSERT INTO files (path, source, digest) VALUES (?, ?, ?)
+ON CONFLICT (path) DO UPDATE SET source = excluded.source, digest = excluded.digest RETURNING id
+"""
+_LAST_ID = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'"
+_INSERT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ALL_OF_FILE = "SELECT * FROM chunks WHERE file_id = ? ORDER BY id"
+_OWN = 2  # columns that are not what the chunk says: its id and its file
+_INSERT_WORDS = (
+    "INSERT INTO words_all (rowid, terms) SELECT id, terms FROM chunks WHERE id > ?",
+    """
+INSERT INTO words_shared (rowid, terms)
+SELECT id, terms FROM chunks WHERE id > ? AND scope = ''
+""",
+)
+_DELETE_CHUNKS = (
+    """
+INSERT INTO words_all (words_all, rowid, terms)
+SELECT 'delete', id, terms FROM chunks WHERE id IN (SELECT value FROM json_each(?))
+""",
+    """
+INSERT INTO words_shared (words_shared, rowid, terms)
+SELECT 'delete', id, terms FROM chunks
+WHERE id IN (SELECT value FROM json_each(?)) AND scope = ''
+""",
+    "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+)
+
+_Place = tuple[int, int]  # the first and the last line
+
+
+def put_file(conn: sqlite3.Connection, path: str, digest: str, entries: Sequence[Entry]) -> int:
+    """The file's id; the file has that digest from now on."""
+    by_path = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
+    source = entries[0].chunk.source if entries else by_path
+    ((file_id,),) = conn.execute(_UPSERT_FILE, (path, source, digest)).fetchall()
+    return int(file_id)
+
+
+def insert(conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry]) -> None:
+    """Add chunks to a file."""
+    if not entries:
+        return
+    (last,) = conn.execute(_LAST_ID).fetchone()
+    rows = (_values(number, file_id, entry) for number, entry in enumerate(entries, last + 1))
+    conn.executemany(_INSERT_CHUNK, rows)
+    for statement in _INSERT_WORDS:
+        conn.execute(statement, (last,))
+
+
+def exchange(conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry]) -> list[int]:
+    """Make these all chunks of a file; gives the ids of those that went. Chunks that are there to the
+    letter keep theirs, all of the same lines or none: of these, ids tell the order.
+    """
+    held: dict[_Place, list[tuple[int, tuple[object, ...]]]] = {}
+    for row in conn.execute(_ALL_OF_FILE, (file_id,)):
+        place = (row["start_line"], row["end_line"])
+        held.setdefault(place, []).append((row["id"], tuple(row)[_OWN:]))
+    wanted: dict[_Place, list[Entry]] = {}
+    for entry in entries:
+        wanted.setdefault((entry.chunk.start_line, entry.chunk.end_line), []).append(entry)
+    kept = {
+        place
+        for place, those in wanted.items()
+        if [own for _, own in held.get(place, ())] == [_values(0, 0, one)[_OWN:] for one in those]
+    }
+    gone = sorted(n for place, rows in held.items() if place not in kept for n, _ in rows)
+    _delete(conn, gone)
+    new = [e for e in entries if (e.chunk.start_line, e.chunk.end_line) not in kept]
+    insert(conn, file_id, new)
+    return gone
+
+
+def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:
+    """Forget files; gives the ids of their chunks."""
+    gone: list[int] = []
+    for path in paths:
+        found = conn.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
+        if found:
+            ids = [row["id"] for row in conn.execute(_ALL_OF_FILE, (found["id"],))]
+            _delete(conn, ids)
+            conn.execute("DELETE FROM files WHERE id = ?", (found["id"],))
+            gone += ids
+    return gone
+
+
+def chunk_of(row: sqlite3.Row) -> Chunk:
+    """The chunk of a row of the columns CHUNK."""
+    return Chunk(
+        path=row["path"],
+        start_line=row["start_line"],
+        end_line=row["end_line"],
+        text=row["text"],
+        source=Source(row["source"]),
+        scope=row["scope"],
+        date=date.fromisoformat(row["date"]) if row["date"] else None,
+        speaker=row["speaker"],
+        context=row["context"],
+        importance=row["importance"],
+    )
+
+
+def _delete(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
+    if ids:
+        for statement in _DELETE_CHUNKS:
+            conn.execute(statement, (json.dumps(ids),))
+
+
+def _values(number: int, file_id: int, entry: Entry) -> tuple[object, ...]:
+    chunk = entry.chunk
+    return (
+        number,
+        file_id,
+        chunk.start_line,
+        chunk.end_line,
+        chunk.date.isoformat() if chunk.date else None,
+        well_formed(chunk.speaker),
+        well_formed(chunk.context),
+        float(chunk.importance),
+        well_formed(chunk.text),
+        entry.terms,
+        entry.digest,
+        entry.traits,
+        well_formed(chunk.scope),
+    )

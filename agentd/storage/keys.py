@@ -1,0 +1,46 @@
+"""Keys of agentd's own, for hashes that nobody else can make. Blocking."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from agentd.errors import StorageError
+
+KEY_BYTES = 32
+
+
+def kept_key(file: Path) -> bytes:
+    """The key in the file, made when it is first asked for. Raises StorageError."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            _make(file)
+        key = file.read_bytes()
+    except OSError as error:
+        msg = f"{file} cannot be kept: {error.strerror}"
+        raise StorageError(msg, cure="let agentd write to its folder") from error
+    if len(key) != KEY_BYTES:
+        msg = f"{file} is damaged"
+        cure = (
+            "take it from a backup; without it, what was forgotten may be learnt again: delete it"
+        )
+        raise StorageError(msg, cure=cure)
+    return key
+
+
+def _make(file: Path) -> None:
+    """Whole or not at all, also when the power goes."""
+    part = file.with_name(f"{file.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        new.write(secrets.token_bytes(KEY_BYTES))
+        new.flush()
+        os.fsync(new.fileno())
+    part.rename(file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,197 @@
+"""Erasing what has been kept for long enough.
+
+A row may go when it is old, has left its session's context, and nothing more is to be saved of it.
+Turns go whole: a span, from a row that opens a turn up to the next such row, is erased altogether or
+not at all. Notices and summaries stand for themselves. What stays keeps its numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from agentd.domain.retention import Aged
+from agentd.domain.transcript import Coverage, RowRole
+from agentd.domain.turn import SessionKey
+from agentd.storage.codec import load_row, stamp
+from agentd.storage.sqlite import Database
+from agentd.storage.transcript import title_of
+
+PAGE = 400  # rows or turns that one transaction looks at
+
+_Span = list[sqlite3.Row]
+
+_UNCOVERED = "not_covered"
+_SPOKEN = (RowRole.USER, RowRole.ASSISTANT)
+
+_CUT = "SELECT id, key FROM sessions WHERE context_from > 1 ORDER BY id"
+_ROWS = """
+SELECT r.seq, r.turn_id, r.role, r.at, r.opens_turn, t.ended_at
+FROM rows r JOIN sessions s ON s.id = r.session_id LEFT JOIN turns t ON t.id = r.turn_id
+WHERE r.session_id = ? AND r.seq >= ? AND r.seq < s.context_from ORDER BY r.seq LIMIT ?
+"""
+_GOES_ON = """
+SELECT r.opens_turn FROM rows r JOIN sessions s ON s.id = r.session_id
+WHERE r.session_id = ? AND r.seq >= s.context_from AND r.role IN ('user', 'assistant')
+ORDER BY r.seq LIMIT 1
+"""
+_COVERAGES = """
+SELECT first, last, ok, reason FROM coverages WHERE session_id = ? AND last >= ? AND first <= ?
+"""
+_DELETE_ROWS = "DELETE FROM rows WHERE session_id = ? AND seq IN (SELECT value FROM json_each(?))"
+_DELETE_TURNS = """
+DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))
+    AND NOT EXISTS (SELECT 1 FROM rows WHERE rows.turn_id = turns.id)
+"""
+_OPENING = "SELECT * FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
+# A flush that no coverage has followed may have been cut by a crash, and its record resumes it.
+_SILENT = """
+SELECT t.id FROM turns t
+WHERE t.id BETWEEN ? AND ? AND t.origin != 'user' AND t.ended_at < ? AND (t.origin != 'flush'
+    OR EXISTS (SELECT 1 FROM coverages c WHERE c.session_id = t.session_id AND c.at >= t.ended_at))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What a look at some rows has found; `next` is the row to go on with, None at the end."""
+
+    removable: tuple[_Span, ...]
+    kept: Mapping[str, int]
+    next: int | None
+
+
+class SqliteRetention:
+    """Old rows of the state database: found page by page, erased in a transaction for each page."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def survey(self, before: datetime) -> Aged:
+        """What is older than the moment. Raises StorageError."""
+        found: dict[SessionKey, int] = {}
+        kept: Counter[str] = Counter()
+        for number, key in await self._db.read(_cut_sessions):
+            first: int | None = 1
+            while first is not None:
+                page = await self._db.read(partial(_look, session=number, first=first, at=before))
+                if page.removable:
+                    found[key] = found.get(key, 0) + sum(map(len, page.removable))
+                kept.update(page.kept)
+                first = page.next
+        silent = 0
+        for start in await self._db.read(_turn_pages):
+            silent += len(await self._db.read(partial(_silent, start=start, at=before)))
+        return Aged(tuple(found), sum(found.values()), silent, dict(kept))
+
+    async def remove(self, before: datetime, sessions: Sequence[SessionKey]) -> None:
+        """Erase what may go of these sessions, and the records of all old silent turns.
+
+        When this returns, no byte of it is left in the database's files. What a crash or an error
+        cuts short is erased when this is next called, its bytes when the database is next opened.
+        Raises StorageError.
+        """
+        async with self._db.erasing():
+            for number, key in await self._db.read(_cut_sessions):
+                first: int | None = 1 if key in sessions else None
+                while first is not None:
+                    step = partial(_remove, session=number, first=first, at=before)
+                    first = await self._db.write(step)
+            for start in await self._db.read(_turn_pages):
+                await self._db.write(partial(_remove_silent, start=start, at=before))
+
+
+def _cut_sessions(conn: sqlite3.Connection) -> tuple[tuple[int, SessionKey], ...]:
+    return tuple((row["id"], SessionKey(row["key"])) for row in conn.execute(_CUT))
+
+
+def _look(conn: sqlite3.Connection, session: int, first: int, at: datetime) -> _Page:
+    rows = conn.execute(_ROWS, (session, first, PAGE)).fetchall()
+    if not rows:
+        return _Page((), {}, None)
+    spans, last = _spans(rows)
+    following: int | None = None
+    if len(rows) == PAGE:
+        # The last span may go on behind the page; one that fills it is judged in parts.
+        is_whole = not last or last[0]["seq"] == rows[0]["seq"]
+        following = rows[-1]["seq"] + 1 if is_whole else last[0]["seq"]
+        spans = [span for span in spans if span[0]["seq"] < following]
+    elif (next_ := conn.execute(_GOES_ON, (session,)).fetchone()) and not next_["opens_turn"]:
+        spans = [span for span in spans if span is not last]  # the context begins within this turn
+    coverages = [
+        Coverage(c["first"], c["last"], bool(c["ok"]), c["reason"])
+        for c in conn.execute(_COVERAGES, (session, rows[0]["seq"], rows[-1]["seq"]))
+    ]
+    removable = []
+    kept: Counter[str] = Counter()
+    for span in spans:
+        if not _is_old(span, stamp(at)):
+            continue
+        if reason := _unsaved(span, coverages):
+            kept[reason] += len(span)
+        else:
+            removable.append(span)
+    return _Page(tuple(removable), kept, following)
+
+
+def _spans(rows: Sequence[sqlite3.Row]) -> tuple[list[_Span], _Span]:
+    """The spans, and the last one of a turn, which may have more rows than these."""
+    spans: list[_Span] = []
+    last: _Span = []
+    for row in rows:
+        if row["turn_id"] is None and row["role"] not in _SPOKEN:
+            spans.append([row])
+        elif last and not row["opens_turn"]:
+            last.append(row)
+        else:
+            last = [row]
+            spans.append(last)
+    return spans, last
+
+
+def _is_old(span: Sequence[sqlite3.Row], before: str) -> bool:
+    return all(
+        row["at"] < before and (row["turn_id"] is None or row["ended_at"] is not None)
+        for row in span
+    )
+
+
+def _unsaved(span: Sequence[sqlite3.Row], coverages: Sequence[Coverage]) -> str:
+    """Why the span must stay; "" if it need not. Notices and summaries are our own words."""
+    for seq in (row["seq"] for row in span if row["role"] in _SPOKEN):
+        covering = [c for c in coverages if c.first <= seq <= c.last]
+        if not any(c.is_settled for c in covering):
+            return covering[-1].reason if covering else _UNCOVERED
+    return ""
+
+
+def _remove(conn: sqlite3.Connection, session: int, first: int, at: datetime) -> int | None:
+    page = _look(conn, session, first, at)
+    gone = [row for span in page.removable for row in span]
+    conn.execute(_DELETE_ROWS, (session, json.dumps([row["seq"] for row in gone])))
+    turns = {row["turn_id"] for row in gone} - {None}
+    conn.execute(_DELETE_TURNS, (json.dumps(sorted(turns)),))
+    if any(row["opens_turn"] for row in gone):
+        oldest = conn.execute(_OPENING, (session,)).fetchone()
+        title = title_of(load_row(oldest)) if oldest else ""
+        conn.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, session))
+    return page.next
+
+
+def _turn_pages(conn: sqlite3.Connection) -> range:
+    (last,) = conn.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    return range(1, last + 1, PAGE)
+
+
+def _silent(conn: sqlite3.Connection, start: int, at: datetime) -> list[int]:
+    found = conn.execute(_SILENT, (start, start + PAGE - 1, stamp(at)))
+    return [row["id"] for row in found]
+
+
+def _remove_silent(conn: sqlite3.Connection, start: int, at: datetime) -> None:
+    conn.execute(_DELETE_TURNS, (json.dumps(_silent(conn, start, at)),))

@@ -1,0 +1,18 @@
+"""Settings of what is stored: `[storage]`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from agentd.domain.settings import Settings
+
+
+class StorageSettings(Settings):
+    """How long conversations are kept."""
+
+    retention_days: int = Field(
+        0,
+        ge=0,
+        le=36_500,
+        description="days after which what has left a context, memories saved, is erased; 0: never",
+    )

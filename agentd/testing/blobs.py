@@ -1,0 +1,40 @@
+"""Images in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from agentd.domain import picture
+from agentd.domain.message import Image
+from agentd.errors import InvalidRequest, NotFound
+
+PNG = b"\x89PNG\r\n\x1a\n"  # how every image of that type begins
+
+
+class MemoryBlobs:
+    """Blobs that forget everything at the end, and never sweep."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    @asynccontextmanager
+    async def keep(self, pictures: Sequence[bytes]) -> AsyncIterator[tuple[Image, ...]]:
+        kinds = [picture.media_type(data) for data in pictures]
+        if None in kinds:
+            raise InvalidRequest("the image is none that can be shown to a model")
+        images = tuple(
+            Image(str(kind), hashlib.sha256(data).hexdigest(), len(data))
+            for kind, data in zip(kinds, pictures, strict=True)
+        )
+        self.files |= {i.sha256: data for i, data in zip(images, pictures, strict=True)}
+        yield images
+
+    async def read(self, image: Image) -> bytes:
+        if image.sha256 not in self.files:
+            raise NotFound("the file of an image is gone")
+        return self.files[image.sha256]
+
+    async def sweep(self) -> int:
+        return 0

@@ -1,0 +1,91 @@
+"""The tool `remember`: keep one fact about the user.
+
+Facts are the user's own words. What he did not say in this conversation is kept only after he has
+seen the very sentence and allowed it; turns that run without him, or have read text from outside, keep
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from agentd.domain.fact import Learned
+from agentd.domain.prompt import Effect, ToolSpec
+from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.domain.turn import Kind, Origin
+from agentd.errors import ToolFailed
+from agentd.ports import FactDesk, Gate
+from agentd.tools.fence import printable
+
+_SPEC = ToolSpec(
+    "remember",
+    "Keep one lasting fact the user told you, as a full sentence. Replaces what it contradicts.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+    Effect.IDEMPOTENT,
+)
+_REFUSED = {
+    "authority": "the user himself said otherwise, and that was kept",
+    "empty": "it says nothing",
+    "forgotten": "the user had this forgotten",
+    "secret": "it looks like a secret",
+    "suspicious": "it reads like an instruction to the model",
+    "too_long": "it is too long for one fact",
+}
+_INSTEAD = {
+    "keep": "Put it into today's note with memory_write.",
+    "erase": "Ask the user to send “/forget …” himself.",
+}
+
+
+class Remember:
+    """Keeps facts; the same sentence twice is one fact, so that a call may be repeated."""
+
+    spec = _SPEC
+
+    def __init__(self, desk: FactDesk) -> None:
+        self._desk = desk
+
+    async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
+        """What was kept, and what it replaced. Raises ToolFailed."""
+        permit(call, "keep")
+        text = " ".join(printable(str(call.input["text"])).split())
+        if not await self._desk.was_said(text, call.session):
+            approval = Approval(f"Remember: “{text}”", _digest(text))
+            if not await gate.approve(approval):
+                return ToolOutput("The user did not want this remembered.", is_error=True)
+        return told(await self._desk.remember(text, session=call.session))
+
+    async def settle(self, intent: Intent) -> ToolOutput:
+        """Never asked for: a call that is repeated finds its fact."""
+        raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
+
+
+def permit(call: ToolCall, verb: str) -> None:
+    """Raises ToolFailed unless the owner's own turn asks, in which nobody else's words are."""
+    if call.kind is not Kind.MAIN:
+        msg = f"this session cannot {verb} facts about the owner"
+        raise ToolFailed(msg)
+    if call.tainted or call.origin is not Origin.USER:
+        why = "has read text from outside" if call.tainted else "runs without the user"
+        msg = f"this turn {why}: it cannot {verb} facts"
+        raise ToolFailed(msg, cure=_INSTEAD[verb])
+
+
+def told(learned: Learned) -> ToolOutput:
+    """The answer in words."""
+    if learned.fact is None:
+        why = _REFUSED.get(learned.reason, learned.reason)
+        return ToolOutput(f"Not kept: {why}.", is_error=True)
+    if not learned.is_new:
+        return ToolOutput(f"Known already: {learned.fact.text}")
+    old = "".join(f" It replaces: {fact.text}" for fact in learned.superseded)
+    return ToolOutput(f"Remembered: {learned.fact.text}{old}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(f"remember\0{text}".encode()).hexdigest()

@@ -1,0 +1,155 @@
+"""Moves old daily notes aside: `memory/2025-03-01.md` to `memory/archive/2025/2025-03-01.md`.
+
+Nothing is deleted: a note stands in its new place, durably, before it leaves the old one. What was cut
+between the two goes on at the next look. Search dates a note by its name, so it is found as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.tool import FileAction
+from agentd.domain.workspace import Author
+from agentd.engine.daily import Daily
+from agentd.errors import WorkspaceError
+from agentd.ports import Clock
+from agentd.workspace.changes import MAX_READ_BYTES, Changes
+from agentd.workspace.files import Files
+from agentd.workspace.finishing import to_the_end
+from agentd.workspace.folder import Folder
+from agentd.workspace.refusals import translated
+from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.versions import Versions, digest_of
+
+FOLDER = "archive"  # below the folder of daily notes
+ARCHIVE = Author("archive")
+
+_NOTE = re.compile(r"(\d{4}-\d{2}-\d{2})\.md", re.ASCII)
+_RESTED = 3_600.0  # seconds since a note was last changed
+# What editors leave beside a file while it is open.
+_OPEN = (".{}.swp", ".{}.swo", ".#{}", "#{}#", ".~lock.{}#", ".{}.kate-swp")
+
+log = structlog.get_logger()
+
+
+class Archiving:
+    """`run` is its long life; without `[workspace] archive_after_days` nothing happens."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        versions_dir: Path,
+        clock: Clock,
+        settings: WorkspaceSettings,
+    ) -> None:
+        self._files = files
+        self._root = root
+        self._folder = Folder(root)
+        self._versions = Versions(versions_dir)
+        self._changes = Changes(self._folder, self._versions)
+        self._clock = clock
+        self._home = tuple(settings.daily_dir.split("/"))
+        self._days = settings.archive_after_days
+        self._least = settings.daily_lookback_days  # those are injected
+        self._daily = Daily("archive", self.tidy, clock)
+        self._stuck: tuple[Problem, ...] = ()
+
+    async def run(self) -> None:
+        """Do it every day, until cancelled."""
+        if self._days:
+            await self._daily.run()
+
+    async def tidy(self) -> tuple[str, ...]:
+        """Move what is old enough; returns the new paths. Raises WorkspaceError."""
+        if not self._days:
+            return ()
+        with translated("the daily notes"):
+            old = await asyncio.to_thread(self._old)
+        moved: list[str] = []
+        stuck: list[Problem] = []
+        for day in old:
+            try:
+                if path := await self._move(day):
+                    moved.append(path)
+            except WorkspaceError as error:
+                # The other notes still go; this one is told until it can.
+                stuck.append(Problem("note_not_archived", error.message, error.cure))
+        self._stuck = tuple(stuck)
+        if moved:
+            log.info("notes_archived", count=len(moved), last=moved[-1])
+        return tuple(moved)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Notes that cannot be moved."""
+        return (*self._daily.problems(), *self._stuck)
+
+    def _old(self) -> list[date]:
+        """The days whose notes are old enough and lie still."""
+        try:
+            entries = self._folder.entries(self._home)
+        except FileNotFoundError:
+            return []
+        today, now = self._files.today(), self._clock.now().timestamp()
+        found = []
+        for entry in entries:
+            day = None if entry.is_dir or entry.is_odd else _day(entry.name)
+            if day is None or (today - day).days <= max(self._days, self._least):
+                continue
+            rests = now - entry.mtime_ns / 1e9 >= _RESTED
+            if rests and not self._is_open(entry.name):
+                found.append(day)
+        return found
+
+    def _is_open(self, name: str) -> bool:
+        folder = self._root.joinpath(*self._home)
+        return any(
+            (folder / sign.format(name)).is_symlink() or (folder / sign.format(name)).exists()
+            for sign in _OPEN
+        )
+
+    async def _move(self, day: date) -> str:
+        source = (*self._home, f"{day}.md")
+        target = (*self._home, FOLDER, f"{day:%Y}", f"{day}.md")
+        path = "/".join(target)
+        async with self._files.lock("/".join(source)), self._files.lock(path):
+            with translated("/".join(source)):
+                done = await to_the_end(partial(self._carry, source, target, self._clock.now()))
+        return path if done else ""
+
+    def _carry(self, source: tuple[str, ...], target: tuple[str, ...], now: datetime) -> bool:
+        """Put the note there, then take it away here. Blocking, under the locks of both."""
+        data = self._folder.read_for_change(source, MAX_READ_BYTES)
+        there = self._folder.read_for_change(target, MAX_READ_BYTES)
+        if data is None:
+            return False
+        here, path = "/".join(source), "/".join(target)
+        if there is not None and not data.startswith(there):
+            raise WorkspaceError(
+                f"{path} is there already and says something else than {here}",
+                cure="put what you want to keep into one of them, and delete the other",
+            )
+        if there != data:
+            self._versions.inherit(path, here, data.splitlines())
+            intent = self._changes.plan(target, FileAction.WRITE, data, MAX_READ_BYTES)
+            self._changes.apply(target, intent, now, ARCHIVE)
+        gone = self._changes.plan(source, FileAction.DELETE, b"")
+        if gone.before != digest_of(data):
+            return False  # somebody has written to it this moment: the next look finds it
+        self._changes.apply(source, gone, now, ARCHIVE)
+        return True
+
+
+def _day(name: str) -> date | None:
+    match = _NOTE.fullmatch(name)
+    try:
+        return date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None

@@ -1,0 +1,152 @@
+"""How quickly and how surely facts are found for a turn.
+
+`python -m benchmarks.facts` prints one process's figures as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import quantiles
+from time import perf_counter
+
+from agentd.clock import SystemClock
+from agentd.domain.fact import Category, Fact, FactSource
+from agentd.domain.turn import MAIN, TurnRequest
+from agentd.embedders.late import packaged
+from agentd.embedders.static import load
+from agentd.facts.relevant import RelevantFacts
+from agentd.ports import Embedder
+from agentd.search.facts import SLICE, LiveFacts
+from agentd.search.facts_mirror import FactMirror
+from agentd.testing import MemoryFactStore
+from benchmarks import fact_questions
+from benchmarks.invented import Inventor
+from benchmarks.row import Row
+
+USUAL = 1_000
+MANY = 100_000
+QUESTIONS = 200
+WARM_UP = 20
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+Figures = dict[str, float]
+
+
+async def rows() -> AsyncIterator[Row]:
+    """The lines that have a goal."""
+    own = await _in_a_process()
+    yield Row(
+        f"find among {USUAL:,} facts, embedding included", [own["usual"]], "ms at p95", below=15
+    )
+    yield Row(f"find among {MANY:,} facts, without embedding", [own["many"]], "ms at p95", below=30)
+    yield Row("the same by words alone", [own["many by words"]], "ms at p95", below=30)
+    yield Row(f"memory of {MANY:,} facts with vectors", [own["held"]], "MB")
+    yield Row("questions that are told the fact that answers them", [own["told"]], "share")
+    yield Row("the same, without an embedder", [own["told by words"]], "share")
+    yield Row("messages about nothing known that are told any", [own["untrue"]], "share", below=0.1)
+    yield Row("the same, without an embedder", [own["untrue by words"]], "share", below=0.1)
+
+
+async def measure() -> Figures:
+    """All figures."""
+    with_vectors = await _judged([packaged()])
+    words_alone = await _judged([])
+    return {
+        "usual": await _usual(),
+        **await _many(),
+        "told": with_vectors[0],
+        "untrue": with_vectors[1],
+        "told by words": words_alone[0],
+        "untrue by words": words_alone[1],
+    }
+
+
+async def _judged(embedders: Sequence[Embedder]) -> tuple[float, float]:
+    """The share of questions whose fact is told, and of other messages that are told any."""
+    texts = fact_questions.facts()
+    store = MemoryFactStore()
+    await store.save([_fact(at, text) for at, text in enumerate(texts)])
+    async with LiveFacts.open(store, embedders, SystemClock()) as index:
+        relevant = RelevantFacts(index, "", seconds=30.0)
+
+        async def told(text: str) -> str:
+            blocks = await relevant.blocks(TurnRequest(MAIN, text, "bench"))
+            return "".join(block.text for block in blocks)
+
+        right = [fact in await told(asked) for asked, fact in fact_questions.ANSWERS.items()]
+        wrong = [bool(await told(text)) for text in fact_questions.UNRELATED]
+    return sum(right) / len(right), sum(wrong) / len(wrong)
+
+
+async def _usual() -> float:
+    """Milliseconds at p95 of a search as a turn makes it."""
+    inventor = Inventor()
+    store = MemoryFactStore()
+    await store.save([_fact(at, text) for at, text in enumerate(inventor.texts(USUAL))])
+    taken = []
+    async with LiveFacts.open(store, [packaged()], SystemClock()) as index:
+        await index.settle()
+        for text in inventor.questions(WARM_UP + QUESTIONS):
+            begun = perf_counter()
+            await index.find(text, 20)
+            taken.append(1000 * (perf_counter() - begun))
+    return quantiles(taken[WARM_UP:], n=20)[-1]
+
+
+async def _many() -> Figures:
+    """Searches whose vectors are known, with and without them, and what all of it holds."""
+    embedder, inventor = load(), Inventor()
+    questions = inventor.questions(WARM_UP + QUESTIONS)
+    asked = await embedder.embed(questions, query=True)
+    before = _resident()
+    mirror = FactMirror(0.35, 50)
+    for start in range(0, MANY, SLICE):
+        facts = [_fact(start + at, text) for at, text in enumerate(inventor.texts(SLICE))]
+        vectors = await embedder.embed([fact.text for fact in facts])
+        mirror.put(facts)
+        mirror.put_vectors(embedder.model, {f.id: v for f, v in zip(facts, vectors, strict=True)})
+    held = (_resident() - before) / 1e6
+    meant, heard = [], []
+    for text, vector in zip(questions, asked, strict=True):
+        begun = perf_counter()
+        mirror.find([text], [vector], embedder.model, NOW)
+        middle = perf_counter()
+        mirror.find([text], None, "", NOW)
+        meant.append(1000 * (middle - begun))
+        heard.append(1000 * (perf_counter() - middle))
+    return {
+        "many": quantiles(meant[WARM_UP:], n=20)[-1],
+        "many by words": quantiles(heard[WARM_UP:], n=20)[-1],
+        "held": held,
+    }
+
+
+def _fact(at: int, text: str) -> Fact:
+    return Fact(f"{at:08x}", text, Category.PERSONAL, FactSource.EXTRACTED, 0.6, NOW, NOW)
+
+
+def _resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def _in_a_process() -> Figures:
+    """Measure in a process of its own, on one core as in the daemon."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.facts",
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, _ = await process.communicate()
+    figures: Figures = json.loads(out)
+    return figures
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(measure())))

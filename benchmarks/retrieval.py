@@ -1,0 +1,157 @@
+"""Search over long conversations with known answers: `MEMBENCH=DIR python -m benchmarks.retrieval`.
+
+DIR holds the conversations and the code that scores hits (`membench/core.py`); neither is part of
+this repository. Each conversation is searched once as dated notes and once as transcripts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from pathlib import Path
+from statistics import fmean
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from agentd.domain.memory import Chunk, Source
+from agentd.domain.search import Fusion, Ranked, SearchOptions
+from agentd.embedders.static import load
+from agentd.memory.chunks import chunks_of_note
+from agentd.ports import Embedder
+from agentd.search.searcher import Searcher
+from agentd.search.units import embedded_text
+from benchmarks.row import Row
+
+DEPTH = 60
+FORMS = ("notes", "sessions")
+LEAST = {"static": 0.84, "none": 0.78}  # recall within 1,000 tokens
+LEAST_NDCG = 0.62
+_PLAIN = SearchOptions(limit=DEPTH, recency=False, importance=False, newest_first=False, join=False)
+_DEFAULT = SearchOptions(limit=DEPTH)
+PIPELINES = {
+    "rrf": replace(_PLAIN, fusion=Fusion.RRF, gate=False),
+    "rrf, gated": replace(_PLAIN, fusion=Fusion.RRF),
+    "weighted": replace(_PLAIN, fusion=Fusion.WEIGHTED, gate=False),
+    "structured": _PLAIN,
+    "structured, joined": replace(_PLAIN, join=True),
+    "default": _DEFAULT,
+    "default and mmr": replace(_DEFAULT, mmr=True),
+    "default without decay": replace(_DEFAULT, recency=False),
+}
+FIGURES = ("recall@10", "ndcg@10", "recall@500tok", "recall@1000tok", "recall@2000tok", "tokens@10")
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """One conversation, indexed: its questions with their vectors, and the day after its last."""
+
+    core: ModuleType
+    conversation: Any
+    searcher: Searcher
+    chunks: Sequence[Chunk]
+    vectors: Sequence[np.ndarray | None]
+    today: date
+
+    def marks(self, options: SearchOptions) -> Iterator[dict[str, float]]:
+        """What each question that has an answer scores."""
+        options = replace(options, today=self.today)
+        for asked, vector in zip(self.conversation.queries, self.vectors, strict=True):
+            if asked["category"] != "adversarial":
+                hits = self.searcher.search(asked["query"], vector, options)
+                yield self.core.score(self.conversation, asked, [self._hit(hit) for hit in hits])
+
+    def _hit(self, hit: Ranked) -> Any:
+        parts = [self.chunks[slot] for slot in hit.slots]
+        return self.core.Hit(
+            text="\n".join(part.text for part in parts),
+            path=parts[0].path,
+            start_line=parts[0].start_line,
+            end_line=parts[-1].end_line,
+        )
+
+
+async def talks(folder: Path, form: str, embedder: Embedder | None) -> list[Talk]:
+    """Every conversation of a split, indexed in one form; `embedder` None leaves the keywords."""
+    sys.path.insert(0, str(folder))
+    core = importlib.import_module("membench.core")
+    made = []
+    for conversation in core.load_split(folder / "dev"):
+        chunks = list(_notes(conversation.dir) if form == "notes" else _messages(conversation.dir))
+        searcher = Searcher()
+        vectors: list[np.ndarray | None] = [None] * len(conversation.queries)
+        if embedder is None:
+            searcher.add(chunks)
+        else:
+            searcher.add(chunks, np.stack(await _embedded(embedder, map(embedded_text, chunks))))
+            vectors = [*await _embedded(embedder, (q["query"] for q in conversation.queries))]
+        last = max(chunk.date for chunk in chunks if chunk.date)
+        made.append(Talk(core, conversation, searcher, chunks, vectors, last + timedelta(days=1)))
+    return made
+
+
+def figures(some: Sequence[Talk], options: SearchOptions) -> dict[str, float]:
+    """The means of FIGURES over all questions."""
+    marks = [mark for talk in some for mark in talk.marks(options)]
+    return {name: fmean(mark[name] for mark in marks) for name in FIGURES}
+
+
+async def rows() -> AsyncIterator[Row]:
+    """The default pipeline in both forms, with the packaged embedder and without any."""
+    folder = os.environ.get("MEMBENCH")
+    if not folder:
+        return
+    for form in FORMS:
+        for name, embedder in (("static", load()), ("none", None)):
+            found = figures(await talks(Path(folder), form, embedder), _DEFAULT)
+            what = f"conversations as {form}, embedder {name}"
+            recall, ndcg = [found["recall@1000tok"]], [found["ndcg@10"]]
+            yield Row(f"{what}: recall in 1,000 tokens", recall, "share", least=LEAST[name])
+            yield Row(f"{what}: nDCG@10", ndcg, "share", least=LEAST_NDCG)
+
+
+async def tables(folder: Path) -> None:
+    """Print every figure of every pipeline."""
+    for form in FORMS:
+        for name, embedder in (("static", load()), ("none", None)):
+            some = await talks(folder, form, embedder)
+            print(f"\n| {form}, embedder {name} | {' | '.join(FIGURES)} |")
+            print(f"|---|{'---|' * len(FIGURES)}")
+            for pipeline, options in PIPELINES.items():
+                found = figures(some, options)
+                cells = " | ".join(
+                    f"{value:.3f}" if value < 2 else f"{value:.0f}" for value in found.values()
+                )
+                print(f"| {pipeline} | {cells} |", flush=True)
+
+
+def _notes(home: Path) -> Iterator[Chunk]:
+    for file in sorted((home / "memory").glob("*.md")):
+        text = file.read_text(encoding="utf-8")
+        yield from chunks_of_note(f"memory/{file.name}", text, scope="main")
+
+
+def _messages(home: Path) -> Iterator[Chunk]:
+    for file in sorted((home / "sessions").glob("*.jsonl")):
+        for line, raw in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            row = json.loads(raw)
+            day = date.fromisoformat(row["timestamp"][:10])
+            path = f"sessions/{file.name}"
+            yield Chunk(path, line, line, row["content"], Source.SESSIONS, "main", day, row["name"])
+
+
+async def _embedded(embedder: Embedder, texts: Iterator[str]) -> list[np.ndarray]:
+    return [np.frombuffer(row, "<f4") for row in await embedder.embed(list(texts))]
+
+
+if __name__ == "__main__":
+    if not os.environ.get("MEMBENCH"):
+        sys.exit("MEMBENCH names no folder of conversations")
+    asyncio.run(tables(Path(os.environ["MEMBENCH"])))

@@ -1,0 +1,100 @@
+"""Hits as a person reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentd.cli.hits import DEGRADED, EMPTY, Look, degraded, shown
+from agentd.domain.search import EmptyReason, Lack
+
+HIT: dict[str, Any] = {
+    "path": "memory/2026-11-21.md",
+    "start_line": 3,
+    "end_line": 4,
+    "text": "- The invoices of the roofer\n- number 4711",
+    "score": 0.834,
+    "source": "notes",
+    "date": "2026-11-21",
+    "scores": {"keyword": 1.0, "cosine": 0.62, "decay": 0.98},
+    "superseded_by": "",
+}
+OLD = {**HIT, "path": "MEMORY.md", "start_line": 9, "end_line": 9, "date": None}
+OLD["superseded_by"] = "memory/2026-11-21.md:4"
+
+
+def answer(*hits: dict[str, Any], reason: str = "") -> dict[str, Any]:
+    return {"results": list(hits), "reason": reason}
+
+
+def test_a_hit_says_where_it_stands_why_and_what() -> None:
+    assert shown(answer(HIT), "invoice 4711?", Look()) == (
+        "memory/2026-11-21.md:3-4  2026-11-21 · notes · .83\n"
+        "  words: invoice, 4711 · meaning .62 · age −2%\n"
+        "    - The invoices of the roofer\n"
+        "    - number 4711"
+    )
+
+
+def test_an_older_value_names_the_newer_one_which_says_of_how_many_it_is_the_newest() -> None:
+    text = shown(answer(HIT, OLD), "invoice", Look())
+    assert "newest of 2" in text.split("\n\n")[0]
+    assert "older, see memory/2026-11-21.md:4" in text.split("\n\n")[1]
+    assert text.split("\n\n")[1].startswith("MEMORY.md:9  notes · .83\n")
+
+
+def test_a_hit_without_any_word_of_the_query_says_what_speaks_for_it() -> None:
+    beside = {**HIT, "scores": {"window_cover": 0.7, "when": 1.0}}
+    text = shown(answer(beside), "rain", Look())
+    assert "tells a time · beside lines with more of the words" in text
+    far = {**HIT, "scores": {"cosine": 0.1, "when": 1.0}}
+    assert "\n  meaning .10\n" in shown(answer(far), "rain", Look())
+
+
+def test_words_are_marked_in_whatever_form_they_stand_there() -> None:
+    text = shown(answer(HIT), "INVOICE from the", Look(80, colours=True))
+    assert "The \x1b[1minvoices\x1b[0m of the roofer" in text
+    han = {**HIT, "text": "明日のランチの予約", "scores": {}}
+    assert "明日の\x1b[1mランチ\x1b[0mの予約" in shown(
+        answer(han), "ランチ", Look(80, colours=True)
+    )
+
+
+@pytest.mark.parametrize("query", ["", "the of", "(", "\x00", "\ud800", "*" * 9000, "a.b|c["])
+def test_any_query_can_be_shown(query: str) -> None:
+    assert "The invoices" in shown(answer(HIT), query, Look(80))
+
+
+def test_lines_fit_the_terminal_and_nothing_steers_it() -> None:
+    wide = {**HIT, "text": f"{'word ' * 60}\x1b[31m\x07red", "path": f"memory/{'deep/' * 30}a.md"}
+    lines = shown(answer(wide), "word", Look(80)).split("\n")
+    assert max(map(len, lines)) <= 80
+    assert "\x1b" not in "".join(lines)
+
+
+def test_every_partial_score_is_in_the_table() -> None:
+    table = shown(answer(HIT, OLD), "invoice", Look(), explain=True).split("\n\n")[-1].split("\n")
+    assert table[0].split() == ["hit", "1", "2"]
+    assert table[1].split() == ["score", "0.834", "0.834"]
+    assert [line.split()[0] for line in table[2:]] == ["keyword", "cosine", "decay"]
+    many = shown(answer(*[HIT] * 9), "invoice", Look(), explain=True)
+    assert max(map(len, many.split("\n"))) <= 80
+
+
+@pytest.mark.parametrize("reason", [*EmptyReason, *Lack])
+def test_an_empty_answer_says_why_and_what_to_do_next(reason: str) -> None:
+    what, then = shown(answer(reason=reason), "x", Look()).split("\n")
+    assert (what, then[:2]) == (EMPTY[reason][0], "→ ")
+    assert degraded(answer(reason=reason)) == ""
+
+
+@pytest.mark.parametrize("lack", Lack)
+def test_hits_that_are_not_all_say_so_beside(lack: str) -> None:
+    assert degraded(answer(HIT, reason=lack)) == DEGRADED[lack]
+    assert degraded(answer(HIT)) == ""
+
+
+def test_a_reason_of_a_newer_daemon_is_told_as_it_is() -> None:
+    assert "(eclipse)" in shown(answer(reason="eclipse"), "x", Look())
+    assert "(eclipse)" in degraded(answer(HIT, reason="eclipse"))

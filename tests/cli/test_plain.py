@@ -1,0 +1,42 @@
+"""Tables and fields, and how they fit a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentd.cli.plain import fields, folded, table
+
+_ALERT = {"id": 1, "delivered": "journal sent, socket pending", "text": "Call the dentist " * 5}
+
+
+def test_only_the_last_column_may_hold_long_text() -> None:
+    rows = [{"a": "x" * 70, "b": "y" * 200}]
+    line = table(rows, ("a", "b"), "").splitlines()[1]
+    assert line == f"{'x' * 59}…  {'y' * 200}"
+
+
+def test_a_value_of_several_lines_stays_in_its_column() -> None:
+    assert fields({"id": 1, "text": "Due now:\n- tea"}) == "id    1\ntext  Due now:\n      - tea"
+
+
+def test_what_does_not_fit_goes_on_below_its_column() -> None:
+    assert folded("provider  offline (no key is set)", 24).splitlines() == [
+        "provider  offline (no",
+        "          key is set)",
+    ]
+
+
+def test_a_last_column_without_room_stands_on_the_next_line() -> None:
+    told = folded(table([_ALERT], ("id", "delivered", "text"), ""), 40).splitlines()
+    assert told[0] == "id  delivered                     text"
+    assert told[1] == "1   journal sent, socket pending"
+    assert told[2] == "    Call the dentist Call the dentist"
+
+
+@pytest.mark.parametrize("width", [1, 8, 40, 80])
+@pytest.mark.parametrize("text", ["", "a  b", "x" * 100, "    a b  c d\n\n" * 9, "one  two " * 30])
+def test_no_word_is_lost_and_no_line_is_too_wide(text: str, width: int) -> None:
+    told = folded(text, width)
+    assert "".join(told.split()) == "".join(text.split())
+    widest = max(len(line.strip()) for line in told.split("\n"))
+    assert widest <= width

@@ -1,0 +1,123 @@
+"""Each check of the search finds its defect, and says well once it is cured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agentd.doctor.search import Meaningful, Searchable
+from agentd.domain.memory import Found, IndexState, Source
+from agentd.domain.search import SearchQuery
+from agentd.domain.turn import Kind
+from agentd.memory.indexer import Indexer
+from agentd.memory.recall import MemoryRecall
+from agentd.testing import FakeClock, MemoryIndexDouble, MemorySessions
+from agentd.workspace.files import Files
+from agentd.workspace.settings import WorkspaceSettings
+
+NOTE = "memory/2026-11-20.md"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> SimpleNamespace:
+    """A workspace with one note, and an index that knows nothing yet."""
+    root = tmp_path / "ws"
+    (root / "memory").mkdir(parents=True)
+    (root / NOTE).write_text("# 2026-11-20\n\n- [10:00] the xylophone is in the attic\n")
+    clock = FakeClock()
+    files = Files(root, WorkspaceSettings(), clock, {}, tmp_path / "versions")
+    store, index = MemorySessions(clock), MemoryIndexDouble()
+    indexer = Indexer(index, files, store, clock)
+    recall = MemoryRecall(index, indexer, store, files)
+    return SimpleNamespace(root=root, files=files, index=index, indexer=indexer, recall=recall)
+
+
+def state_of(word: str = "ready", pending: int = 0, vectors: int = 0):
+    async def state() -> IndexState:
+        return IndexState(1, 1, pending, word, "static-1", vectors)
+
+    return state
+
+
+async def test_a_note_that_is_not_found_fails_until_the_index_is_rebuilt(
+    house: SimpleNamespace,
+) -> None:
+    check = Searchable(house.files, house.recall, state_of())
+    assert (await check.look()).level == "ok"
+    before = sorted(path for path in house.root.rglob("*"))
+    known = await house.index.digests(Source.NOTES)
+    await house.index.replace(NOTE, known[NOTE], [])
+    found = await check.look()
+    assert (found.level, NOTE in found.text) == ("fail", True)
+    assert found.cure == "`agentd memory index`"
+    await house.indexer.rebuild()
+    assert (await check.look()).level == "ok"
+    assert sorted(path for path in house.root.rglob("*")) == before  # it writes nothing
+    (house.root / NOTE).unlink()
+    assert "no note" in (await check.look()).text
+
+
+async def test_words_that_are_only_found_somewhere_else_are_not_found(
+    house: SimpleNamespace,
+) -> None:
+    class Elsewhere:
+        async def search(self, query: SearchQuery, kind: Kind) -> Found:
+            found = await house.recall.search(SearchQuery("attic"), kind)
+            assert query.text.endswith("the xylophone is in the attic")
+            return Found(tuple(h for h in found.hits if h.chunk.path != NOTE), "no_match")
+
+    found = await Searchable(house.files, Elsewhere(), state_of()).look()
+    assert (found.level, "no_match" in found.text) == ("fail", True)
+
+
+@pytest.mark.parametrize("word", ["indexing", "rebuilding"])
+async def test_an_index_that_is_being_built_is_only_a_warning(
+    house: SimpleNamespace, word: str
+) -> None:
+    found = await Searchable(house.files, house.recall, state_of(word, 7)).look()
+    assert (found.level, "7 files" in found.text) == ("warn", True)
+
+
+class Answering:
+    """A recall that lacks something."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    async def search(self, query: SearchQuery, kind: Kind) -> Found:
+        return Found((), self.reason)
+
+
+def static() -> dict[str, str]:
+    return {"provider": "onnx", "why": "configured"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [("embedder_down", "fails"), ("embedder_slow", "too long")]
+)
+async def test_an_embedder_that_does_not_answer_is_told_until_it_does(
+    reason: str, told: str
+) -> None:
+    recall = Answering(reason)
+    check = Meaningful(recall, state_of(), static)
+    found = await check.look()
+    assert (found.level, told in found.text, bool(found.cure)) == ("warn", True, True)
+    recall.reason = "no_match"
+    found = await check.look()
+    assert (found.level, found.text) == ("ok", "static-1, configured")
+
+
+async def test_vectors_that_are_left_are_told_until_there_are_none() -> None:
+    found = await Meaningful(Answering(""), state_of("embedding", 9, 9), static).look()
+    assert (found.level, "9 pieces" in found.text) == ("warn", True)
+    assert (await Meaningful(Answering(""), state_of(), static).look()).level == "ok"
+
+
+async def test_to_search_by_words_alone_is_no_fault() -> None:
+    def none() -> dict[str, str]:
+        return {"provider": "none", "why": "configured"}
+
+    found = await Meaningful(Answering("embedder_down"), state_of(), none).look()
+    assert (found.level, "words alone" in found.text) == ("ok", True)

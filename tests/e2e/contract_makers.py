@@ -1,0 +1,119 @@
+"""What the uses of a command need to be there first, made by asking the daemon."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from tests.e2e.contract import World
+
+
+def number(world: World) -> int:
+    return next(world.numbers)
+
+
+def a_place(world: World) -> str:
+    """Where nothing is."""
+    return str(world.shell.root / f"new{number(world)}.tar.gz")
+
+
+def a_session(world: World) -> str:
+    """A session with two messages."""
+    key = f"chat:made{number(world)}"
+    said = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hello too"}]
+    world.wire.call("_agentd/sessions/import", {"key": key, "lines": said})
+    return key
+
+
+def a_changed_note(world: World) -> str:
+    """A file of two versions."""
+    name = f"tale{number(world)}.md"
+    for text in ("once", "twice"):
+        world.wire.call("_agentd/memory/write", {"content": text, "target": name, "append": False})
+    return name
+
+
+def a_job(world: World) -> int:
+    job: dict[str, Any] = world.wire.call(
+        "_agentd/jobs/add", {"text": f"call the dentist, number {number(world)}", "in": "2h"}
+    )
+    return int(job["id"])
+
+
+def next_second(world: World) -> None:
+    """A test alert names its second, and each second has but one."""
+    second = int(time.time())
+    while int(time.time()) == second:
+        time.sleep(0.02)
+
+
+def an_alert(world: World) -> int:
+    """The newest, which `next_second` had made, or a first one."""
+    known = world.wire.call("_agentd/alerts/list", {"limit": 1})["alerts"]
+    return int((known or [world.wire.call("_agentd/alerts/test")])[0]["id"])
+
+
+def a_transcript(world: World) -> str:
+    """A file to import, in the folder of the home."""
+    name = f"talk{number(world)}.jsonl"
+    (world.shell.root / name).write_text('{"role": "user", "content": "where is the ferry?"}\n')
+    return name
+
+
+def a_house(world: World) -> str:
+    """The folder of another agent."""
+    folder = world.shell.root / f"house{number(world)}"
+    (folder / "workspace").mkdir(parents=True)
+    (folder / "workspace" / f"boat{folder.name}.md").write_text("# The boat is called Ida\n")
+    return folder.name
+
+
+def a_backup(world: World) -> str:
+    file = a_place(world)
+    world.wire.call("_agentd/backup", {"file": file})
+    return file
+
+
+def a_backup_of_its_second(world: World) -> str:
+    """What is moved aside is named for the second."""
+    next_second(world)
+    return a_backup(world)
+
+
+def a_unit(world: World) -> None:
+    """The unit file that is to be taken away."""
+    world.shell.ok("service", "install")
+
+
+def a_fact(world: World) -> str:
+    """The id of a fact of its own."""
+    name = f"Ferdinand{number(world)}"
+    added: dict[str, Any] = world.wire.call(
+        "_agentd/facts/add", {"text": f"The badger behind house {name} is shy"}
+    )
+    return str(added["fact"]["id"])
+
+
+def a_changed_fact(world: World) -> str:
+    """The id of a fact that has replaced another one."""
+    for _ in range(2):
+        text = f"my favourite sea is number {number(world)}"
+        added: dict[str, Any] = world.wire.call("_agentd/facts/add", {"text": text})
+    assert added["superseded"]
+    return str(added["fact"]["id"])
+
+
+def a_file_of_facts(world: World) -> str:
+    """As `facts export` writes it."""
+    name, at = f"facts{number(world)}.jsonl", "2026-11-01T09:00:00+00:00"
+    row = {"text": f"The user's parrot is called {name}", "valid_from": at}
+    (world.shell.root / name).write_text(json.dumps(row) + "\n")
+    return name
+
+
+def a_noted_word(world: World) -> str:
+    """A word that stands in today's note."""
+    word = f"Ottokar{number(world)}"
+    world.wire.call("_agentd/memory/write", {"content": f"met {word} at the pier"})
+    return word

@@ -1,0 +1,159 @@
+"""A forgotten fact on a real daemon: no file below its home holds a byte of what it said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.shell import Shell, a_shell
+
+WORD = "Quastelbury"
+_SOON = 60.0  # seconds in which it is to be gone
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    with a_shell() as shell:
+        shell.ok("up", given="hello\n")
+        yield shell
+
+
+def holding(root: Path) -> set[str]:
+    """The files that hold the word, in any case."""
+    word = WORD.lower().encode()
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    return {
+        path.relative_to(root).as_posix() for path in files if word in path.read_bytes().lower()
+    }
+
+
+def gone(root: Path) -> set[str]:
+    """What holds the word when the time is over, or nothing as soon as nothing does."""
+    deadline = time.monotonic() + _SOON
+    while (left := holding(root)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return left
+
+
+def plant(shell: Shell) -> str:
+    """The word said, noted, searched for and typed; gives the id of the fact."""
+    shell.ok("send", f"My hamster is called {WORD}. What does it eat?")
+    shell.ok("send", f"where does {WORD} sleep?", "--session", "chat:pets")
+    shell.ok("memory", "write", f"fed {WORD} with nuts")
+    typed = shell.root / "state" / "chat_history"
+    typed.write_text(f"\n# 2026-11-21 10:00:00.000001\n+where does {WORD} sleep?\n")
+    learnt = shell.json("facts", "add", f"My hamster is called {WORD}.")
+    shell.ok("memory", "index")
+    shell.ok("memory", "search", WORD)
+    places = holding(shell.root)
+    for part in ("state.db", "index.db", "versions", "facts.md", "chat_history"):
+        assert any(part in place for place in places), "the test could not fail"
+    return str(learnt["fact"]["id"])
+
+
+def test_no_file_holds_a_byte_of_a_forgotten_fact(shell: Shell) -> None:
+    fact_id = plant(shell)
+    report = shell.json("facts", "forget", fact_id, "--yes")
+    assert gone(shell.root) == set()
+    assert report
+    assert shell.json("memory", "search", WORD)["results"] == []
+    assert WORD not in shell.ok("facts", "list", "--json").out
+    assert WORD not in shell.ok("sessions", "export", "main").out
+    assert "[forgotten] What does it eat?" in shell.ok("sessions", "export", "main").out
+    assert WORD not in shell.ok("send", "what is my hamster called?").out
+    shell.ok("restart")
+    assert holding(shell.root) == set()
+
+
+def test_what_the_user_wrote_himself_stays_and_is_named(shell: Shell) -> None:
+    fact_id = plant(shell)
+    own = shell.root / "workspace" / "pets.md"
+    own.write_text(f"one\n- {WORD} by hand\n")
+    out = shell.ok("facts", "forget", fact_id, "--yes").out
+    assert "pets.md:2" in out
+    assert own.read_text() == f"one\n- {WORD} by hand\n"
+    own.unlink()
+    shell.ok("memory", "index")
+
+
+@pytest.mark.parametrize("point", ["erasure.begun", "erasure.place_done:2", "erasure.done"])
+def test_a_kill_in_between_is_made_good_at_the_next_start(point: str) -> None:
+    with a_shell(AGENTD_FAILPOINT=point) as shell:
+        shell.ok("up", given="hello\n")
+        fact_id = plant(shell)
+        assert shell("facts", "forget", fact_id, "--yes").code != 0
+        assert holding(shell.root)
+        shell.variables.clear()
+        shell.ok("up", given="hello again\n")
+        assert gone(shell.root) == set()
+
+
+@pytest.mark.parametrize(
+    "way", ["/forget {id}", "/forget {word}", "Forget that my hamster is called {word}."]
+)
+def test_it_is_as_gone_when_it_was_asked_for_in_a_chat(shell: Shell, way: str) -> None:
+    fact_id = plant(shell)
+    shell.ok("send", way.format(id=fact_id, word=WORD))
+    assert gone(shell.root) == set()
+    assert WORD not in shell.ok("facts", "list", "--all", "--json").out
+
+
+def test_a_line_by_hand_in_a_file_of_the_prompt_stays_and_is_named(shell: Shell) -> None:
+    fact_id = plant(shell)
+    own = shell.workspace / "MEMORY.md"
+    before = own.read_text("utf-8")
+    own.write_text(f"{before}\n{WORD} is the hamster.\n", "utf-8")
+    shell.ok("memory", "index")
+    report = shell.json("facts", "forget", fact_id, "--yes")
+    assert any("MEMORY.md" in line for line in report["kept"])
+    assert own.read_text("utf-8") == f"{before}\n{WORD} is the hamster.\n"
+    own.write_text(before, "utf-8")
+    shell.ok("memory", "index")
+
+
+def test_a_backup_that_still_has_it_is_named(shell: Shell) -> None:
+    fact_id = plant(shell)
+    kept = shell.workspace / "copy.tar.gz"
+    shell.ok("backup", str(kept))
+    report = shell.json("facts", "forget", fact_id, "--yes")
+    assert [Path(copy).name for copy in report["backups"]] == ["copy.tar.gz"]
+    assert gone(shell.root) == set()
+    kept.unlink()
+
+
+def test_it_is_gone_although_it_was_being_embedded(shell: Shell) -> None:
+    shell.ok("memory", "write", "\n\n".join(f"row {n}: {WORD} ate {n} nuts" for n in range(400)))
+    learnt = shell.json("facts", "add", f"My hamster is called {WORD}.")
+    shell.json("facts", "forget", learnt["fact"]["id"], "--yes")
+    assert gone(shell.root) == set()
+    shell.ok("memory", "index")
+    assert holding(shell.root) == set()
+
+
+def test_it_is_not_learnt_again_from_the_same_conversation() -> None:
+    with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
+        shell.ok("up", given="hello\n")
+        for session in ("main", "chat:pets"):
+            shell.ok("send", f"My hamster is called {WORD}. I like nuts.", "--session", session)
+        (learnt,) = soon(shell, WORD)
+        shell.json("facts", "forget", learnt, "--yes")
+        assert gone(shell.root) == set()
+        shell.ok("restart")
+        shell.ok("send", "My cat is called Mopsine.", "--session", "chat:pets")
+        assert soon(shell, "Mopsine")
+        assert holding(shell.root) == set()
+        assert "nuts" in shell.ok("facts", "list").out
+
+
+def soon(shell: Shell, word: str) -> list[str]:
+    """The ids of facts that say the word, as soon as there is one."""
+    deadline = time.monotonic() + _SOON
+    found: list[str] = []
+    while not found and time.monotonic() < deadline:
+        facts = shell.json("facts", "list")["facts"]
+        found = [fact["id"] for fact in facts if word in fact["text"]]
+    return found

@@ -1,0 +1,201 @@
+"""Which embedder is used, and why; what was asked for and cannot be had is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentd.domain.health import Problem
+from agentd.embedders import choice as choices
+from agentd.embedders.choice import choose, export_folder
+from agentd.embedders.onnx_files import OnnxFiles
+from agentd.embedders.places import are_installed, fingerprint, hub_marker
+from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.errors import EmbedderFault
+
+HAS_ONNX = are_installed("onnxruntime", "tokenizers")
+HAS_TORCH = are_installed("torch", "sentence_transformers")
+needs_onnx = pytest.mark.skipif(not HAS_ONNX, reason="onnxruntime is not installed (EXTRAS=onnx)")
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed (EXTRAS=embeddings)")
+
+
+def settings(provider: str = "auto", **model) -> EmbedderSettings:
+    return EmbedderSettings(provider=provider, embedder=ModelSettings(**model))
+
+
+@pytest.fixture
+def exported(tmp_path) -> Path:
+    """The folder of models with an export of the default model in it, as far as can be seen."""
+    folder = export_folder(ModelSettings(), tmp_path)
+    folder.mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        (folder / name).write_bytes(b"{}")
+    card = {
+        "model": folder.name,
+        "dimension": 384,
+        "limit": 256,
+        "sha256": {"model.onnx": "ab" * 32},
+    }
+    (folder / "manifest.json").write_text(json.dumps(card))
+    return tmp_path
+
+
+@pytest.fixture
+def a_model(tmp_path) -> Path:
+    """A folder that looks like a sentence-transformers model."""
+    folder = tmp_path / "own-model"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"hidden_size": 512}')
+    (folder / "model.safetensors").write_bytes(b"weights" * 100)
+    return folder
+
+
+@pytest.mark.parametrize("provider", ["static", "none"])
+def test_what_needs_nothing_is_simply_taken(provider, tmp_path):
+    choice = choose(settings(provider), {}, tmp_path)
+    assert (choice.kind, choice.problem) == (provider, None)
+
+
+@pytest.mark.skipif(HAS_TORCH, reason="sentence-transformers is installed")
+@pytest.mark.parametrize("provider", ["auto", "local"])
+def test_without_extras_static_vectors_are_no_problem_but_explained(provider, tmp_path):
+    choice = choose(settings(provider), {}, tmp_path)
+    assert (choice.kind, choice.problem) == ("static", None)
+    assert "sentence-transformers is not installed" in choice.why
+
+
+@pytest.mark.skipif(HAS_TORCH, reason="sentence-transformers is installed")
+def test_what_is_asked_for_and_not_installed_is_a_problem_with_its_cure(tmp_path):
+    choice = choose(settings("sentence-transformers"), {}, tmp_path)
+    assert choice.kind == "static"
+    assert choice.problem == Problem(
+        "embedder_unavailable",
+        "sentence-transformers is not installed. Static vectors stand in.",
+        "Install it: pip install 'agentd[embeddings]', or EXTRAS=embeddings make run.",
+    )
+    assert "sentence-transformers is configured, but" in choice.why
+
+
+@pytest.mark.skipif(HAS_TORCH, reason="sentence-transformers is installed")
+def test_a_model_that_is_named_and_cannot_be_used_is_a_problem_even_if_automatic(tmp_path):
+    assert choose(settings(model="/nowhere"), {}, tmp_path).problem is not None
+
+
+@needs_onnx
+def test_an_exported_model_is_the_best_of_the_local_ones(exported):
+    choice = choose(settings(), {}, exported)
+    assert choice.kind == "onnx"
+    assert choice.spec is not None
+    assert choice.spec.identity == "all-MiniLM-L6-v2-384-int8-abababababab"
+    assert choice.spec.dimension == 384
+
+
+@needs_onnx
+def test_onnx_without_an_export_says_how_to_make_one(tmp_path):
+    choice = choose(settings("onnx"), {}, tmp_path)
+    assert choice.kind == "static"
+    assert choice.problem is not None
+    assert "--export-onnx" in choice.problem.cure
+
+
+@needs_onnx
+def test_a_file_of_ones_own_needs_its_tokenizer_and_its_dimension(tmp_path):
+    net = tmp_path / "onnx" / "mine.onnx"
+    net.parent.mkdir()
+    net.write_bytes(b"net")
+
+    def problem(**more) -> str:
+        found = choose(settings("onnx", model=str(net), **more), {}, tmp_path).problem
+        return found.text if found else ""
+
+    assert "tokenizer.json is missing" in problem()
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert "is not known" in problem()
+    assert problem(dimension=768) == ""
+    (tmp_path / "config.json").write_text('{"hidden_size": 32}')
+    choice = choose(settings("onnx", model=str(net)), {}, tmp_path)
+    assert choice.spec is not None
+    assert choice.spec.dimension == 32
+
+
+def test_a_damaged_manifest_is_told_with_its_cure(exported):
+    (exported / "all-MiniLM-L6-v2-int8" / "manifest.json").write_text("{")
+    with pytest.raises(EmbedderFault, match="cannot be read") as caught:
+        OnnxFiles.at(exported / "all-MiniLM-L6-v2-int8")
+    assert "--export-onnx" in caught.value.cure
+
+
+def test_a_changed_file_of_an_export_is_found(exported):
+    with pytest.raises(EmbedderFault, match="not the file that was exported"):
+        OnnxFiles.at(exported / "all-MiniLM-L6-v2-int8").check()
+
+
+@needs_torch
+def test_a_local_folder_gives_its_dimension_and_its_fingerprint(a_model, tmp_path):
+    choice = choose(settings("sentence-transformers", model=str(a_model)), {}, tmp_path)
+    assert choice.spec is not None
+    assert choice.spec.identity == f"own-model-512-{fingerprint(a_model)}"
+
+
+@needs_torch
+def test_a_model_of_the_hub_is_fetched_only_when_that_is_allowed(tmp_path):
+    name = "sentence-transformers/all-MiniLM-L12-v2"
+    refused = choose(settings("sentence-transformers", model=name), {}, tmp_path)
+    assert refused.problem is not None
+    assert "allow_download" in refused.problem.cure
+    allowed = choose(settings("local", model=name, allow_download=True), {}, tmp_path)
+    assert allowed.spec is not None
+    assert (allowed.spec.dimension, allowed.spec.download) == (384, str(tmp_path / "hub"))
+    marker = hub_marker(tmp_path / "hub", name, "")
+    marker.parent.mkdir(parents=True)
+    marker.write_text("{}")
+    assert choose(settings("local", model=name), {}, tmp_path).problem is None
+
+
+def test_a_fingerprint_changes_with_weights_and_settings(a_model):
+    before = fingerprint(a_model)
+    assert fingerprint(a_model) == before
+    (a_model / "model.safetensors").write_bytes(b"Weights" * 100)
+    other = fingerprint(a_model)
+    (a_model / "config.json").write_text('{"hidden_size": 513}')
+    assert len({before, other, fingerprint(a_model)}) == 3
+
+
+def test_a_service_needs_a_key_unless_it_is_another_server(tmp_path):
+    refused = choose(settings("openai"), {}, tmp_path)
+    assert (refused.kind, bool(refused.problem)) == ("static", True)
+    keyed = choose(settings("openai"), {"OPENAI_API_KEY": "sk-SENTINEL"}, tmp_path)
+    assert keyed.service is not None
+    assert keyed.service.identity == "openai-text-embedding-3-small-1536"
+    assert "SENTINEL" not in repr(keyed)
+    own = settings("openai", base_url="http://127.0.0.1:11434/v1", model="nomic-embed-text:latest")
+    found = choose(own, {}, tmp_path)
+    assert found.service is not None
+    assert found.service.identity == "127.0.0.1:11434-nomic-embed-text:latest-768"
+
+
+def test_a_key_file_that_others_may_read_is_refused(tmp_path):
+    file = tmp_path / "key"
+    file.write_text("sk-SENTINEL")
+    file.chmod(0o644)
+    choice = choose(settings("openai", api_key_file=str(file)), {}, tmp_path)
+    assert choice.problem is not None
+    assert "can be read or changed by others" in choice.problem.text
+    assert "SENTINEL" not in repr(choice)
+
+
+def test_an_unknown_model_of_a_service_must_say_its_dimension(tmp_path):
+    environ = {"OPENAI_API_KEY": "sk-x"}
+    unknown = choose(settings("openai", model="new"), environ, tmp_path)
+    assert unknown.problem is not None
+    assert unknown.problem.cure == choices.SAY_DIMENSION
+    assert choose(settings("openai", model="new", dimension=7), environ, tmp_path).problem is None
+
+
+@needs_onnx
+def test_prefixes_make_other_vectors_and_so_another_identity(exported):
+    plain = choose(settings("onnx"), {}, exported).spec
+    prefixed = choose(settings("onnx", query_prefix="query: "), {}, exported).spec
+    assert plain is not None
+    assert prefixed is not None
+    assert plain.identity != prefixed.identity

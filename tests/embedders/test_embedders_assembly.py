@@ -1,0 +1,120 @@
+"""What the daemon gets, and what it does not have to load for it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentd.embedders import late
+from agentd.embedders.assembly import open_embedders
+from agentd.embedders.environment import clean
+from agentd.embedders.export import Exporter
+from agentd.embedders.places import are_installed
+from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.errors import EmbedderFault
+
+IMPORTS = """
+import asyncio, sys
+from pathlib import Path
+import agentd.app
+from agentd.embedders.assembly import open_embedders
+from agentd.embedders.settings import EmbedderSettings
+from agentd.testing import FakeClock
+
+HEAVY = {"torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers",
+         "huggingface_hub", "numpy"}
+
+async def main():
+    for provider in ("auto", "sentence-transformers", "onnx", "openai", "static"):
+        settings = EmbedderSettings(provider=provider)
+        environ = {"OPENAI_API_KEY": "sk-x"}
+        async with open_embedders(settings, environ, Path(sys.argv[1]), FakeClock()) as embedders:
+            assert [(e.model, e.dimension) for e in embedders.chain]
+            assert embedders.status()["why"]
+
+asyncio.run(main())
+print(sorted(HEAVY & {name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def test_choosing_loads_no_library_of_a_model(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+async def test_static_vectors_are_the_best_where_nothing_else_is(tmp_path, clock):
+    settings = EmbedderSettings(provider="static")
+    async with open_embedders(settings, {}, tmp_path, clock) as embedders:
+        assert embedders.first is None
+        assert embedders.work == ()
+        assert embedders.best is not None
+        (row,) = await embedders.best.embed(["a cat"])
+        assert len(row) == 4 * embedders.best.dimension
+        assert embedders.status() == {"provider": "static", "why": "configured"}
+
+
+async def test_none_means_none(tmp_path, clock):
+    settings = EmbedderSettings(provider="none")
+    async with open_embedders(settings, {}, tmp_path, clock) as embedders:
+        assert embedders.chain == ()
+        assert embedders.problems() == ()
+
+
+async def test_a_service_has_static_vectors_behind_it(tmp_path, clock, service):
+    model = ModelSettings(base_url=service.url, model="m", dimension=3)
+    settings = EmbedderSettings(provider="openai", embedder=model)
+    async with open_embedders(settings, {}, tmp_path, clock) as embedders:
+        best, first = embedders.chain
+        assert len((await best.embed(["a"], query=True))[0]) == 12
+        await best.embed(["a"], query=True)
+        assert first.model.startswith("static")
+    assert len(service.requests) == 1
+
+
+async def test_what_cannot_be_had_is_a_problem_and_static_vectors_stand_in(tmp_path, clock):
+    settings = EmbedderSettings(provider="openai")
+    async with open_embedders(settings, {}, tmp_path, clock) as embedders:
+        (problem,) = embedders.problems()
+        assert problem.code == "embedder_unavailable"
+        assert "OPENAI_API_KEY" in problem.cure
+        assert embedders.best is not None
+        assert embedders.best.model.startswith("static")
+
+
+def test_a_packaged_model_without_its_card_is_told(tmp_path):
+    with pytest.raises(EmbedderFault, match="cannot be read"):
+        late.packaged(tmp_path / "model.json")
+
+
+@pytest.mark.skipif(are_installed("torch"), reason="torch is installed")
+async def test_an_export_without_torch_says_what_to_install(tmp_path):
+    with pytest.raises(EmbedderFault) as caught:
+        await Exporter(ModelSettings(), os.environ, tmp_path).export()
+    assert "agentd[embeddings,onnx]" in caught.value.cure
+
+
+def test_only_a_download_sees_the_way_to_the_network(tmp_path):
+    environ = {
+        "PATH": "/bin",
+        "HTTPS_PROXY": "http://proxy",
+        "ANTHROPIC_API_KEY": "sk-a",
+        "HF_TOKEN": "hf-a",
+        "CREDENTIALS_DIRECTORY": "/run/credentials",
+        "AGENTD_HOME": "/home/a",
+    }
+    offline = clean(environ, tmp_path, 1)
+    online = clean(environ, tmp_path, 1, is_online=True)
+    assert "HTTPS_PROXY" not in offline
+    assert offline["HF_HUB_OFFLINE"] == offline["TRANSFORMERS_OFFLINE"] == "1"
+    assert online["HTTPS_PROXY"] == "http://proxy"
+    assert "HF_HUB_OFFLINE" not in online
+    for name in ("ANTHROPIC_API_KEY", "HF_TOKEN", "CREDENTIALS_DIRECTORY", "AGENTD_HOME"):
+        assert name not in offline
+        assert name not in online

@@ -1,0 +1,88 @@
+"""The real model: meaning, the process around it, its export. Large, so only with EXTRAS=embeddings."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentd.embedders import places
+from agentd.embedders.assembly import open_embedders
+from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.testing import FakeClock
+
+pytestmark = [
+    pytest.mark.skipif(
+        not places.are_installed("torch", "sentence_transformers", places.PACKAGED),
+        reason="torch is not installed (EXTRAS=embeddings)",
+    ),
+    pytest.mark.timeout(300),
+]
+needs_onnx = pytest.mark.skipif(
+    not places.are_installed("onnx", "onnxruntime"), reason="onnx is not installed (EXTRAS=onnx)"
+)
+NEAR = ("Anna has adopted a puppy.", "the invoice is due on Friday", "how to bake bread")
+ASKED = ("who got a young dog?", "when must the bill be paid?", "making a loaf at home")
+
+
+async def embed(state: Path, *texts: str, provider: str = "auto", query: bool = False):
+    """The vectors as the daemon gets them, and the provider that made them."""
+    settings = EmbedderSettings(provider=provider)
+    async with (
+        open_embedders(settings, os.environ, state, FakeClock()) as embedders,
+        asyncio.TaskGroup() as group,
+    ):
+        tasks = [group.create_task(work()) for work in embedders.work]
+        assert embedders.problems() == ()
+        assert embedders.best is not None
+        rows = await embedders.best.embed(texts, query=query)
+        for task in tasks:
+            task.cancel()
+    found = np.array([np.frombuffer(row, "<f4") for row in rows])
+    return found, embedders.status()["provider"]
+
+
+async def test_what_means_the_same_is_near(tmp_path):
+    texts, provider = await embed(tmp_path, *NEAR)
+    asked, _ = await embed(tmp_path, *ASKED, query=True)
+    assert provider == "sentence-transformers"
+    assert texts.shape == (3, 384)
+    assert np.linalg.norm(texts, axis=1) == pytest.approx(1)
+    assert (asked @ texts.T).argmax(axis=1).tolist() == [0, 1, 2]
+
+
+async def test_the_end_of_a_long_text_counts(tmp_path):
+    filler = "The meeting about the budget was moved again. " * 60
+    texts, _ = await embed(tmp_path, filler, f"{filler}{NEAR[0] * 20}", "", NEAR[0])
+    assert texts[1] @ texts[3] > texts[0] @ texts[3] + 0.1
+    assert not texts[2].any()
+
+
+@needs_onnx
+async def test_an_export_gives_nearly_the_same_vectors_and_is_then_preferred(tmp_path):
+    settings = EmbedderSettings()
+    async with open_embedders(settings, os.environ, tmp_path, FakeClock()) as embedders:
+        made = await embedders.exporter.export()
+    assert made["agreement"] >= 0.98
+    exported, provider = await embed(tmp_path, *NEAR)
+    original, _ = await embed(tmp_path, *NEAR, provider="sentence-transformers")
+    assert provider == "onnx"
+    assert np.sum(exported * original, axis=1).min() > 0.97
+    assert {path.stat().st_mode & 0o777 for path in Path(made["folder"]).iterdir()} == {0o600}
+
+
+async def test_a_folder_that_holds_no_model_is_told(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "config.json").write_text('{"hidden_size": 8}')
+    settings = EmbedderSettings(embedder=ModelSettings(model=str(tmp_path / "own")))
+    async with (
+        open_embedders(settings, os.environ, tmp_path, FakeClock()) as embedders,
+        asyncio.TaskGroup() as group,
+    ):
+        tasks = [group.create_task(work()) for work in embedders.work]
+        assert embedders.best is not None
+        with pytest.raises(Exception, match="holds no model"):
+            await embedders.best.embed(["a"])
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,41 @@
+"""What is asked to be remembered becomes the claim that it makes, if that leaves nothing out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agentd.domain.fact import Provenance
+from agentd.facts.asked import explicit_denials, explicit_statement
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ("my dog is called Rex", "The user's dog is called Rex."),
+        ("I like tea", "The user likes tea."),
+        ("I like tea and cake and jam\nand lines.", "I like tea and cake and jam\nand lines."),
+        ("My aunt Berta, who is 90, lives in Ulm. Visit!", "My aunt Berta, who is 90, lives in Ulm. Visit!"),
+    ],
+)  # fmt: skip
+def test_nothing_of_what_was_asked_is_left_out(asked: str, kept: str) -> None:
+    assert explicit_statement(asked, NOW, NOW.date(), Provenance()).text == kept
+
+
+def test_what_a_request_denies_is_told_too() -> None:
+    asked = ("I switched from Vim to Helix for notes", NOW, NOW.date(), Provenance())
+    (denied,) = explicit_denials(*asked)
+    assert denied.text == "The user no longer uses Vim."
+    kept = explicit_statement(*asked)
+    assert kept.text == "The user switched from Vim to Helix for notes."
+    assert kept.triple is not None
+    assert kept.triple.value == "Helix"
+
+
+def test_a_request_that_only_denies_is_told_once() -> None:
+    asked = ("I no longer use Vim", NOW, NOW.date(), Provenance())
+    assert explicit_denials(*asked) == ()
+    assert explicit_statement(*asked).text == "The user no longer uses Vim."

@@ -1,0 +1,537 @@
+"""The contract of MemoryIndex, over every implementation, and what the live one adds to it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import date
+from itertools import count
+
+import pytest
+
+from agentd.domain.memory import OWNER, PUBLIC, Source
+from agentd.domain.search import SearchQuery
+from agentd.embedders.late import packaged
+from agentd.errors import StorageCorrupt
+from agentd.search import live
+from agentd.search.entries import entry
+from agentd.search.live import LiveIndex
+from agentd.search.mirrors import Mirrors
+from agentd.search.settings import SearchSettings
+from agentd.storage.index import SqliteChunks
+from agentd.storage.migrations import INDEX
+from agentd.storage.sqlite import Database
+from agentd.testing import HashEmbedder, MemoryIndexDouble
+
+NOTE = "memory/2026-11-21.md"
+
+
+async def paths(index, query, audience=OWNER, **more):
+    found = await index.search(SearchQuery(query, limit=10, **more), audience)
+    return [h.chunk.path for h in found.hits]
+
+
+def open_index(store, clock, *embedders, **settings):
+    return LiveIndex.open(store, clock, embedders, SearchSettings(**settings))
+
+
+@pytest.fixture(params=["live", "live with vectors", "memory"])
+async def any_index(request, store, clock):
+    if request.param == "memory":
+        yield MemoryIndexDouble()
+        return
+    embedders = [HashEmbedder()] if "vectors" in request.param else []
+    async with LiveIndex.open(store, clock, embedders) as index:
+        yield index
+
+
+async def test_a_hit_is_the_chunk_with_its_scores(any_index, chunk):
+    stored = chunk("Anna likes green tea")
+    await any_index.replace(NOTE, "d1", [stored])
+    found = await any_index.search(SearchQuery("green tea", limit=5), OWNER)
+    (hit,) = found.hits
+    assert (hit.chunk, found.reason) == (stored, "")
+    assert 0 < hit.score <= 1
+    assert "keyword" in hit.scores
+
+
+async def test_replace_extend_and_remove_are_seen_at_once(any_index, chunk):
+    index = any_index
+    await index.replace(NOTE, "d1", [chunk("alpha")])
+    await index.extend(NOTE, "d2", [chunk("beta", line=50)])
+    assert await paths(index, "alpha") == await paths(index, "beta") == [NOTE]
+    assert await index.digests(Source.NOTES) == {NOTE: "d2"}
+    assert await index.digests(Source.SESSIONS) == {}
+    await index.replace(NOTE, "d3", [chunk("gamma")])
+    assert "alpha" not in str(await index.search(SearchQuery("alpha beta", limit=5), OWNER))
+    assert await paths(index, "gamma") == [NOTE]
+    state = await index.state()
+    assert (state.files, state.chunks) == (1, 1)
+    await index.replace("empty.md", "d", [])
+    assert set(await index.digests(Source.NOTES)) == {NOTE, "empty.md"}
+    await index.remove([NOTE, "never indexed"])
+    assert await paths(index, "gamma") == []
+    await index.replace(NOTE, "d4", [chunk("delta")])
+    await index.erase([NOTE])
+    assert await paths(index, "delta") == []
+    await index.replace(NOTE, "d5", [chunk("epsilon")])
+    await index.outdate()
+    assert await index.digests(Source.NOTES) == {NOTE: "", "empty.md": ""}
+    assert await paths(index, "epsilon") == [NOTE]
+    await index.replace(NOTE, "d5", [chunk("epsilon")])
+    assert (await index.digests(Source.NOTES))[NOTE] == "d5"
+    assert await paths(index, "epsilon") == [NOTE]
+    await index.settle()
+
+
+async def test_reasons_say_why_nothing_came_back(any_index, chunk):
+    assert (await any_index.search(SearchQuery("tea", limit=5), OWNER)).reason == "nothing_indexed"
+    assert (await any_index.search(SearchQuery("?!", limit=5), OWNER)).reason == "empty_query"
+    assert (await any_index.search(SearchQuery("", limit=5), OWNER)).reason == "empty_query"
+
+
+async def test_a_word_that_nothing_holds_finds_nothing(index, chunk):
+    await index.replace(NOTE, "d", [chunk("tea")])
+    assert (await index.search(SearchQuery("coffee", limit=5), OWNER)).reason == "no_match"
+
+
+async def test_what_is_the_owners_alone_does_not_exist_for_others(any_index, chunk):
+    index = any_index
+    await index.replace("MEMORY.md", "d", [chunk("the pin is 4711", "MEMORY.md", scope="main")])
+    found = await index.search(SearchQuery("pin", limit=5), PUBLIC)
+    assert (found.hits, found.reason) == ((), "nothing_indexed")
+    await index.replace("g.md", "d", [chunk("a pin board", "g.md")])
+    before = await index.search(SearchQuery("pin", limit=5), PUBLIC)
+    assert [hit.chunk.path for hit in before.hits] == ["g.md"]
+    more = [chunk(f"pin {n}", "MEMORY.md", n, scope="main") for n in range(1, 80)]
+    await index.extend("MEMORY.md", "d2", more)
+    assert await index.search(SearchQuery("pin", limit=5), PUBLIC) == before
+    await index.remove(["MEMORY.md"])
+    assert await index.search(SearchQuery("pin", limit=5), PUBLIC) == before
+
+
+async def test_sources_narrow_the_search(any_index, chunk):
+    path = "sessions/main.jsonl"
+    await any_index.replace(NOTE, "d", [chunk("tea")])
+    await any_index.replace(path, "d", [chunk("tea", path, source=Source.SESSIONS)])
+    only = frozenset({Source.SESSIONS})
+    assert await paths(any_index, "tea", sources=only) == [path]
+    assert len(await paths(any_index, "tea")) == 2
+    assert await paths(any_index, "tea", sources=frozenset()) == []
+
+
+async def test_the_chunk_with_more_of_the_words_comes_first(any_index, chunk):
+    await any_index.replace("one.md", "d", [chunk("dentist dentist dentist", "one.md")])
+    await any_index.replace("two.md", "d", [chunk("dentist on tuesday in berlin", "two.md")])
+    assert (await paths(any_index, "dentist tuesday berlin"))[0] == "two.md"
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        pytest.param("我在北京工作", "北京", id="chinese inside a run"),
+        pytest.param("明日は東京へ行きます", "東京", id="japanese"),
+        pytest.param("カメラを買った", "カメラ", id="katakana"),
+        pytest.param("서울에서 만나자", "서울", id="korean with a particle"),
+        pytest.param("Café zum Löwen", "cafe lowen", id="diacritics"),
+        pytest.param("Привет, Москва", "МОСКВА", id="cyrillic case"),
+        pytest.param("the file state.db grew", "state.db", id="punctuation inside"),
+        pytest.param("e\u0301cole", "école", id="decomposed"),
+        pytest.param("call 0171-2345678", "2345678", id="numbers"),
+    ],
+)
+@pytest.mark.parametrize("warm", [True, False])
+async def test_words_of_many_scripts_are_found(index, store, chunk, text, query, warm):
+    await index.replace("other.md", "d", [chunk("quite another thing 上海", "other.md")])
+    await index.replace(NOTE, "d", [chunk(text)])
+    if warm:
+        assert await paths(index, query) == [NOTE]
+    else:
+        terms = live.words.terms(query)
+        found = await store.keyword(terms, OWNER, limit=5)
+        assert [hit.chunk.path for hit in found.hits] == [NOTE]
+
+
+QUERIES = [
+    *('"', "'", "a\x00b", "AND", "NOT tea", "tea OR", "NEAR(", "(tea", "tea*", "^tea", "-tea"),
+    *("text:tea", "col : x", "{a b}", "\\", "%", "_", "\ud800", "\U0010ffff", "tea; DROP TABLE"),
+    pytest.param("x" * 100_000, id="one long word"),
+    pytest.param("tea " * 25_000, id="100 kB of one word"),
+    pytest.param(" ".join(f"w{n}" for n in range(20_000)), id="20,000 words"),
+    pytest.param("茶" * 100_000, id="a long run"),
+    pytest.param('"' * 10_000, id="quotes alone"),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_any_text_is_a_valid_query(store, clock, chunk, query):
+    async with open_index(store, clock, HashEmbedder()) as index:
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        found = await index.search(SearchQuery(query, limit=5), OWNER)
+        assert found.reason in {"", "no_match", "empty_query"}
+        assert (found.reason == "") == bool(found.hits)
+    terms = list(dict.fromkeys(live.words.terms(query[:10_000])))
+    assert (await store.keyword(terms, OWNER, limit=5)).reason in {"", "no_match"}
+
+
+@pytest.mark.parametrize("text", ["a\x00tea", "half \ud800 tea", "\ufeff tea", "🍵tea"])
+async def test_any_text_can_be_indexed(index, chunk, text):
+    await index.replace(NOTE, "d", [chunk(text, speaker="\ud800", context="\x00")])
+    assert await paths(index, "tea") == [NOTE]
+    await index.replace(NOTE, "d2", [chunk("gone")])
+    assert await paths(index, "tea") == []
+    assert await paths(index, "gone") == [NOTE]
+
+
+async def test_neighbours_come_as_one_hit_whose_text_is_its_lines(index, chunk):
+    first = chunk("- buy tea\n- and a kettle\n", line=1)
+    await index.replace(NOTE, "d", [first, chunk("- the kettle is for Anna\n-\n-", line=6)])
+    (hit,) = (await index.search(SearchQuery("kettle tea", limit=5), OWNER)).hits
+    assert (hit.chunk.start_line, hit.chunk.end_line) == (1, 8)
+    assert hit.chunk.text.split("\n")[:2] == ["- buy tea", "- and a kettle"]
+    assert hit.chunk.text.split("\n")[5] == "- the kettle is for Anna"
+
+
+async def test_a_hit_in_a_transcript_says_who_spoke(index, chunk):
+    path = "sessions/main.jsonl"
+    said = [("user", "when is the dentist"), ("assistant", "the dentist is on friday")]
+    rows = [
+        chunk(text, path, n, Source.SESSIONS, speaker=who) for n, (who, text) in enumerate(said, 1)
+    ]
+    await index.extend(path, "2", rows)
+    (hit,) = (await index.search(SearchQuery("dentist friday", limit=5), OWNER)).hits
+    assert hit.chunk.text == "[user] when is the dentist\n[assistant] the dentist is on friday"
+
+
+async def test_a_search_of_other_words_is_answered_by_vectors(store, clock, chunk):
+    class Synonyms(HashEmbedder):
+        async def embed(self, texts, *, query=False):
+            return await super().embed([t.replace("automobile", "car") for t in texts])
+
+    async with open_index(store, clock, Synonyms()) as index:
+        await index.replace("a.md", "d", [chunk("the car is red", "a.md")])
+        await index.replace("b.md", "d", [chunk("the tree is green", "b.md")])
+        found = await index.search(SearchQuery("automobile", limit=1), OWNER)
+        assert [hit.chunk.path for hit in found.hits] == ["a.md"]
+        assert (await index.state()).vectors == 0
+
+
+async def test_a_failing_embedder_leaves_keywords_and_says_so(store, clock, chunk):
+    embedder = HashEmbedder()
+    embedder.broken = True
+    async with open_index(store, clock, embedder) as index:
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert ([hit.chunk.path for hit in found.hits], found.reason) == ([NOTE], "embedder_down")
+        assert [problem.code for problem in index.problems()] == ["embedder_down"]
+        embedder.broken = False
+        await clock.advance(1)
+        assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
+        assert index.problems() == ()
+
+
+async def test_a_failing_embedder_is_left_alone_longer_and_longer(store, clock, chunk):
+    embedder = HashEmbedder()
+    embedder.broken = True
+    async with open_index(store, clock, embedder) as index:
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        tries = []
+        for second in range(20):
+            before = len(tries)
+            if not index._backfills[0].pause:
+                tries.append(second)
+            await index.search(SearchQuery("tea", limit=5), OWNER)
+            await clock.advance(1)
+            assert len(tries) - before <= 1
+        assert tries == [0, 1, 3, 7, 15]
+
+
+@pytest.mark.parametrize("fault", ["short", "few", "nan"])
+async def test_vectors_that_are_none_are_refused(store, clock, chunk, fault):
+    class Wrong(HashEmbedder):
+        async def embed(self, texts, *, query=False):
+            vectors = await super().embed(texts)
+            if fault == "short":
+                return [vector[:-4] for vector in vectors]
+            if fault == "few":
+                return vectors[:-1]
+            return [b"\x00\x00\xc0\x7f" * self.dimension for _ in vectors]
+
+    async with open_index(store, clock, Wrong()) as index:
+        await index.replace(NOTE, "d", [chunk("tea"), chunk("more tea", line=9)])
+        await index.settle()
+        (problem,) = index.problems()
+        assert problem.code == "embedder_down"
+        assert ("63 numbers" in problem.text) == (fault == "short")
+        assert await paths(index, "tea")
+
+
+async def test_a_slow_query_is_answered_by_the_next_embedder(store, clock, chunk):
+    class Slow(HashEmbedder):
+        def __init__(self):
+            super().__init__(32)
+            self.slow = False
+
+        async def embed(self, texts, *, query=False):
+            if self.slow:
+                await asyncio.Event().wait()
+            return await super().embed(texts)
+
+    best, quick = Slow(), HashEmbedder()
+    async with open_index(store, clock, best, quick, query_timeout_ms=20) as index:
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        await index.settle()
+        assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
+        asked = len(quick.texts)
+        best.slow = True
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert (bool(found.hits), found.reason) == (True, "embedder_slow")
+        assert len(quick.texts) == asked + 1
+
+
+async def test_the_better_model_answers_when_it_has_seen_nearly_all(store, clock, chunk):
+    class Waiting(HashEmbedder):
+        def __init__(self):
+            super().__init__(32)
+            self.may = asyncio.Event()
+
+        async def embed(self, texts, *, query=False):
+            await self.may.wait()
+            return await super().embed(texts)
+
+    best, quick = Waiting(), HashEmbedder()
+    many = [chunk(f"tea number {n}", line=3 * n + 1) for n in range(live.FEW + 50)]
+    async with open_index(store, clock, best, quick) as index:
+        await index.replace(NOTE, "d", many)
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(index.run())
+            while (await index.state()).embedder != quick.model or index._backfills[1].left:
+                await asyncio.sleep(0)
+            assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
+            assert (await index.state()).state == "embedding"
+            best.may.set()
+            while (await index.state()).embedder != best.model or (await index.state()).vectors:
+                await asyncio.sleep(0)
+            asked = len(best.texts)
+            await index.search(SearchQuery("tea", limit=5), OWNER)
+            assert len(best.texts) == asked + 1
+            running.cancel()
+
+
+async def test_what_is_embedded_once_is_not_embedded_again(store, clock, chunk):
+    embedder = HashEmbedder()
+    async with open_index(store, clock, embedder) as index:
+        await index.replace(NOTE, "d", [chunk("tea"), chunk("milk", line=9)])
+        await index.settle()
+        await index.replace(NOTE, "d2", [chunk("tea", line=3), chunk("sugar", line=9)])
+        await index.replace("b.md", "d", [chunk("milk", "b.md")])
+        await index.settle()
+        assert embedder.texts == ["tea", "milk", "sugar"]
+    async with open_index(store, clock, embedder) as index:
+        await index.settle()
+        assert embedder.texts == ["tea", "milk", "sugar"]
+
+
+async def test_text_erased_while_it_is_embedded_stays_erased(store, clock, chunk):
+    class Held(HashEmbedder):
+        def __init__(self):
+            super().__init__()
+            self.asked, self.may = asyncio.Event(), asyncio.Event()
+
+        async def embed(self, texts, *, query=False):
+            self.asked.set()
+            await self.may.wait()
+            return await super().embed(texts)
+
+    embedder = Held()
+    async with open_index(store, clock, embedder) as index:
+        await index.replace(NOTE, "d", [chunk("a secret about Anna")])
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(index.settle())
+            await embedder.asked.wait()
+            await index.erase([NOTE])
+            embedder.may.set()
+        assert await paths(index, "secret Anna") == []
+        assert await store._db.read(
+            lambda conn: conn.execute("SELECT count(*) FROM embeddings").fetchone()[0]
+        ) == 0  # fmt: skip
+
+
+async def test_a_search_that_cannot_wait_is_answered_by_words(store, clock, chunk):
+    async with LiveIndex.open(store, clock, patience=0.0) as index:
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert ([hit.chunk.path for hit in found.hits], found.reason) == ([NOTE], "warming")
+        assert 0 < found.hits[0].score <= live.WORDS_ALONE
+        sure = await index.search(SearchQuery("tea", min_score=0.51), OWNER)
+        assert (sure.hits, sure.reason) == ((), "warming")
+        short = await index.search(SearchQuery("tea", max_tokens=1), OWNER)
+        assert (short.hits, short.reason) == ((), "warming")
+
+
+async def test_words_alone_give_the_newest_value_first(store, clock, chunk):
+    async with LiveIndex.open(store, clock, patience=0.0) as index:
+        for day, code in ((3, "4417"), (17, "9023"), (9, "7715")):
+            path = f"memory/2026-11-{day:02}.md"
+            said = replace(chunk(f"- the boiler code is {code}", path), date=date(2026, 11, day))
+            await index.replace(path, "d", [said])
+        hits = (await index.search(SearchQuery("boiler code", limit=5), OWNER)).hits
+        assert "9023" in hits[0].chunk.text
+        assert hits[0].superseded_by == ""
+        assert all(hit.superseded_by == "memory/2026-11-17.md:1" for hit in hits[1:])
+
+
+async def test_a_change_that_is_cut_off_is_mended(store, clock, chunk):
+    async with open_index(store, clock) as index:
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        assert await paths(index, "tea") == [NOTE]
+        async with asyncio.TaskGroup() as tasks:
+            cut = tasks.create_task(index.replace(NOTE, "d2", [chunk("coffee")]))
+            while store._db.commits < 2:
+                await asyncio.sleep(0)
+            cut.cancel()
+        assert await paths(index, "tea") == []
+        assert await paths(index, "coffee") == [NOTE]
+
+
+async def test_an_index_damaged_while_open_begins_anew_while_memory_answers(tmp_path, clock, chunk):
+    async with (
+        Database.open(tmp_path / "i.db", INDEX) as db,
+        LiveIndex.open(SqliteChunks(db), clock, [HashEmbedder()]) as index,
+    ):
+        await index.replace(NOTE, "d", [chunk("tea")])
+        assert await paths(index, "tea") == [NOTE]
+        epoch = index.epoch
+        await db.execute("PRAGMA writable_schema = 1", ())
+        await db.execute("UPDATE sqlite_schema SET rootpage = 999999 WHERE name = 'chunks'", ())
+        await db.execute("PRAGMA schema_version = 4711", ())
+        with pytest.raises(StorageCorrupt):
+            await index.replace("b.md", "d", [chunk("more tea", "b.md")])
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert ([hit.chunk.path for hit in found.hits], found.reason) == ([NOTE], "indexing")
+        assert index.epoch != epoch
+        assert await index.digests(Source.NOTES) == {}
+        await index.replace(NOTE, "d", [chunk("tea")])
+        await index.replace("b.md", "d", [chunk("more tea", "b.md")])
+        assert await paths(index, "tea") == [NOTE]
+        await index.complete()
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert (len(found.hits), found.reason) == (2, "")
+
+
+@pytest.mark.parametrize("way", ["remove", "erase"])
+async def test_what_is_taken_out_is_not_found_in_what_was_before_the_damage(
+    tmp_path, clock, chunk, way
+):
+    async with (
+        Database.open(tmp_path / "i.db", INDEX) as db,
+        LiveIndex.open(SqliteChunks(db), clock) as index,
+    ):
+        await index.replace(NOTE, "d", [chunk("tea")])
+        await index.replace("b.md", "d", [chunk("more tea", "b.md")])
+        assert sorted(await paths(index, "tea")) == ["b.md", NOTE]
+        (tmp_path / "i.db").write_bytes(b"no database" * 5000)
+        (tmp_path / "i.db-wal").write_bytes(b"")
+        epoch = index.epoch
+        await index.verify()
+        assert index.epoch != epoch
+        await getattr(index, way)([NOTE])
+        assert await paths(index, "tea") == ["b.md"]
+        await index.complete()
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert (found.hits, found.reason) == ((), "nothing_indexed")
+
+
+async def test_a_file_read_by_other_rules_is_found_and_known_as_changed(store, clock, chunk):
+    old = entry(chunk("alpha"))
+    await store.replace(NOTE, "words-0:d1", [replace(old, terms="omega", traits=b"old")])
+    async with LiveIndex.open(store, clock) as index:
+        assert await index.digests(Source.NOTES) == {NOTE: ""}
+        assert await paths(index, "alpha") == [NOTE]
+        await index.replace(NOTE, "d1", [chunk("alpha")])
+        assert await index.digests(Source.NOTES) == {NOTE: "d1"}
+    (row,) = await store.load(0, 10, OWNER)
+    assert (row.terms, row.traits) == (old.terms, old.traits)
+
+
+def test_the_index_is_opened_without_numpy():
+    names = ("agentd.search.live", "agentd.embedders.late")
+    code = f"import sys, {', '.join(names)}; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_vectors_alone_find_nothing_for_words_about_something_else(store, clock, chunk):
+    embedder = packaged()
+    async with open_index(store, clock, embedder) as index:
+        await index.replace(NOTE, "d", [chunk("Anna likes green tea in the morning")])
+        assert await paths(index, "what does she drink") == [NOTE]
+        found = await index.search(SearchQuery("Quetzalschwanzfeder"), OWNER)
+        assert (found.hits, found.reason) == ((), "no_match")
+
+
+async def test_words_answer_when_ranking_breaks(store, clock, chunk):
+    class Broken(Mirrors):
+        async def ready(self, audience):
+            raise MemoryError
+
+    async with Broken.open(store, []) as mirrors:
+        index = LiveIndex(store, mirrors, [], SearchSettings(), clock)
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        found = await index.search(SearchQuery("tea"), OWNER)
+        assert [hit.chunk.path for hit in found.hits] == [NOTE]
+        assert [problem.code for problem in index.problems()] == ["search_broke"]
+
+
+async def test_a_worn_mirror_answers_until_a_new_one_is_loaded(store, clock, chunk):
+    class Worn(Mirrors):
+        """Counts a mirror as worn as soon as something went from it."""
+
+        renewed = 0
+
+        @property
+        def worn(self):
+            places = [(a, p.mirror) for a, p in self._places.items() if p.mirror is not None]
+            return tuple(a for a, m in places if m._ids and len(m._ids) > len(m))
+
+        async def renew(self, audience):
+            self.renewed += 1
+            await self._store.replace("late.md", "d", [entry(chunk("late tea", "late.md"))])
+            await super().renew(audience)
+
+    embedder = HashEmbedder()
+    async with Worn.open(store, [embedder.model]) as mirrors:
+        index = LiveIndex(store, mirrors, [embedder], SearchSettings(), clock)
+        await index.replace(NOTE, "d", [chunk("tea"), chunk("milk", line=9)])
+        await index.replace("b.md", "d", [chunk("tea and sugar", "b.md")])
+        assert len(await paths(index, "tea")) == 2
+        await index.remove(["b.md"])
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(index.run())
+            assert await paths(index, "tea") == [NOTE]
+            while not mirrors.renewed or mirrors.worn:
+                await asyncio.sleep(0)
+            assert sorted(await paths(index, "tea")) == ["late.md", NOTE]
+            running.cancel()
+        assert mirrors.renewed == 1
+
+
+async def test_a_file_is_found_at_every_moment_while_it_is_replaced(store, clock, chunk):
+    async with open_index(store, clock, HashEmbedder()) as index:
+        for n in range(20):
+            await index.replace(f"{n}.md", "d", [chunk(f"the code of door {n} is old", f"{n}.md")])
+        assert await paths(index, "door") != []
+
+        async def rewrite() -> None:
+            for n in count():
+                path = f"{n % 20}.md"
+                said = [chunk(f"the code of door {n % 20} is number {n}", path)]
+                await index.replace(path, str(n), said)
+
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(rewrite())
+            for _ in range(10):
+                found = await index.search(SearchQuery("code door", limit=50), OWNER)
+                assert {hit.chunk.path for hit in found.hits} == {f"{n}.md" for n in range(20)}
+            writing.cancel()

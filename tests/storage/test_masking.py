@@ -1,0 +1,336 @@
+"""Forgotten words are masked in all of the state database."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+
+from agentd.domain.alert import NewAlert
+from agentd.domain.erasure import MASK, Needles
+from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
+from agentd.domain.transcript import NewRow, RowRole
+from agentd.domain.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
+from agentd.errors import Busy
+from agentd.storage.masking import COLUMNS, PAGE, Masking
+from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.sessions import SqliteSessions
+
+WORD = "Quastelbury"
+NEEDLES = Needles((), ((WORD, ()),))
+CHAT = SessionKey("chat:one")
+# Columns of text that are not masked, and why.
+WORDLESS = {
+    "sessions.key": "an address",
+    "sessions.cwd": "a folder",
+    "sessions.created_at": "a time",
+    "sessions.updated_at": "a time",
+    "sessions.mode": "a choice",
+    "sessions.model": "a choice",
+    "sessions.effort": "a choice",
+    "turns.message_id": "an id",
+    "turns.origin": "a kind",
+    "turns.context": "a kind",
+    "turns.model": "a name of a model",
+    "turns.tools": "names of tools",
+    "turns.client": "a name of a client",
+    "turns.state": "a kind",
+    "turns.received_at": "a time",
+    "turns.ended_at": "a time",
+    "turns.images": "digests",
+    "rows.role": "a kind",
+    "rows.at": "a time",
+    "rows.provider": "a name of a provider",
+    "rows.usage": "figures",
+    "rows.tag": "a kind",
+    "silent_rows.role": "a kind",
+    "silent_rows.at": "a time",
+    "silent_rows.provider": "a name of a provider",
+    "silent_rows.usage": "figures",
+    "silent_rows.tag": "a kind",
+    "coverages.at": "a time",
+    "calls.call_id": "an id",
+    "calls.intent": "of an open turn: erased when it ends",
+    "calls.data": "of an open turn: erased when it ends",
+    "charges.at": "a time",
+    "charges.session": "an address",
+    "charges.origin": "a kind",
+    "charges.model": "a name of a model",
+    "charges.usage": "figures",
+    "heartbeat.next_due": "a time",
+    "heartbeat.paused_until": "a time",
+    "beats.at": "a time",
+    "beats.due": "a time",
+    "beats.outcome": "a kind",
+    "beats.file_hash": "a digest",
+    "items.hash": "a digest",
+    "items.first_seen": "a time",
+    "items.last_done": "a time",
+    "jobs.schedule": "times",
+    "jobs.kind": "a kind",
+    "jobs.session": "an address",
+    "jobs.misfire": "a kind",
+    "jobs.model": "a name of a model",
+    "jobs.created_by": "a kind",
+    "jobs.created_at": "a time",
+    "jobs.call_key": "an id",
+    "jobs.next_due": "a time",
+    "job_runs.at": "a time",
+    "job_runs.due": "a time",
+    "job_runs.until": "a time",
+    "job_runs.outcome": "a kind",
+    "alerts.at": "a time",
+    "alerts.origin": "a kind",
+    "alerts.recipient": "an address",
+    "alerts.digest": "a digest",
+    "deliveries.sink": "a name of a sink",
+    "deliveries.state": "a kind",
+    "deliveries.due_at": "a time",
+    "images.sha256": "a digest",
+    "facts.id": "an id",
+    "facts.text": "blanked by its own store",
+    "facts.category": "a kind",
+    "facts.source": "a kind",
+    "facts.valid_from": "a time",
+    "facts.noted_at": "a time",
+    "facts.status": "a kind",
+    "facts.valid_to": "a time",
+    "facts.superseded_by": "an id",
+    "facts.session": "an address",
+    "facts.triple": "blanked by its own store",
+    "fact_marks.session": "an address",
+    "fact_sightings.fact_id": "an id",
+    "fact_sightings.at": "a time",
+    "fact_sightings.session": "an address",
+    "fact_tombstones.digest": "a keyed digest",
+    "fact_tombstones.at": "a time",
+    "fact_vectors.fact_id": "an id",
+    "fact_vectors.model": "a name of a model",
+    "fact_vectors.vector": "deleted by its own store",
+    "fact_parked.fact_id": "an id",
+    "fact_answers.fact_id": "an id",
+    "fact_answers.at": "a time",
+    "fact_erasures.needles": "deleted when all is erased",
+}
+
+
+def left(folder):
+    """In how many files the word stands, in any case."""
+    return sum(WORD.lower().encode() in file.read_bytes().lower() for file in folder.iterdir())
+
+
+class Index:
+    """What was taken out of search, and whether that was so while rows were changed."""
+
+    def __init__(self):
+        self.gone = []
+
+    @asynccontextmanager
+    async def without(self, sessions):
+        self.gone.append(list(sessions))
+        yield
+
+
+@pytest.fixture
+def index():
+    return Index()
+
+
+@pytest.fixture
+def masking(state_db, index):
+    return Masking(state_db, index.without)
+
+
+@pytest.fixture
+def sessions(state_db, clock):
+    return SqliteSessions(state_db, clock)
+
+
+def ended(receipt, text=""):
+    return Turn(
+        receipt.session, receipt.message_id, receipt.seq, text, stop_reason=StopReason.END_TURN
+    )
+
+
+async def talk(sessions, text, *rows, session=MAIN, answer="fine"):
+    receipt = await sessions.receive(TurnRequest(session, text, f"id {text[:9]}"))
+    await sessions.begin(receipt.turn_id)
+    for row in rows:
+        await sessions.append(receipt.turn_id, row)
+    last = NewRow(RowRole.ASSISTANT, (Text(answer),))
+    await sessions.finish(receipt.turn_id, ended(receipt, answer), [last])
+
+
+def columns(conn):
+    """Every column of text or bytes, as TABLE.COLUMN."""
+    tables = conn.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
+    return {
+        f"{table['name']}.{column['name']}"
+        for table in tables.fetchall()
+        for column in conn.execute(f"PRAGMA table_info({table['name']})")
+        if column["type"] in ("TEXT", "BLOB", "ANY", "")
+    }
+
+
+async def test_every_column_of_text_is_masked_or_exempt_for_a_reason(state_db):
+    there = await state_db.read(columns)
+    assert len(there) > 60
+    masked = {f"{table}.{column}" for table, names in COLUMNS.items() for column in names}
+    assert there - masked - WORDLESS.keys() == set()
+    assert not masked & WORDLESS.keys()
+    assert masked <= there
+
+
+async def test_each_masked_column_loses_the_word_down_to_the_bytes(state_db, masking):
+    sentence = f"Yes. {WORD.upper()} is it. No."
+
+    def plant(conn):
+        conn.execute("PRAGMA foreign_keys = OFF")
+        values = {
+            "blocks": json.dumps([{"type": "text", "text": sentence}]),
+            "output": json.dumps([sentence, False, False]),
+            "outcome": json.dumps(
+                {"text": sentence, "tool_calls": [sentence], "failure": ["a", sentence, ""]}
+            ),
+        }
+        for table, names in COLUMNS.items():
+            needed = {
+                row["name"]: "x" if row["type"] == "TEXT" else 1
+                for row in conn.execute(f"PRAGMA table_info({table})")
+                if row["notnull"] and row["dflt_value"] is None
+            }
+            row = {**needed, **{name: values.get(name, sentence) for name in names}}
+            if table in ("turns", "rows"):
+                row |= (
+                    {"role": "user", "at": "2026-11-22"} if table == "rows" else {"state": "done"}
+                )
+            marks = ", ".join("?" * len(row))
+            conn.execute(
+                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+            )
+
+    await state_db.write(plant)
+    folder = state_db.path.parent
+    assert left(folder)
+    assert await masking.erase(NEEDLES) == len(COLUMNS)
+    assert left(folder) == 0
+
+    def texts(conn):
+        return [
+            conn.execute(f"SELECT {name} FROM {table}").fetchone()[0]
+            for table, names in COLUMNS.items()
+            for name in names
+            if name != "title"  # it is cut out of the first row
+        ]
+
+    for text in await state_db.read(texts):
+        assert f"Yes. {MASK} No." in text
+    assert await masking.erase(NEEDLES) == 0
+
+
+async def test_one_column_that_is_left_out_is_noticed(state_db, masking, clock):
+    """The search for bytes can fail."""
+    await SqliteOutbox(state_db, clock).put(NewAlert(f"{WORD}!", "heartbeat", "main", ("main",)))
+    await masking.erase(Needles((), (("something else", ()),)))
+    assert left(state_db.path.parent)
+
+
+async def test_rows_keep_their_numbers_and_tool_calls_and_lose_what_is_signed(
+    state_db, masking, sessions, index
+):
+    use = ToolUse("t1", "memory_search", {"query": WORD, "limit": 5})
+    thought = Opaque("anthropic", {"type": "thinking", "thinking": "hm", "signature": "abc"})
+    await talk(
+        sessions,
+        f"My cat is {WORD}. Feed it?",
+        NewRow(RowRole.ASSISTANT, (thought, Text("I look."), use)),
+        NewRow(RowRole.USER, (ToolResult("t1", f"found: {WORD}\nand more"),)),
+        NewRow(RowRole.ASSISTANT, (thought, Text("Nothing of it."))),
+    )
+    await talk(sessions, "hello", session=CHAT)
+    before = await sessions.rows(MAIN, 1, 9)
+    assert await masking.erase(NEEDLES) == 3
+    after = await sessions.rows(MAIN, 1, 9)
+    assert [(r.seq, r.at, r.role, r.turn_id) for r in after] == [
+        (r.seq, r.at, r.role, r.turn_id) for r in before
+    ]
+    assert after[0].blocks == (Text(f"{MASK} Feed it?"),)
+    masked = ToolUse("t1", "memory_search", {"query": MASK, "limit": 5})
+    assert after[1].blocks == (Text("I look."), masked)
+    assert after[2].blocks == (ToolResult("t1", f"{MASK}\nand more"),)
+    assert after[3].blocks == (thought, Text("Nothing of it."))
+    assert index.gone == [[MAIN]]
+    assert [i.title for i in await sessions.sessions() if i.key == MAIN] == [f"{MASK} Feed it?"]
+
+
+async def test_a_title_that_cuts_the_word_in_two_is_taken_anew(state_db, masking, sessions):
+    await talk(sessions, "x" * 72 + f" {WORD}")
+    title = (await sessions.sessions())[0].title
+    assert WORD not in title
+    assert "Quast" in title
+    await masking.erase(NEEDLES)
+    assert (await sessions.sessions())[0].title == MASK
+
+
+async def test_a_thought_that_says_it_goes_and_a_row_is_never_empty(state_db, masking, sessions):
+    thought = Opaque("anthropic", {"type": "thinking", "thinking": WORD, "signature": "abc"})
+    await talk(sessions, "hello", NewRow(RowRole.ASSISTANT, (thought,)))
+    await masking.erase(NEEDLES)
+    assert (await sessions.rows(MAIN, 2, 1))[0].blocks == (Text(MASK),)
+
+
+async def test_many_rows_are_masked_page_by_page(state_db, masking, sessions):
+    for n in range(PAGE // 2 + 20):
+        await talk(sessions, f"{n:9} {WORD if n % 50 == 7 else 'other'}")
+    assert await masking.erase(NEEDLES) == 3
+    assert left(state_db.path.parent) == 0
+
+
+async def test_a_turn_that_goes_on_is_waited_for(state_db, masking, sessions):
+    receipt = await sessions.receive(TurnRequest(MAIN, f"forget {WORD}", "m1"))
+    await sessions.begin(receipt.turn_id)
+    with pytest.raises(Busy):
+        await masking.erase(NEEDLES)
+    assert left(state_db.path.parent) == 0
+    later = await sessions.receive(TurnRequest(CHAT, "hello", "m2"))
+    answer = NewRow(RowRole.ASSISTANT, (Text(f"{WORD} is forgotten."),))
+    await sessions.finish(receipt.turn_id, ended(receipt, f"{WORD} is forgotten."), [answer])
+    await sessions.begin(later.turn_id)  # it began when nothing was left to be read
+    assert left(state_db.path.parent)
+    assert await masking.erase(NEEDLES) == 2
+    assert left(state_db.path.parent) == 0
+
+
+async def test_what_is_summarised_meanwhile_is_stale(state_db, masking, sessions):
+    await talk(sessions, f"My cat is {WORD}.")
+    await talk(sessions, "hello", session=CHAT)
+    before = (await sessions.load(MAIN)).generation, (await sessions.load(CHAT)).generation
+    await masking.erase(NEEDLES)
+    after = (await sessions.load(MAIN)).generation, (await sessions.load(CHAT)).generation
+    assert after[0] > before[0]
+    assert after[1] == before[1]
+
+
+async def test_silent_rows_of_a_cut_turn_are_masked(state_db, masking, sessions):
+    asked = TurnRequest(MAIN, f"save {WORD}", "f1", origin=Origin.FLUSH)
+    receipt = await sessions.receive(asked)
+    await sessions.begin(receipt.turn_id)
+    with pytest.raises(Busy):
+        await masking.erase(NEEDLES)
+    assert left(state_db.path.parent) == 0
+
+
+async def test_a_call_that_asked_for_it_to_be_forgotten_names_it_no_more(
+    state_db, masking, sessions, index
+):
+    needles = Needles((), ((WORD, ("cat",)),))  # the word alone is not enough elsewhere
+    use = ToolUse("t1", "forget", {"query": f"what I told you of {WORD}"})
+    other = ToolUse("t2", "forget", {"query": "my bicycle"})
+    await talk(sessions, "hello", NewRow(RowRole.ASSISTANT, (use, other)))
+    await masking.erase(needles)
+    row = (await sessions.rows(MAIN, 1, 9))[1]
+    assert row.blocks == (ToolUse("t1", "forget", {"query": MASK}), other)
+    assert not left(state_db.path.parent)

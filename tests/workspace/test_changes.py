@@ -1,0 +1,34 @@
+"""A change is made on what was read, or not at all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentd.domain.tool import FileAction
+from agentd.domain.turn import MAIN
+from agentd.domain.workspace import Author
+from agentd.errors import EditConflict
+from agentd.workspace.changes import Changes
+from agentd.workspace.folder import Folder
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def test_what_another_program_writes_while_the_new_text_is_synced_stays(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text("one\n")
+
+    def passing(point: str) -> None:
+        if point == "file.temp_written":
+            with file.open("a") as other:
+                other.write("two\n")
+
+    changes = Changes(Folder(tmp_path, passing=passing), None)
+    intent = changes.plan(("a.md",), FileAction.WRITE, b"three\n")
+    with pytest.raises(EditConflict):
+        changes.apply(("a.md",), intent, NOW, Author("agent", MAIN))
+    assert file.read_text() == "one\ntwo\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.md"]

@@ -1,0 +1,182 @@
+"""What agentd wrote is masked; what the user wrote is told and left alone."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from agentd.domain.erasure import MASK, Needles
+from agentd.domain.tool import FileAction
+from agentd.domain.workspace import HAND, OWNER, RESTORE, Author
+from agentd.errors import NotFound
+from agentd.workspace.authored import MOST
+from agentd.workspace.scrub import NoteEraser, VersionEraser
+from agentd.workspace.versions import Versions
+
+NEEDLES = Needles((), (("Quastel", ()),))
+FLUSH, MODEL = Author("flush", "main"), Author("model", "main", "call-1")
+NOTE = "memory/2026-11-22.md"
+
+
+async def change(files, path, text, reader, by=FLUSH, action=FileAction.APPEND) -> None:
+    async with files.lock(path):
+        await files.apply(await files.plan(path, action, text.encode()), reader, by)
+
+
+def left(*roots) -> int:
+    """How many files hold the word."""
+    paths = [path for root in roots for path in root.rglob("*") if path.is_file()]
+    return sum(b"quastel" in path.read_bytes().lower() for path in paths)
+
+
+def notes(home, files, **more) -> NoteEraser:
+    return NoteEraser(files, home.root, home.versions, **more)
+
+
+async def test_lines_of_agentd_are_masked_and_lines_by_hand_are_listed(home, owner) -> None:
+    home.put({NOTE: "# Day\nQuastel called me.\n", "other.md": "one\n- QUASTEL (mine)\n"})
+    files = home.files()
+    await change(files, NOTE, "- Likes tea. Lives with Quastel. Fine.\n- milk\n", owner)
+    await change(files, "new.md", "quastel\n", owner, MODEL)
+    eraser = notes(home, files)
+    assert await eraser.erase(NEEDLES) == 2
+    text = f"# Day\nQuastel called me.\n- Likes tea. {MASK} Fine.\n- milk\n"
+    assert (home.root / NOTE).read_text() == text
+    assert (home.root / "new.md").read_text() == f"{MASK}\n"
+    assert await eraser.kept(NEEDLES) == (f"{NOTE}:2", "other.md:2")
+    assert await eraser.erase(NEEDLES) == 0
+
+
+async def test_a_line_that_the_user_changed_is_his(home, owner) -> None:
+    files = home.files()
+    await change(files, NOTE, "Quastel is a cat\nQuastel is black\n", owner)
+    path = home.root / NOTE
+    path.write_text(path.read_text().replace("black", "grey"))
+    await change(files, NOTE, "and more\n", owner)
+    assert await notes(home, files).erase(NEEDLES) == 1
+    assert path.read_text() == f"{MASK}\nQuastel is grey\nand more\n"
+
+
+async def test_what_was_restored_is_no_line_of_agentds(home, owner) -> None:
+    home.put({"a.md": "Quastel by hand\n"})
+    files = home.files()
+    await change(files, "a.md", "nothing\n", owner, MODEL, FileAction.WRITE)
+    await change(files, "a.md", "Quastel by hand\n", owner, RESTORE, FileAction.WRITE)
+    assert await notes(home, files).erase(NEEDLES) == 0
+    assert await notes(home, files).kept(NEEDLES) == ("a.md:1",)
+
+
+async def test_a_sentence_over_lines_of_both_stays_whole(home, owner) -> None:
+    home.put({"a.md": "my cat is\n"})
+    files = home.files()
+    await change(files, "a.md", "called Quastel\n", owner)
+    needles = Needles(("my cat is called Quastel",))
+    assert await notes(home, files).erase(needles) == 1
+    assert await notes(home, files).kept(needles) == ()
+    home.put({"b.md": "my cat is called\n"})
+    await change(files, "b.md", "Quastel\n", owner)
+    assert await notes(home, files).erase(needles) == 1
+
+
+async def test_older_lines_are_known_from_the_versions_and_so_are_lines_of_long_ago(
+    home, owner
+) -> None:
+    files = home.files()
+    await change(files, "a.md", "Quastel one\n", owner)
+    for number in range(60):
+        await change(files, "a.md", f"line {number}\n", owner)
+    assert await notes(home, files).erase(NEEDLES) == 1, "known by its hash alone"
+    await change(files, "b.md", "Quastel two\n", owner)
+    for record in home.versions.glob("*/lines"):
+        record.unlink()  # as agentd of former times left it
+    assert await notes(home, files).erase(NEEDLES) == 1
+
+
+async def test_versions_are_masked_and_still_told_apart(home, owner) -> None:
+    home.put({"a.md": "Quastel by hand\n"})
+    files = home.files()
+    for text in ("tea\n", "- Quastel again. Yes.\n", "milk\n"):
+        await change(files, "a.md", text, owner)
+    await change(files, "a.md", "short\n", owner, MODEL, FileAction.WRITE)
+    _, before = await files.history("a.md")
+    assert left(home.versions)
+    [name] = home.versions.glob("*/path")
+    name.unlink()  # once it was not written for a file that was there before
+    eraser = VersionEraser(files, home.versions)
+    assert await eraser.erase(NEEDLES) == 4
+    assert left(home.versions) == 0
+    _, after = await files.history("a.md")
+    assert [(v.number, v.at, v.by) for v in after] == [(v.number, v.at, v.by) for v in before]
+    whole = f"{MASK}\ntea\n- {MASK} Yes.\nmilk\n".encode()
+    assert await files.version("a.md", 4) == whole
+    assert await files.version("a.md", 1) == f"{MASK}\n".encode()
+    assert [v.digest for v in after][1] == hashlib.sha256(whole).hexdigest()
+    kept = [path.name for path in home.versions.glob("*/*") if len(path.name) == 64]
+    assert len(kept) == 2, "a content that only grew is kept once"
+    assert await eraser.erase(NEEDLES) == 0
+    await files.restore("a.md", 4, None)
+    await change(files, "a.md", "more\n", owner)
+    assert [v.number for v in (await files.history("a.md"))[1]] == [7, 6, 5, 4, 3, 2, 1]
+
+
+async def test_lines_are_agentds_after_their_versions_were_masked(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "Quastel\n", owner)
+    for record in home.versions.glob("*/lines"):
+        record.unlink()
+    await VersionEraser(files, home.versions).erase(NEEDLES)
+    assert await notes(home, files).erase(NEEDLES) == 1
+
+
+async def test_a_version_whose_content_is_damaged_loses_it(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "Quastel\n", owner, MODEL, FileAction.WRITE)
+    await change(files, "a.md", "Quastel too\n", owner, MODEL, FileAction.WRITE)
+    home_of = next(home.versions.glob("*/log")).parent
+    (home_of / hashlib.sha256(b"Quastel\n").hexdigest()).write_text("Quastel cut")
+    await VersionEraser(files, home.versions).erase(NEEDLES)
+    assert left(home.versions) == 0
+    with pytest.raises(NotFound):
+        await files.version("a.md", 1)
+    assert await files.version("a.md", 2) == f"{MASK}\n".encode()
+
+
+async def test_a_change_that_a_crash_cut_is_no_hindrance(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "Quastel\n", owner)
+    versions = Versions(home.versions)
+    at = home.clock.now()
+    versions.begin("a.md", b"Quastel\n", b"Quastel\nmore\n", MODEL, at)
+    await VersionEraser(files, home.versions).erase(NEEDLES)
+    assert left(home.versions) == 0
+    await notes(home, files).erase(NEEDLES)
+    await change(files, "a.md", "other\n", owner)
+    assert await files.version("a.md", 2) == f"{MASK}\nother\n".encode()
+
+
+async def test_files_of_others_are_left_to_them(home, owner) -> None:
+    files = home.files()
+    await change(files, "memory/facts.md", "Quastel\n", owner)
+    eraser = notes(home, files, apart=frozenset({"memory/facts.md"}))
+    assert await eraser.erase(NEEDLES) == 0
+    assert await eraser.kept(NEEDLES) == ()
+
+
+async def test_without_anything_there_is_nothing_to_do(home) -> None:
+    files = home.files()
+    assert await notes(home, files).erase(NEEDLES) == 0
+    assert await VersionEraser(files, home.versions).erase(NEEDLES) == 0
+
+
+async def test_the_record_of_lines_is_bounded_and_private(home, owner) -> None:
+    files = home.files()
+    for part in range(3):
+        lines = "".join(f"{part} {number}\n" for number in range(MOST // 2))
+        await change(files, "a.md", lines, owner, MODEL, FileAction.WRITE)
+    [record] = home.versions.glob("*/lines")
+    assert record.stat().st_size <= 8 * MOST
+    assert record.stat().st_mode & 0o077 == 0
+    assert (home.versions / "key").stat().st_mode & 0o077 == 0
+    assert Versions(home.versions).own("a.md", [b"2 9999", b"nothing"]) == [True, False]
+    assert HAND.kind != OWNER.kind

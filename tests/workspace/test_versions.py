@@ -1,0 +1,190 @@
+"""Of every file that agentd changes the last versions are kept, with who made them."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.domain.tool import FileAction
+from agentd.domain.workspace import OWNER, RESTORE, Author
+from agentd.errors import AgentdError, EditConflict, NotFound, PathRefused
+from agentd.workspace.versions import Versions
+
+MODEL = Author("model", "main", "call-1")
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+async def change(files, path, text, reader, by=MODEL, action=FileAction.WRITE) -> None:
+    async with files.lock(path):
+        await files.apply(await files.plan(path, action, text.encode()), reader, by)
+
+
+async def told(files, path) -> list[tuple[int, str, int]]:
+    """Number, author and size of each version, the oldest first."""
+    _, versions = await files.history(path)
+    return [(v.number, v.by.kind, v.size) for v in reversed(versions)]
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def test_the_last_fifty_versions_are_kept_privately(home, owner) -> None:
+    files = home.files()
+    for i in range(60):
+        home.clock.jump(timedelta(seconds=1))
+        await change(files, "a.md", f"text {i}", owner)
+    now, versions = await files.history("a.md")
+    assert now == digest("text 59")
+    assert [v.number for v in versions] == list(range(60, 10, -1))
+    assert [v.digest for v in versions] == [digest(f"text {i}") for i in range(59, 9, -1)]
+    assert versions[0].at - versions[1].at == timedelta(seconds=1)
+    assert versions[0].by == MODEL
+    assert await files.version("a.md", 11) == b"text 10"
+    with pytest.raises(NotFound):
+        await files.version("a.md", 10)
+    for path in home.versions.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_what_the_owner_wrote_by_hand_is_kept_before_it_is_changed(home, owner) -> None:
+    home.put({"a.md": "mine"})
+    files = home.files()
+    await change(files, "a.md", "yours", owner)
+    home.put({"a.md": "mine again"})
+    await change(files, "a.md", "!", owner, Author("heartbeat"), FileAction.APPEND)
+    assert await told(files, "a.md") == [
+        (1, "hand", 4),
+        (2, "model", 5),
+        (3, "hand", 10),
+        (4, "heartbeat", 12),
+    ]
+    assert await files.version("a.md", 1) == b"mine"
+    assert await files.version("a.md", 3) == b"mine again"
+
+
+async def test_a_file_that_only_grows_is_kept_once_in_all_its_lengths(home, owner) -> None:
+    files = home.files()
+    for i in range(20):
+        await change(files, "a.md", f"line {i}\n", owner, action=FileAction.APPEND)
+    whole = (home.root / "a.md").read_bytes()
+    for number in range(1, 21):
+        lines = [f"line {i}\n" for i in range(number)]
+        assert await files.version("a.md", number) == "".join(lines).encode()
+    contents = [p for p in home.versions.rglob("*") if p.is_file() and len(p.name) == 64]
+    assert [p.read_bytes() for p in contents] == [whole]
+
+
+async def test_a_version_comes_back_as_one_of_its_own(home, owner) -> None:
+    files = home.files()
+    for text in ("one", "two"):
+        await change(files, "MEMORY.md", text, owner)
+    home.put({"MEMORY.md": "by hand"})
+    await files.restore("MEMORY.md", 1, None)
+    assert (home.root / "MEMORY.md").read_text() == "one"
+    assert [by for _, by, _ in await told(files, "MEMORY.md")] == [
+        "model",
+        "model",
+        "hand",
+        RESTORE.kind,
+    ]
+    assert await files.version("MEMORY.md", 3) == b"by hand"
+    await files.restore("MEMORY.md", 1, digest("one"))
+    assert len(await told(files, "MEMORY.md")) == 4
+
+
+async def test_a_file_that_has_changed_meanwhile_is_not_restored_over(home, owner) -> None:
+    files = home.files()
+    for text in ("one", "two"):
+        await change(files, "a.md", text, owner)
+    home.put({"a.md": "three"})
+    with pytest.raises(EditConflict):
+        await files.restore("a.md", 1, digest("two"))
+    assert (home.root / "a.md").read_text() == "three"
+    await files.restore("a.md", 1, digest("three"))
+    assert (home.root / "a.md").read_text() == "one"
+
+
+async def test_a_deleted_file_comes_back(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "here", owner)
+    await change(files, "a.md", "", owner, action=FileAction.DELETE)
+    assert await told(files, "a.md") == [(1, "model", 4), (2, "model", 0)]
+    with pytest.raises(NotFound):
+        await files.restore("a.md", 2, None)
+    await files.restore("a.md", 1, None)
+    assert (home.root / "a.md").read_text() == "here"
+
+
+async def test_versions_are_of_the_own_workspace_only(home, tmp_path) -> None:
+    files = home.files({"work": tmp_path / "other"})
+    for path in ("@work/a.md", "../a.md", ".git/config"):
+        with pytest.raises(PathRefused):
+            await files.history(path)
+        with pytest.raises(PathRefused):
+            await files.restore(path, 1, None)
+
+
+async def test_without_a_place_for_versions_none_are_kept(home, owner) -> None:
+    home.versions = None
+    files = home.files()
+    await change(files, "a.md", "a", owner)
+    assert await files.history("a.md") == (digest("a"), ())
+    with pytest.raises(AgentdError):
+        await files.version("a.md", 1)
+
+
+@pytest.mark.parametrize("was_done", [True, False])
+async def test_a_crash_between_announcing_and_noting_is_made_good(home, owner, was_done) -> None:
+    home.put({"a.md": "new" if was_done else "old"})
+    Versions(home.versions).begin("a.md", b"old", b"new", MODEL, AT)
+    files = home.files()
+    first = [(1, "hand", 3), (2, "model", 3)] if was_done else [(1, "hand", 3)]
+    assert await told(files, "a.md") == first
+    await change(files, "a.md", "newer", owner, OWNER)
+    assert await told(files, "a.md") == [*first, (len(first) + 1, "owner", 5)]
+    assert await files.version("a.md", len(first)) == (b"new" if was_done else b"old")
+
+
+async def test_a_content_that_was_damaged_is_not_given_back(home, owner) -> None:
+    files = home.files()
+    for text in ("one", "two"):
+        await change(files, "a.md", text, owner)
+    next(home.versions.rglob(digest("one"))).write_bytes(b"0ne")
+    with pytest.raises(NotFound):
+        await files.version("a.md", 1)
+    assert await files.version("a.md", 2) == b"two"
+
+
+async def test_contents_kept_before_there_was_a_list_are_still_there(home, owner) -> None:
+    files = home.files()
+    folder = home.versions / hashlib.sha256(b"a.md").hexdigest()[:32]
+    folder.mkdir(parents=True)
+    (folder / "path").write_text("a.md")
+    (folder / f"20260101T000000.000000Z-{digest('old')}").write_text("old")
+    home.put({"a.md": "now"})
+    assert await told(files, "a.md") == [(1, "hand", 3)]
+    await change(files, "a.md", "later", owner)
+    assert await told(files, "a.md") == [(1, "hand", 3), (2, "hand", 3), (3, "model", 5)]
+    assert await files.version("a.md", 1) == b"old"
+
+
+async def test_a_place_that_cannot_be_written_stops_the_change_not_the_file(home, owner) -> None:
+    home.put({"a.md": "old"})
+    home.versions.write_text("in the way")
+    files = home.files()
+    with pytest.raises((AgentdError, OSError)):
+        await change(files, "a.md", "new", owner)
+    assert (home.root / "a.md").read_text() == "old"
+
+
+def test_large_contents_have_fewer_versions(tmp_path) -> None:
+    versions, old = Versions(tmp_path / "versions"), None
+    for size in (10, 60 << 20, 61 << 20, 62 << 20, 63 << 20):
+        new = size.to_bytes(4, "big") + bytes(size)
+        versions.begin("big.md", old, new, OWNER, AT)
+        versions.finish("big.md", old, new)
+        old = new
+    assert [v.size >> 20 for v in versions.of("big.md", "")] == [63, 62]
