@@ -6,6 +6,7 @@ turns      Tool, Gate, Approver, EventSink, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
 facts      Facts, FactDesk, FactStore, FactIndex, Eraser
+graph      GraphStore
 memory     Recall, MemoryIndex, ChunkStore, Embedder
 schedule   JobStore, JobBook, Triggers
 alerts     Outbox, AlertSink
@@ -22,6 +23,7 @@ from __future__ import annotations
 from agentd.ports.alerts import AlertSink, Outbox
 from agentd.ports.clock import Clock
 from agentd.ports.facts import Eraser, FactDesk, FactIndex, Facts, FactStore
+from agentd.ports.graph import GraphStore
 from agentd.ports.health import Probe
 from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.ports.model import Breaker, Ledger, Provider
@@ -47,6 +49,7 @@ __all__ = [
     "FactStore",
     "Facts",
     "Gate",
+    "GraphStore",
     "JobBook",
     "JobStore",
     "Journal",

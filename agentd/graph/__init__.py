@@ -1,0 +1,1 @@
+"""The concept graph: content-addressed concepts and facts, remembered, recalled and exchanged."""
