@@ -20,6 +20,7 @@
     ├── BudgetReached          a limit of [budget] would be passed
     ├── EmbedderFault          texts could not be turned into vectors; search goes on with keywords
     ├── FactsOff               facts are asked for where the configuration switches them off
+    ├── GraphError             a label or a text of the concept graph cannot be used
     ├── ToolFailed             a tool's own refusal, told to the model
     └── ProviderError          the model's service failed
         └── ContextOverflow    the prompt does not fit the model's window
@@ -170,6 +171,25 @@ class FactsOff(AgentdError):
     """Facts are asked for where the configuration switches them off."""
 
     code = "facts_off"
+
+
+class GraphError(AgentdError):
+    """A label or a text of the concept graph cannot be used.
+
+    `line` and `column` count from 1 and stand before the message; 0 where there is no such place.
+    """
+
+    code = "graph"
+
+    def __init__(
+        self, message: str = "", *, cure: str = "", line: int = 0, column: int = 0
+    ) -> None:
+        place = f"line {line}" if line else ""
+        if line and column:
+            place += f", column {column}"
+        super().__init__(f"{place}: {message}" if place and message else message, cure=cure)
+        self.line = line
+        self.column = column
 
 
 class ToolFailed(AgentdError):
