@@ -45,9 +45,21 @@ def unmark(path: Path) -> None:
 
 
 def write_anew(conn: sqlite3.Connection, path: Path) -> None:
-    """Write what is left into fresh pages and cut the log. No transaction may be open."""
+    """Write what is left into fresh pages and cut the log. No transaction may be open. Raises what
+    `cut_log` does.
+    """
     conn.execute("VACUUM")
-    conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    cut_log(conn, path)
+
+
+def cut_log(conn: sqlite3.Connection, path: Path) -> None:
+    """The end of that alone. Raises StorageError, and the marker stays, while another program reads."""
+    is_busy, *_ = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:  # SQLite does not raise then, and the file may still have all of its former pages
+        raise StorageError(
+            f"another program reads {path.name}: what was deleted is still in its files",
+            cure="close what else has the database open; agentd does the rest by itself",
+        )
     unmark(path)
 
 

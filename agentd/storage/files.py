@@ -17,6 +17,7 @@ from agentd.storage.migrations import Schema, check, migrate
 
 Synchronous = Literal["FULL", "NORMAL"]
 
+PATIENCE = 5.0  # seconds that a statement waits for another program
 _SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -74,7 +75,7 @@ def private_directory(path: Path) -> None:
 def _connect(path: Path, schema: Schema, synchronous: Synchronous) -> sqlite3.Connection:
     _private_file(path)
     try:
-        conn = sqlite3.connect(path, isolation_level=None, timeout=5.0)
+        conn = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
         try:
             _prepare(conn, path, schema, synchronous)
         except BaseException:
@@ -100,9 +101,8 @@ def _prepare(
     conn.execute("PRAGMA journal_size_limit = 16777216")
     migrate(conn, schema)
     if is_unclean(path):
-        with suppress(
-            sqlite3.OperationalError
-        ):  # a full disk keeps nobody from starting; it stays due
+        # A full disk or another reader keeps nobody from starting; it stays due.
+        with suppress(sqlite3.OperationalError, StorageError):
             write_anew(conn, path)
 
 

@@ -16,9 +16,9 @@ import structlog
 from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.failpoints import hit
-from agentd.storage.erasing import drop_asides, mark_unclean, unmark, write_anew
+from agentd.storage.erasing import cut_log, drop_asides, mark_unclean, unmark, write_anew
 from agentd.storage.faults import is_lost_sync, lost_sync, translate
-from agentd.storage.files import Synchronous, open_file, put_aside
+from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
 from agentd.storage.migrations import Schema
 from agentd.storage.waiting import Waiting, taken
 from agentd.storage.wear import Wear, check_whole, copied, lost_file, put_back
@@ -49,6 +49,7 @@ class Database:
         self._full: StorageError | None = None
         self._latched = False
         self._erasing = asyncio.Lock()
+        self._uncut: StorageError | None = None  # why the log holds deleted bytes yet
         self._wear = Wear(path)
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
@@ -100,6 +101,7 @@ class Database:
 
         They are written anew, which takes memory and time in proportion to their size; everything
         else waits. What a crash or an error cuts short is done when the database is next opened.
+        Raises StorageError if another program reads it: the bytes go with the first commit after that.
         """
         async with self._erasing:
             first = await self._on_thread(lambda: mark_unclean(self.path))
@@ -152,6 +154,8 @@ class Database:
             found.append(lost_file(self.path, derived=self._schema.derived))
         if self._latched:
             found.append(lost_sync(self.path))
+        if self._uncut:
+            found.append(Problem("storage_not_cut", self._uncut.message, self._uncut.cure))
         if self._full:
             found.append(Problem(self._full.code, self._full.message, self._full.cure))
         return tuple(found)
@@ -165,7 +169,7 @@ class Database:
 
     async def _clean(self) -> None:
         hit("store.deleted")
-        await self.read(lambda conn: write_anew(conn, self.path))
+        await self.read(self._write_anew)
         if self._schema.derived:
             await self._on_thread(lambda: drop_asides(self.path))
 
@@ -204,10 +208,35 @@ class Database:
         looks, group = taken(self._reads), taken(self._writes)  # a look sees all writes before it
         if group:
             self._commit(group)
+            self._cut()
         for job in looks:
             job.run(self._thread._conn)
             if isinstance(job.error, sqlite3.Error):
                 self._note(job.error)
+
+    def _write_anew(self, conn: sqlite3.Connection) -> None:
+        try:
+            write_anew(conn, self.path)
+            self._uncut = None
+        except StorageError as error:
+            self._uncut = error
+            raise
+
+    def _cut(self) -> None:
+        """Cut the log if that is owed, unless an erasure goes on that does so itself in the end."""
+        if self._uncut is None or self._erasing.locked():
+            return
+        conn = self._thread._conn
+        conn.execute("PRAGMA busy_timeout = 0")
+        try:
+            cut_log(conn, self.path)
+            self._uncut = None
+        except StorageError as error:
+            self._uncut = error
+        except sqlite3.Error as error:
+            self._note(error)
+        finally:
+            conn.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE:.0f}")
 
     def _commit(self, group: list[Waiting[Any]]) -> None:
         conn = self._thread._conn

@@ -2,11 +2,12 @@
 
 import random
 import sqlite3
+from contextlib import closing
 
 import pytest
 
 from agentd.domain.memory import OWNER, Chunk, Source
-from agentd.errors import Busy
+from agentd.errors import Busy, StorageError
 from agentd.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import STATE
@@ -43,6 +44,10 @@ def drop(conn):
     conn.execute("DELETE FROM sessions WHERE id = 2")
 
 
+def touch(conn):
+    conn.execute("UPDATE sessions SET updated_at = 'c' WHERE id = 1")
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_erased_rows_leave_nothing_in_the_files(state_db, seed):
     folder = state_db.path.parent
@@ -73,6 +78,57 @@ async def test_what_a_crash_cut_short_is_done_at_the_next_start(tmp_path):
     async with Database.open(path, STATE):
         assert left(folder, "CANARY2") == 0
     assert not (folder / "state.db-unclean").exists()
+
+
+async def test_bytes_that_another_reader_holds_stay_owed_until_he_is_gone(state_db):
+    folder = state_db.path.parent
+    await state_db.write(lambda conn: fill(conn, 0))
+    await state_db.read(lambda conn: conn.execute("PRAGMA busy_timeout = 0").fetchall())
+    with closing(sqlite3.connect(state_db.path)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM rows").fetchone()
+        with pytest.raises(StorageError, match="still in its files"):
+            await state_db.erase(drop)
+        assert left(folder, "CANARY2"), "the test could not fail"
+        assert (folder / "state.db-unclean").exists()
+        await state_db.write(touch)
+        assert [problem.code for problem in state_db.problems()] == ["storage_not_cut"]
+        assert (folder / "state.db-unclean").exists()
+    await state_db.write(touch)
+    assert left(folder, "CANARY2") == 0
+    assert not (folder / "state.db-unclean").exists()
+    assert state_db.problems() == ()
+
+
+async def test_a_debt_is_not_paid_by_an_erasure_that_has_not_ended(state_db):
+    folder = state_db.path.parent
+    await state_db.write(lambda conn: fill(conn, 0))
+    await state_db.read(lambda conn: conn.execute("PRAGMA busy_timeout = 0").fetchall())
+    with closing(sqlite3.connect(state_db.path)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM rows").fetchone()
+        with pytest.raises(StorageError):
+            await state_db.erase(drop)
+    async with state_db.erasing():
+        await state_db.write(touch)
+        assert (folder / "state.db-unclean").exists()
+    assert not (folder / "state.db-unclean").exists()
+    assert state_db.problems() == ()
+
+
+@pytest.mark.torture
+async def test_a_reader_keeps_nobody_from_starting(tmp_path):
+    path = tmp_path / "state" / "state.db"
+    async with Database.open(path, STATE) as db:
+        await db.write(lambda conn: fill(conn, 1))
+        (path.parent / "state.db-unclean").touch()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM rows").fetchone()
+        async with Database.open(path, STATE):  # waits for him for five seconds
+            assert (path.parent / "state.db-unclean").exists()
+    async with Database.open(path, STATE):
+        assert not (path.parent / "state.db-unclean").exists()
 
 
 async def test_a_refusal_changes_nothing_and_leaves_no_marker(state_db):
