@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import finding
 from tests.e2e.shell import Shell, a_shell
 
 CANARY = "Quetzalschwanzfeder"
@@ -23,13 +24,7 @@ def shell() -> Iterator[Shell]:
 
 def holding(root: Path) -> set[str]:
     """The files that hold the canary, by their place below the home."""
-    files = [path for path in root.rglob("*") if path.is_file()]
-    words = (CANARY.encode(), _FOLDED.encode())
-    return {
-        path.relative_to(root).as_posix()
-        for path in files
-        if any(word in path.read_bytes() for word in words)
-    }
+    return finding.holding(root, CANARY.encode(), _FOLDED.encode())
 
 
 def talk(shell: Shell, session: str) -> None:

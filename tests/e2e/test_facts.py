@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import finding
 from tests.e2e.contract import Wire
 from tests.e2e.shell import Shell, a_shell
 
@@ -74,9 +75,7 @@ def soon(holds: Callable[[], Any]) -> Any:
 
 def holding(root: Path, word: str) -> set[str]:
     """The files that hold the word, in any case."""
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert len(files) > 10
-    return {str(path) for path in files if word.lower().encode() in path.read_bytes().lower()}
+    return finding.holding(root, word.encode(), least=10)
 
 
 def change(shell: Shell, made: Callable[[str], str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import finding
 from tests.e2e.shell import Shell, a_shell
 
 WORD = "Quastelbury"
@@ -23,12 +24,7 @@ def shell() -> Iterator[Shell]:
 
 def holding(root: Path) -> set[str]:
     """The files that hold the word, in any case."""
-    word = WORD.lower().encode()
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert len(files) > 10
-    return {
-        path.relative_to(root).as_posix() for path in files if word in path.read_bytes().lower()
-    }
+    return finding.holding(root, WORD.encode(), least=10)
 
 
 def gone(root: Path) -> set[str]:

@@ -13,6 +13,7 @@ import acp
 from acp import schema
 
 from agentd.testing import PNG
+from tests import finding
 from tests.e2e.harness import PATIENCE, Client, Home
 from tests.e2e.shell import a_shell
 from tests.e2e.test_acp_client import Editor, connected
@@ -41,9 +42,8 @@ def seen(body: Json) -> list[str]:
     return [b["source"]["data"] for b in blocks if b["type"] == "image"]
 
 
-def holding(root: Path) -> list[str]:
-    files = (path for path in root.rglob("*") if path.is_file())
-    return [str(path.relative_to(root)) for path in files if CANARY in path.read_bytes()]
+def holding(root: Path) -> set[str]:
+    return finding.holding(root, CANARY)
 
 
 async def test_the_model_sees_the_bytes_now_and_after_a_restart(home: Home) -> None:
@@ -97,7 +97,7 @@ async def test_a_kill_before_the_message_leaves_an_orphan_that_the_next_start_ta
     assert holding(home.root), "the test could not fail"
     daemon = await home.start()
     client = await daemon.connect()
-    assert holding(home.root) == []
+    assert not holding(home.root)
     answer = await show(client, "say a feather", "m1")
     assert answer["_meta"]["agentd/text"] == "a feather"
     assert len(await client.export()) == 2
@@ -139,7 +139,7 @@ async def test_a_picture_lives_as_long_as_a_session_that_shows_it(home: Home) ->
     assert await client.say("say still there", "m2", copy) == "still there"
     assert seen(home.requests()[-1]) == [ENCODED]
     await client.call("_agentd/sessions/delete", {"key": copy})
-    assert holding(home.root) == []
+    assert not holding(home.root)
     await daemon.stop()
 
 
@@ -189,7 +189,7 @@ def test_a_shell_sends_backs_up_restores_and_deletes_an_image(tmp_path: Path) ->
         rmtree(shell.root / "out")
         shell.ok("backup", str(other.root / "b.tar.gz"))
         shell.ok("sessions", "delete", "chat:bird", "--yes")
-        assert holding(shell.root) == []
+        assert not holding(shell.root)
         other.ok("restore", str(other.root / "b.tar.gz"))
         (other.root / "b.tar.gz").unlink()
         assert len(holding(other.root)) == 1

@@ -21,6 +21,7 @@ from agentd.failpoints import NAMES
 from agentd.testing import PNG
 from tests.e2e.harness import PATIENCE, Client, Home, ModelServer, Refused, a_home, texts, until
 from tests.e2e.model_server import CANARY
+from tests.finding import holding
 
 AT_ONCE = 3  # homes whose daemons run side by side
 SCRIBBLE = "- a line of another program"
@@ -280,8 +281,7 @@ class Deleting(Scenario):
         await until(lambda: not self._found(), "no file holds a word of the deleted session")
 
     def _found(self) -> bool:
-        files = [path for path in self.home.root.rglob("*") if path.is_file()]
-        return any(b"mark-forgotten" in path.read_bytes() for path in files)
+        return bool(holding(self.home.root, b"mark-forgotten"))
 
 
 class Learning(Scenario):
@@ -331,8 +331,7 @@ class Erasing(Scenario):
         assert texts(await client.export("chat:pets"), "user") != ["say Quastelbury"]
 
     def _found(self) -> bool:
-        files = [path for path in self.home.root.rglob("*") if path.is_file()]
-        return any(b"quastelbury" in path.read_bytes().lower() for path in files)
+        return bool(holding(self.home.root, b"quastelbury"))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import finding
 from tests.e2e.shell import Shell, a_shell
 
 CANARY = "Quetzalschwanzfeder"
@@ -18,12 +19,7 @@ DAYS = {"AGENTD__STORAGE__RETENTION_DAYS": "30"}
 
 def holding(root: Path) -> set[str]:
     """The files that hold the canary, by their place below the home."""
-    words = (CANARY.encode(), _FOLDED.encode())
-    return {
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*")
-        if path.is_file() and any(word in path.read_bytes() for word in words)
-    }
+    return finding.holding(root, CANARY.encode(), _FOLDED.encode())
 
 
 def bring_in(shell: Shell, name: str, age: timedelta, word: str) -> None:
