@@ -21,6 +21,7 @@
     ├── EmbedderFault          texts could not be turned into vectors; search goes on with keywords
     ├── FactsOff               facts are asked for where the configuration switches them off
     ├── GraphError             a label or a text of the concept graph cannot be used
+    │   └── QueryError         a question to the graph is not in its language
     ├── ToolFailed             a tool's own refusal, told to the model
     └── ProviderError          the model's service failed
         └── ContextOverflow    the prompt does not fit the model's window
@@ -190,6 +191,12 @@ class GraphError(AgentdError):
         super().__init__(f"{place}: {message}" if place and message else message, cure=cure)
         self.line = line
         self.column = column
+
+
+class QueryError(GraphError):
+    """A question to the graph is not in its language."""
+
+    code = "graph_query"
 
 
 class ToolFailed(AgentdError):

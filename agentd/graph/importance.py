@@ -1,0 +1,127 @@
+"""How much a concept matters to a question: confidence, recency, frequency and connectivity in one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import log1p
+
+from agentd.domain.concept import ConceptHash, Edge
+from agentd.graph.path import Path
+from agentd.graph.traversal import Traversal
+
+HALF_LIFE = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each part counts; their sum is 1, or ValueError is raised."""
+
+    confidence: float = 0.35
+    recency: float = 0.25
+    frequency: float = 0.20
+    connectivity: float = 0.20
+
+    def __post_init__(self) -> None:
+        parts = (self.confidence, self.recency, self.frequency, self.connectivity)
+        if min(parts) < 0 or abs(sum(parts) - 1) > 1e-9:
+            raise ValueError("the weights of importance are at least 0, and their sum is 1")
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a score is made of, each in [0, 1].
+
+    `confidence` is that of the path. `recency` is 2^(−age / 7 days) of the newest episode among the
+    facts seen about the concept; what lies in the future is new. `frequency` is
+    log(1 + episodes) / log(1 + most episodes), `connectivity` log(1 + facts) / log(1 + most facts),
+    the most being that of any concept the walk reached; both are 0 where nothing was seen. Facts are
+    those the walk saw: more of them for near concepts than for those at its rim.
+    """
+
+    confidence: float
+    recency: float
+    frequency: float
+    connectivity: float
+
+    def score(self, weights: Weights = WEIGHTS) -> float:
+        """Their weighted sum, in [0, 1]."""
+        return (
+            weights.confidence * self.confidence
+            + weights.recency * self.recency
+            + weights.frequency * self.frequency
+            + weights.connectivity * self.connectivity
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RankedConcept:
+    """A concept that was reached; `facts` are those seen about it, the surest first."""
+
+    concept: ConceptHash
+    score: float
+    depth: int
+    facts: tuple[Edge, ...]
+    path: Path
+    parts: Parts
+
+
+class Importance:
+    """Scores of what one walk found, told at one time."""
+
+    def __init__(self, traversal: Traversal, now: datetime, weights: Weights = WEIGHTS) -> None:
+        self._now = now
+        self._weights = weights
+        self._facts = _by_concept(traversal.edges)
+        others = [facts for one, facts in self._facts.items() if one not in traversal.seeds]
+        self._most_facts = max(map(len, others), default=0)
+        self._most_episodes = max(map(_episodes, others), default=0)
+
+    def of(self, path: Path) -> RankedConcept:
+        """The end of a path, scored by that path."""
+        facts = tuple(self._facts.get(path.end, ()))
+        newest = max((edge.newest for edge in facts), default=None)
+        parts = Parts(
+            path.confidence,
+            recency(newest, self._now) if newest else 0.0,
+            _share(_episodes(facts), self._most_episodes),
+            _share(len(facts), self._most_facts),
+        )
+        score = parts.score(self._weights)
+        return RankedConcept(path.end, score, path.depth, facts, path, parts)
+
+
+def rank(
+    traversal: Traversal, now: datetime, weights: Weights = WEIGHTS
+) -> tuple[RankedConcept, ...]:
+    """What a walk reached, the most important first; ties by depth, then by hash."""
+    importance = Importance(traversal, now, weights)
+    ranked = [importance.of(path) for path in traversal.reached]
+    return tuple(sorted(ranked, key=lambda one: (-one.score, one.depth, one.concept)))
+
+
+def recency(newest: datetime, now: datetime) -> float:
+    """2^(−age / 7 days), 1 for what is new or lies in the future."""
+    return float(0.5 ** (max(timedelta(), now - newest) / HALF_LIFE))
+
+
+def _share(count: int, most: int) -> float:
+    return min(1.0, log1p(count) / log1p(most)) if most > 0 else 0.0
+
+
+def _episodes(facts: Iterable[Edge]) -> int:
+    return sum(edge.episodes for edge in facts)
+
+
+def _by_concept(edges: Iterable[Edge]) -> dict[ConceptHash, list[Edge]]:
+    found: defaultdict[ConceptHash, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        found[edge.subject].append(edge)
+        if edge.object != edge.subject:
+            found[edge.object].append(edge)
+    return found

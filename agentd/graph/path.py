@@ -1,0 +1,125 @@
+"""Facts in a row: a step, a path of steps, and how far a walk along them may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from agentd.domain.concept import ConceptHash, Edge, FactHash
+
+MAX_DEPTH = 3
+MAX_RESULTS = 50
+LEAST = 0.1  # confidence of a fact that is walked
+FANOUT = 64  # facts walked from one concept
+BREADTH = 200  # concepts that are walked from in one round
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a walk goes.
+
+    `depth` is the number of facts in a row, at most 3, `results` the number of concepts found, at most
+    50. Facts less sure than `least` are not there. From one concept the `fanout` surest facts are
+    walked, in one round the `breadth` concepts that were reached most surely: what is beyond that is
+    not looked at, so that the work has a bound in a graph of any shape (depth · breadth · fanout).
+    Raises ValueError for a limit that has no meaning.
+    """
+
+    depth: int = MAX_DEPTH
+    results: int = MAX_RESULTS
+    least: float = LEAST
+    fanout: int = FANOUT
+    breadth: int = BREADTH
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.depth <= MAX_DEPTH:
+            raise ValueError(f"a walk has a depth of 0 to {MAX_DEPTH}, not {self.depth}")
+        if not 0 <= self.results <= MAX_RESULTS:
+            raise ValueError(f"a walk finds 0 to {MAX_RESULTS} concepts, not {self.results}")
+        if not 0.0 <= self.least <= 1.0:
+            raise ValueError(f"a confidence lies in [0, 1]; {self.least} does not")
+        if self.fanout < 1 or self.breadth < 1:
+            raise ValueError("a walk takes at least one fact and one concept")
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A fact as it is walked: `forward` from its subject to its object, or back."""
+
+    edge: Edge
+    forward: bool
+
+    @property
+    def source(self) -> ConceptHash:
+        """Where it begins."""
+        return self.edge.subject if self.forward else self.edge.object
+
+    @property
+    def target(self) -> ConceptHash:
+        """Where it leads."""
+        return self.edge.object if self.forward else self.edge.subject
+
+    @property
+    def is_loop(self) -> bool:
+        """It leads where it began."""
+        return self.edge.subject == self.edge.object
+
+    @property
+    def direction(self) -> str:
+        """`out` from the subject to the object, or `in`."""
+        return "out" if self.forward else "in"
+
+    @property
+    def key(self) -> tuple[FactHash, bool]:
+        """What tells it from all others."""
+        return self.edge.fact, self.forward
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Facts in a row from `start` to `end`; `confidence` is the product of theirs, 1.0 for none."""
+
+    start: ConceptHash
+    end: ConceptHash
+    steps: tuple[Step, ...] = ()
+    confidence: float = 1.0
+
+    @classmethod
+    def at(cls, concept: ConceptHash) -> Self:
+        """The path that has not begun."""
+        return cls(concept, concept)
+
+    def then(self, step: Step) -> Path:
+        """One step further."""
+        confidence = self.confidence * step.edge.confidence
+        return Path(self.start, step.target, (*self.steps, step), confidence)
+
+    @property
+    def depth(self) -> int:
+        """How many facts it has."""
+        return len(self.steps)
+
+    def visits(self, concept: ConceptHash) -> bool:
+        """It goes through, or begins or ends there."""
+        return concept == self.start or any(step.target == concept for step in self.steps)
+
+    def before(self, other: Path) -> bool:
+        """It comes first: the surer one, then the shorter one, then by hashes."""
+        if self.confidence != other.confidence:
+            return self.confidence > other.confidence
+        return self.order < other.order
+
+    def shorter(self, other: Path) -> bool:
+        """It comes first where the length counts before the confidence."""
+        if len(self.steps) != len(other.steps):
+            return len(self.steps) < len(other.steps)
+        return self.before(other)
+
+    @property
+    def order(self) -> tuple[float, int, ConceptHash, ConceptHash, tuple[FactHash, ...]]:
+        """Sorts paths as `before` says."""
+        facts = tuple(step.edge.fact for step in self.steps)
+        return -self.confidence, len(self.steps), self.end, self.start, facts

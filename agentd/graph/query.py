@@ -1,0 +1,257 @@
+"""The language of questions to the graph: text to a Query.
+
+    FIND concept WHERE predicate = needs AND confidence > 0.5 FROM agent DEPTH 2 LIMIT 10
+
+    query      = "FIND" kind { clause }             each clause at most once, in any order
+    kind       = "concept" | "concepts" | "fact" | "facts" | "path" | "paths"
+    clause     = "WHERE" condition | "FROM" name { "," name } | "DEPTH" number | "LIMIT" number
+    condition  = conjunct { "OR" conjunct }
+    conjunct   = term { "AND" term }
+    term       = "NOT" term | "(" condition ")" | comparison
+    comparison = text-field ( "=" | "!=" ) name
+               | number-field ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) number
+    name       = word | number | quoted
+
+Keywords and fields are read without case. A word has no blanks and none of `" = ! < > ( ) ,` in it; any
+other name stands in double or single quotes, in which a backslash takes the next character as it is. A
+keyword that is meant as a name is quoted too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from agentd.graph.path import MAX_DEPTH, MAX_RESULTS
+from agentd.graph.query_tokens import Token, TokenKind, tokens
+
+MAX_NESTING = 32  # NOTs and parentheses inside each other
+DEPTH = 2
+LIMIT = 10
+
+TEXT_FIELDS: Final = {
+    "label": "the concept, or one of its aliases",
+    "predicate": "of the last fact",
+    "subject": "of the last fact",
+    "object": "of the last fact",
+    "start": "the concept of FROM that the path begins at",
+    "direction": "out: the last fact was walked from its subject to its object; in: back",
+}
+NUMBER_FIELDS: Final = {
+    "confidence": "of the path, for FIND fact of the fact, 0 to 1",
+    "score": "the importance, 0 to 1",
+    "depth": "the number of facts in the path",
+    "episodes": "how often the last fact was said",
+}
+
+
+class Kind(StrEnum):
+    """What is asked for."""
+
+    CONCEPT = "concept"
+    FACT = "fact"
+    PATH = "path"
+
+
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A field compared with a name (`value` is a str) or with a number (a float)."""
+
+    field: str
+    operator: str
+    value: str | float
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """What must not hold."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """What must hold all together."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    """Of which one must hold."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition: TypeAlias = Comparison | Negation | Conjunction | Disjunction
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question; `names` are as they were written. Without names it is asked of all facts with the
+    predicate that `where` demands.
+    """
+
+    kind: Kind = Kind.CONCEPT
+    where: Condition | None = None
+    names: tuple[str, ...] = ()
+    depth: int = DEPTH
+    limit: int = LIMIT
+
+
+def parse(text: str) -> Query:
+    """The question that a text asks. Raises QueryError, with line and column, for any other text."""
+    return _Parser(tokens(text)).query()
+
+
+class _Parser:
+    """Reads tokens from left to right; what comes next is always known."""
+
+    def __init__(self, found: Iterator[Token]) -> None:
+        self._found = found
+        self._next = next(found)
+        self._nesting = 0
+
+    def query(self) -> Query:
+        self._keyword("FIND")
+        kind = self._kind()
+        seen: set[str] = set()
+        where: Condition | None = None
+        names: tuple[str, ...] = ()
+        depth, limit = DEPTH, LIMIT
+        while self._next.kind is not TokenKind.END:
+            clause = self._clause(seen)
+            if clause == "WHERE":
+                where = self._condition()
+            elif clause == "FROM":
+                names = self._names()
+            elif clause == "DEPTH":
+                depth = self._count("DEPTH", MAX_DEPTH)
+            else:
+                limit = self._count("LIMIT", MAX_RESULTS)
+        return Query(kind, where, names, depth, limit)
+
+    def _kind(self) -> Kind:
+        token = self._take()
+        word = token.word.lower().removesuffix("s")
+        if token.kind is TokenKind.WORD and word in _KINDS:
+            return _KINDS[word]
+        raise token.error(f"concept, fact or path is expected after FIND, not {token}")
+
+    def _clause(self, seen: set[str]) -> str:
+        token = self._take()
+        word = token.keyword
+        if word not in ("WHERE", "FROM", "DEPTH", "LIMIT"):
+            raise token.error(f"{_expected(seen)} is expected, not {token}{_blanks(token)}")
+        if word in seen:
+            raise token.error(f"{word} stands here a second time")
+        seen.add(word)
+        return word
+
+    def _condition(self) -> Condition:
+        parts = [self._conjunct()]
+        while self._next.keyword == "OR":
+            self._take()
+            parts.append(self._conjunct())
+        return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
+
+    def _conjunct(self) -> Condition:
+        parts = [self._term()]
+        while self._next.keyword == "AND":
+            self._take()
+            parts.append(self._term())
+        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
+
+    def _term(self) -> Condition:
+        token = self._take()
+        if token.keyword != "NOT" and token.text != "(":
+            return self._comparison(token)
+        if self._nesting == MAX_NESTING:
+            raise token.error(f"more than {MAX_NESTING} conditions stand inside each other")
+        self._nesting += 1
+        inner: Condition
+        if token.keyword == "NOT":
+            inner = Negation(self._term())
+        else:
+            inner = self._condition()
+            end = self._take()
+            if end.text != ")":
+                raise end.error(f"AND, OR or ) is expected, not {end}{_blanks(end)}")
+        self._nesting -= 1
+        return inner
+
+    def _comparison(self, field: Token) -> Comparison:
+        name = field.word.lower() if field.kind is TokenKind.WORD else ""
+        if name not in TEXT_FIELDS and name not in NUMBER_FIELDS:
+            known = ", ".join([*TEXT_FIELDS, *NUMBER_FIELDS])
+            raise field.error(f"a field ({known}), NOT or ( is expected, not {field}")
+        operator = self._take()
+        allowed = ("=", "!=") if name in TEXT_FIELDS else ("=", "!=", "<", "<=", ">", ">=")
+        if operator.text not in allowed:
+            raise operator.error(
+                f"one of {' '.join(allowed)} is expected after {name}, not {operator}"
+            )
+        if name in NUMBER_FIELDS:
+            return Comparison(name, operator.text, self._number(f"{name} {operator.text}"))
+        value = self._take()
+        if name == "direction" and value.word.lower() not in ("in", "out"):
+            raise value.error(f"the direction is in or out, not {value}")
+        return Comparison(name, operator.text, _name(value))
+
+    def _names(self) -> tuple[str, ...]:
+        names = [_name(self._take())]
+        while self._next.text == ",":
+            self._take()
+            names.append(_name(self._take()))
+        return tuple(dict.fromkeys(names))
+
+    def _number(self, after: str) -> float:
+        token = self._take()
+        if token.kind is not TokenKind.NUMBER:
+            raise token.error(f"a number is expected after {after}, not {token}")
+        return float(token.word)
+
+    def _count(self, clause: str, most: int) -> int:
+        token = self._take()
+        if token.kind is not TokenKind.NUMBER or not token.word.isdecimal():
+            raise token.error(f"a whole number is expected after {clause}, not {token}")
+        if not 1 <= float(token.word) <= most:
+            raise token.error(f"{clause} is a number from 1 to {most}, not {token}")
+        return int(float(token.word))
+
+    def _keyword(self, word: str) -> None:
+        token = self._take()
+        if token.keyword != word:
+            raise token.error(f"a question begins with {word}, not with {token}")
+
+    def _take(self) -> Token:
+        token = self._next
+        if token.kind is not TokenKind.END:
+            self._next = next(self._found)
+        return token
+
+
+def _name(token: Token) -> str:
+    if token.keyword or token.kind not in (TokenKind.WORD, TokenKind.NUMBER, TokenKind.QUOTED):
+        hint = "; in quotes it would be one" if token.keyword else ""
+        raise token.error(f"a name is expected, not {token}{hint}")
+    if not token.word.strip():
+        raise token.error("a name has at least one letter")
+    return token.word
+
+
+def _expected(seen: set[str]) -> str:
+    left = [word for word in ("WHERE", "FROM", "DEPTH", "LIMIT") if word not in seen]
+    return ", ".join([*left, "or the end"]) if left else "the end"
+
+
+def _blanks(token: Token) -> str:
+    """A hint for who wrote a name of several words."""
+    if token.kind in (TokenKind.WORD, TokenKind.NUMBER) and not token.keyword:
+        return "; a name of several words stands in quotes"
+    return ""

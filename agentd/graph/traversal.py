@@ -1,0 +1,123 @@
+"""Walks through the graph: what is reached from some concepts, and on which way.
+
+Facts are walked both ways, from subject to object and back. Concepts that a walk begins at are not
+among those it reaches, but their own facts are. All that comes back is sorted after the search, ties
+by hash, so that the same graph always gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agentd.domain.concept import ConceptHash, Edge, FactHash
+from agentd.graph.adjacency import Adjacency
+from agentd.graph.path import LIMITS, Limits, Path, Step
+from agentd.ports import GraphStore
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """What a walk found.
+
+    `reached` holds the best path to each concept, the surest first, at most `Limits.results`.
+    `arrivals` holds for every fact that was walked, and each way it was walked, the best path that
+    ends with it; a path visits no concept twice, but a fact of a concept about itself is an arrival
+    too.
+    """
+
+    seeds: tuple[ConceptHash, ...]
+    reached: tuple[Path, ...] = ()
+    arrivals: tuple[Path, ...] = ()
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every fact that was walked, once, the surest first."""
+        seen = {path.steps[-1].edge.fact: path.steps[-1].edge for path in self.arrivals}
+        return tuple(sorted(seen.values(), key=lambda edge: (-edge.confidence, edge.fact)))
+
+
+async def best_paths(
+    store: GraphStore,
+    seeds: Sequence[ConceptHash],
+    limits: Limits = LIMITS,
+    *,
+    scopes: Sequence[str] | None = None,
+    preferred: Callable[[Edge], bool] | None = None,
+) -> Traversal:
+    """To every concept the path whose product of confidences is the largest, in at most
+    `limits.depth` steps.
+
+    A search by rounds (Bellman and Ford) and no search by priority (Dijkstra): with a bound on the
+    depth, the surest path to a concept may be too long to go on from, while a shorter one is not. The
+    store is asked once per round.
+    """
+    return await _walk(store, seeds, limits, scopes, preferred, Path.before)
+
+
+async def fewest_hops(
+    store: GraphStore,
+    seeds: Sequence[ConceptHash],
+    limits: Limits = LIMITS,
+    *,
+    scopes: Sequence[str] | None = None,
+    preferred: Callable[[Edge], bool] | None = None,
+) -> Traversal:
+    """To every concept the shortest path, and the surest of those: breadth first. The store is asked
+    once per round.
+    """
+    return await _walk(store, seeds, limits, scopes, preferred, Path.shorter)
+
+
+def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
+    """The walk of one step along each of these facts, both ways: without seeds."""
+    sure = [edge for edge in edges if edge.confidence >= limits.least]
+    steps = [Step(edge, forward) for edge in sure for forward in (True, False)]
+    paths = [Path.at(s.source).then(s) for s in steps if s.forward or not s.is_loop]
+    reached: dict[ConceptHash, Path] = {}
+    for path in paths:
+        if path.end not in reached or path.before(reached[path.end]):
+            reached[path.end] = path
+    return Traversal((), _sorted(reached.values())[: limits.results], _sorted(paths))
+
+
+async def _walk(
+    store: GraphStore,
+    seeds: Sequence[ConceptHash],
+    limits: Limits,
+    scopes: Sequence[str] | None,
+    preferred: Callable[[Edge], bool] | None,
+    is_better: Callable[[Path, Path], bool],
+) -> Traversal:
+    around = Adjacency(store, limits, scopes=scopes, preferred=preferred)
+    best = {seed: Path.at(seed) for seed in sorted(set(seeds))}
+    arrivals: dict[tuple[FactHash, bool], Path] = {}
+    moved = list(best.values())
+    for _ in range(limits.depth):
+        moved = moved[: limits.breadth]
+        await around.load(path.end for path in moved)
+        found: dict[ConceptHash, Path] = {}
+        for path in _onward(moved, around):
+            step = path.steps[-1]
+            if (same := arrivals.get(step.key)) is None or is_better(path, same):
+                arrivals[step.key] = path
+            known = found.get(path.end) or best.get(path.end)
+            if known is None or is_better(path, known):
+                found[path.end] = path
+        best.update(found)
+        moved = sorted(found.values(), key=lambda path: path.order)
+    reached = _sorted(path for path in best.values() if path.steps)
+    return Traversal(
+        tuple(sorted(set(seeds))), reached[: limits.results], _sorted(arrivals.values())
+    )
+
+
+def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:
+    for path in paths:
+        for step in around.steps(path.end):
+            if step.is_loop or not path.visits(step.target):
+                yield path.then(step)
+
+
+def _sorted(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(sorted(paths, key=lambda path: path.order))
