@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
+from agentd.domain.belief import Consolidated, Trace
 from agentd.domain.concept import (
     Concept,
     ConceptHash,
@@ -12,6 +14,7 @@ from agentd.domain.concept import (
     ContextHash,
     Edge,
     EpisodeHash,
+    FactHash,
     GraphCounts,
     Inserted,
     Record,
@@ -23,20 +26,28 @@ class GraphStore(Protocol):
     """The derived tables of the graph. The text under `memory/graph/` is its home: they can be made
     from it again.
 
-    `scopes` names the audiences whose facts are seen; None sees all.
+    `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
+    episodes have faded; None takes each as it was said. The episodes of facts and of promotions do
+    not fade (agentd/domain/belief.py).
     """
 
     async def insert(self, records: Sequence[Record]) -> Inserted:
         """Add records in one transaction. An episode that is there already changes nothing; a concept
         that is there gets the union of the aliases, the higher confidence and the later time.
+
+        Raises GraphError, with nothing added, for a time without a zone, a confidence outside [0, 1],
+        a relation to what is not in its record, and a promotion of what is no episode.
         """
 
     async def rebuild(self, records: Sequence[Record]) -> Inserted:
-        """Make these all there is, in one transaction."""
+        """Make these all there is, in one transaction. Episodes that were there stay touched. Raises
+        GraphError as `insert` does.
+        """
 
     async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
-        """Take episodes out, with the facts, concepts and contexts that nothing else needs. Returns how
-        many were there.
+        """Take episodes out, with the facts, concepts and contexts that nothing else needs, and with
+        every promotion that counts one of them: what else it rests on counts by itself again. Returns
+        how many of these were there.
         """
 
     async def counts(self) -> GraphCounts:
@@ -52,14 +63,50 @@ class GraphStore(Protocol):
         """The concepts with one of these normal labels or aliases, in the order of their hashes."""
 
     async def edges(
-        self, concepts: Sequence[ConceptHash], *, scopes: Sequence[str] | None = None
+        self,
+        concepts: Sequence[ConceptHash],
+        *,
+        scopes: Sequence[str] | None = None,
+        now: datetime | None = None,
     ) -> Sequence[Edge]:
         """The facts with one of these as subject or object, each once, in the order of their hashes."""
 
     async def stating(
-        self, predicate: str, limit: int, *, scopes: Sequence[str] | None = None
+        self,
+        predicate: str,
+        limit: int,
+        *,
+        scopes: Sequence[str] | None = None,
+        now: datetime | None = None,
     ) -> Sequence[Edge]:
         """The facts with this predicate, the surest first, at most `limit`."""
 
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
         """The episodes about these concepts, or all, in the order of their hashes."""
+
+    async def traces(
+        self, facts: Sequence[FactHash], *, scopes: Sequence[str] | None = None
+    ) -> Sequence[Trace]:
+        """The episodes of these facts with what they are worth, in the order of their hashes."""
+
+    async def promotable(self, now: datetime) -> Sequence[Trace]:
+        """The episodes that fade, are worth more than 0.1 at `now` and were not promoted yet, where at
+        least three of them say the same fact in the same scope, or deny it; in the order of their
+        hashes.
+        """
+
+    async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
+        """Let episodes fade from `at` on, as if they had been said then; never from an earlier time
+        than before. Returns how many of them were there and fade.
+        """
+
+    async def sweep(self, now: datetime) -> Sequence[Relation]:
+        """Take out the episodes that have faded below 0.01, as `remove` does, but for the promotions:
+        these stay, and know what they count. Returns what went, in the order of the hashes.
+        """
+
+    async def note(self, consolidated: Consolidated) -> None:
+        """Remember that a consolidation was done."""
+
+    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
+        """Those last noted, the last one first."""
