@@ -112,15 +112,19 @@ def _tells(sentence: str, text: str, value: str) -> bool:
 
 
 def _candidates(fact: Fact, value: str) -> Iterator[tuple[str, bool]]:
-    """The words that may tell it, and whether each is a name; a value of several words as a whole."""
+    """The words that may tell it, and whether each is a name; a value of several words as a whole,
+    and of its words those of content.
+    """
     text = unicodedata.normalize("NFKC", fact.text)
     value = unicodedata.normalize("NFKC", value)
     subject = fact.triple.subject if fact.triple is not None else ""
     besides = {*_USER, *folded(subject).split()}
     if len(folded(value).split()) > 1:
         yield value, False
+    only = not telling_words(value)
     for found in _WORD.finditer(value):
-        yield found[0], found[0][0].isupper()
+        if only or telling_words(found[0]):
+            yield found[0], found[0][0].isupper()
     for found in _NUMBER.finditer(f"{text}\n{value}"):
         yield found[0], False
     is_german = bool(_GERMAN.search(text))
@@ -142,7 +146,7 @@ def _companions(fact: Fact) -> tuple[str, ...]:
     text = f" {folded(fact.text)} "
     triple = fact.triple
     value = frozenset(folded(triple.value).split()) if triple is not None else frozenset()
-    named = folded(f"{triple.subject} {triple.relation}").split() if triple is not None else []
+    named = telling_words(f"{triple.subject} {triple.relation}") if triple is not None else ()
     about = [w for w in (*named, *telling_words(fact.text)) if w not in _USER | value]
     if not any(f" {folded(word)} " in text for word in about):
         about += _BY_PERSON

@@ -82,6 +82,19 @@ def test_the_sentences_in_which_it_was_said_count_as_they_are():
     assert found.masked("What else is new?") == "What else is new?"
 
 
+def test_words_of_grammar_tell_nothing_even_together():
+    about = ("user", "place of passport", "in the Quastel drawer")
+    found = needles(fact("The user keeps the passport in the Quastel drawer.", about))
+    assert found.stand_in("Which drawer has my passport?")
+    assert found.stand_in("Quastel, again.")
+    for other in (
+        "I have kept that in this conversation, without a note of it.",
+        "One of the trains was late in the morning.",
+        "What do you keep in the shed?",
+    ):
+        assert not found.stand_in(other), other
+
+
 def test_a_subject_that_is_somebody_else_is_not_forgotten_with_what_was_said_of_him():
     found = needles(fact("Anna's birthday is on 1990-05-12.", ("Anna", "birthday", "1990-05-12")))
     assert not found.stand_in("Anna called.")
