@@ -1,0 +1,84 @@
+"""Whether records are what their hashes say, and their one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from agentd.domain.concept import ConceptHash, Context, Digest, Record, Relation
+from agentd.errors import GraphError
+from agentd.graph.formats.values import confidence_word, time_word
+from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
+
+_CURE = "compile it again from its statements"
+_Thing = TypeVar("_Thing")
+
+
+def canonical(record: Record) -> Record:
+    """The record with everything in the order of its hashes, each thing once. Raises GraphError when
+    two things that differ have one hash.
+    """
+    return Record(
+        _once((concept.hash, concept) for concept in record.concepts),
+        _once((context.hash, context) for context in record.contexts),
+        _once((relation.episode, relation) for relation in record.relations),
+    )
+
+
+def verify(record: Record) -> None:
+    """Raises GraphError, naming the first, when something is not what its hash says, names what is not
+    in the record, or has a confidence or a time that none can have.
+    """
+    labels = {concept.hash: concept.label for concept in record.concepts}
+    contexts = {context.hash for context in record.contexts}
+    for concept in record.concepts:
+        _same(concept.hash, concept_hash(concept.label), f"the concept {concept.label[:40]!r}")
+        confidence_word(concept.confidence)
+        time_word(concept.created)
+        time_word(concept.updated)
+    for context in record.contexts:
+        time_word(context.event_time)
+        _same(context.hash, hash_of(context), f"the context of {context.event_time.isoformat()}")
+    for relation in record.relations:
+        if relation.context not in contexts:
+            raise _missing(relation, "context", relation.context)
+        _verify_fact(relation, labels)
+        confidence_word(relation.confidence)
+        time_word(relation.created)
+
+
+def hash_of(context: Context) -> Digest:
+    """The hash of what it says."""
+    return context_hash(
+        context.event_time, context.source, context.scope, context.agent, context.session
+    )
+
+
+def _once(named: Iterable[tuple[Digest, _Thing]]) -> tuple[_Thing, ...]:
+    found: dict[Digest, _Thing] = {}
+    for digest, thing in named:
+        if found.setdefault(digest, thing) != thing:
+            raise GraphError(f"two things that differ have the hash {digest.hex}", cure=_CURE)
+    return tuple(found[digest] for digest in sorted(found, key=lambda one: one.value))
+
+
+def _verify_fact(relation: Relation, labels: dict[ConceptHash, str]) -> None:
+    for end in (relation.subject, relation.object):
+        if end not in labels:
+            raise _missing(relation, "concept", end)
+    subject, object_ = labels[relation.subject], labels[relation.object]
+    what = f"the fact {subject[:40]!r} {relation.predicate[:40]!r} {object_[:40]!r}"
+    _same(relation.fact, fact_hash(subject, relation.predicate, object_), what)
+    _same(relation.episode, episode_hash(relation.fact, relation.context), f"an episode of {what}")
+
+
+def _same(given: Digest, right: Digest, what: str) -> None:
+    if given != right:
+        raise GraphError(f"{what} has the hash {given.hex}, but its own is {right.hex}", cure=_CURE)
+
+
+def _missing(relation: Relation, what: str, digest: Digest) -> GraphError:
+    return GraphError(
+        f"a fact with {relation.predicate[:40]!r} names the {what} {digest.hex}, which is not there",
+        cure=_CURE,
+    )

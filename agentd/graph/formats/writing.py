@@ -1,0 +1,118 @@
+"""Records as `.0c`: one line for each concept, context and fact, and nothing said that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentd.domain.concept import (
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    Record,
+    Relation,
+)
+from agentd.graph.formats.cursor import escape
+from agentd.graph.formats.ids import Ids, names
+from agentd.graph.formats.integrity import canonical, verify
+from agentd.graph.formats.seal import HEADER, plain, sealed
+from agentd.graph.formats.values import confidence_word, time_word
+
+
+def write(record: Record, *, ids: Ids = Ids.HASHES) -> str:
+    """The record as text that `read` gives back, in the order of its hashes, times in UTC. With hashes
+    as ids it ends with a seal; with ordinals it has none, for prompts.
+
+    Raises GraphError for a record that is not what its hashes say.
+    """
+    lines = [HEADER, *body(record, ids)]
+    return sealed(lines) if ids is Ids.HASHES else plain(lines)
+
+
+def body(record: Record, ids: Ids = Ids.HASHES) -> Sequence[str]:
+    """The lines between header and seal. Raises GraphError as `write` does."""
+    record = canonical(record)
+    verify(record)
+    groups = _groups(record)
+    concepts = [concept.hash for group in groups for concept in group.concepts]
+    contexts = [context.hash for context in record.contexts]
+    pen = _Pen(names(concepts, ids), names(contexts, ids))
+    return [line for group in groups for line in pen.group(group)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A context with what was said in it, and the concepts that are as old."""
+
+    context: Context | None
+    concepts: Sequence[Concept]
+    relations: Sequence[Relation]
+
+
+def _groups(record: Record) -> Sequence[_Group]:
+    """Concepts without a context that is as old stand in the first."""
+    if not record.contexts:
+        return [_Group(None, record.concepts, ())]
+    by_time: dict[datetime, ContextHash] = {}
+    for context in record.contexts:
+        by_time.setdefault(context.event_time, context.hash)
+    first = record.contexts[0].hash
+    concepts: dict[ContextHash, list[Concept]] = {one.hash: [] for one in record.contexts}
+    relations: dict[ContextHash, list[Relation]] = {one.hash: [] for one in record.contexts}
+    for concept in record.concepts:
+        concepts[by_time.get(concept.created, first)].append(concept)
+    for relation in record.relations:
+        relations[relation.context].append(relation)
+    return [_Group(one, concepts[one.hash], relations[one.hash]) for one in record.contexts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pen:
+    """Writes lines with these names."""
+
+    concepts: Mapping[ConceptHash, str]
+    contexts: Mapping[ContextHash, str]
+
+    def group(self, group: _Group) -> Iterator[str]:
+        time = group.context.event_time if group.context else None
+        if group.context:
+            yield self._context(group.context)
+        for concept in group.concepts:
+            yield self._concept(concept, time)
+        for relation in group.relations:
+            yield self._relation(relation, time)
+
+    def _context(self, context: Context) -> str:
+        fields = [
+            f"t={time_word(context.event_time)}",
+            f"src={escape(context.source)}",
+            f"scope={escape(context.scope)}",
+        ]
+        if context.agent:
+            fields.append(f"agent={escape(context.agent)}")
+        if context.session:
+            fields.append(f"session={escape(context.session)}")
+        return f"X:{self.contexts[context.hash]}:{','.join(fields)}"
+
+    def _concept(self, concept: Concept, time: datetime | None) -> str:
+        fields = []
+        if concept.confidence != 1:
+            fields.append(f"c={confidence_word(concept.confidence)}")
+        if concept.created != time:
+            fields.append(f"t={time_word(concept.created)}")
+        if concept.updated != concept.created:
+            fields.append(f"u={time_word(concept.updated)}")
+        fields += [f"a={escape(alias)}" for alias in concept.aliases]
+        line = f"C:{self.concepts[concept.hash]}:{escape(concept.label)}"
+        return f"{line}:{','.join(fields)}" if fields else line
+
+    def _relation(self, relation: Relation, time: datetime | None) -> str:
+        fields = [f"t={time_word(relation.created)}"] if relation.created != time else []
+        fields += ["d=1"] if relation.denied else []
+        fields += [f"r={escape(ref)}" for ref in relation.refs]
+        ends = self.concepts[relation.subject], self.concepts[relation.object]
+        said = f"{ends[0]}>{escape(relation.predicate)}>{ends[1]}"
+        line = f"R:{said}:{confidence_word(relation.confidence)}"
+        return f"{line}:{','.join(fields)}" if fields else line
