@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import prod
 
-from agentd.domain.concept import EpisodeHash, Relation
+from agentd.domain.concept import EpisodeHash, Record, Relation
 from agentd.errors import GraphError
 
 HALF_LIFE = timedelta(days=7)
@@ -81,18 +80,59 @@ def evidence(episode: EpisodeHash, said: datetime) -> str:
 def read_evidence(ref: str) -> tuple[EpisodeHash, datetime]:
     """The episode that `evidence` named, and when it was said. Raises GraphError."""
     name, _, time = ref.partition("@")
+    wrong = GraphError(
+        f"{ref[:80]!r} names no episode that could have been promoted",
+        cure="restore the text of the promotion, or take the promotion out",
+    )
     try:
         episode, said = EpisodeHash.from_hex(name), datetime.fromisoformat(time)
     except ValueError:
-        said = None
-    if said is None or said.tzinfo is None:
-        raise GraphError(
-            f"{ref[:80]!r} names no episode that could have been promoted",
-            cure="restore the text of the promotion, or take the promotion out",
-        )
+        raise wrong from None
+    if said.tzinfo is None:
+        raise wrong
     return episode, said
 
 
+def check(record: Record) -> None:
+    """Raises GraphError for a time without a zone, a confidence outside [0, 1], half a surrogate pair,
+    a relation to what is not in the record, and a promotion of what is no episode.
+    """
+    sources = {context.hash: context.source for context in record.contexts}
+    concepts = {concept.hash for concept in record.concepts}
+    times = [context.event_time for context in record.contexts]
+    texts = [t for c in record.contexts for t in (c.source, c.scope, c.agent, c.session)]
+    for concept in record.concepts:
+        _check_confidence(concept.confidence, f"the concept {concept.label[:80]!r}")
+        times += (concept.created, concept.updated)
+        texts += (concept.label, *concept.aliases)
+    for relation in record.relations:
+        _check_confidence(relation.confidence, f"the episode {relation.episode}")
+        times.append(relation.created)
+        texts += (relation.predicate, *relation.refs)
+        ends_are_there = relation.subject in concepts and relation.object in concepts
+        if relation.context not in sources or not ends_are_there:
+            raise GraphError(f"the episode {relation.episode} names what its record does not hold")
+        if sources[relation.context] == CONSOLIDATION:
+            for ref in relation.refs:
+                read_evidence(ref)
+    for time in times:
+        if time.tzinfo is None:
+            raise GraphError(f"the time {time.isoformat()} has no zone", cure="give it one: UTC")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise GraphError(
+            "a text of the record holds half a character", cure="write it again"
+        ) from None
+
+
+def _check_confidence(confidence: float, of: str) -> None:
+    if not 0.0 <= confidence <= 1.0:  # nor NaN
+        raise GraphError(f"the confidence of {of} is {confidence}, not between 0 and 1")
+
+
 def _noisy_or(confidences: Iterable[float]) -> float:
-    # Sorted: a product of floats depends on the order of its factors.
-    return 1.0 - prod(sorted(1.0 - confidence for confidence in confidences))
+    together = 0.0
+    for confidence in sorted(confidences):  # floats: the order would show in the last digit
+        together += confidence * (1.0 - together)
+    return together
