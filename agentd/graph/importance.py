@@ -77,23 +77,39 @@ class Importance:
     def __init__(self, traversal: Traversal, now: datetime, weights: Weights = WEIGHTS) -> None:
         self._now = now
         self._weights = weights
-        self._facts = _by_concept(traversal.edges)
-        others = [facts for one, facts in self._facts.items() if one not in traversal.seeds]
-        self._most_facts = max(map(len, others), default=0)
-        self._most_episodes = max(map(_episodes, others), default=0)
+        edges = traversal.edges
+        self._facts = _by_concept(edges)
+        self._said = {one: _episodes(facts) for one, facts in self._facts.items()}
+        others = self._facts.keys() - set(traversal.seeds)
+        self._most_facts = max((len(self._facts[one]) for one in others), default=0)
+        self._most_said = max((self._said[one] for one in others), default=0)
+        self._most_episodes = max((edge.episodes for edge in edges), default=0)
 
-    def of(self, path: Path) -> RankedConcept:
+    def concept(self, path: Path) -> RankedConcept:
         """The end of a path, scored by that path."""
         facts = tuple(self._facts.get(path.end, ()))
         newest = max((edge.newest for edge in facts), default=None)
         parts = Parts(
             path.confidence,
             recency(newest, self._now) if newest else 0.0,
-            _share(_episodes(facts), self._most_episodes),
+            _share(self._said.get(path.end, 0), self._most_said),
             _share(len(facts), self._most_facts),
         )
         score = parts.score(self._weights)
         return RankedConcept(path.end, score, path.depth, facts, path, parts)
+
+    def fact(self, path: Path) -> float:
+        """The score of the last fact of a path: recency and frequency are its own, the rest is as for
+        the concept.
+        """
+        edge = path.steps[-1].edge
+        parts = Parts(
+            path.confidence,
+            recency(edge.newest, self._now),
+            _share(edge.episodes, self._most_episodes),
+            _share(len(self._facts.get(path.end, ())), self._most_facts),
+        )
+        return parts.score(self._weights)
 
 
 def rank(
@@ -101,7 +117,7 @@ def rank(
 ) -> tuple[RankedConcept, ...]:
     """What a walk reached, the most important first; ties by depth, then by hash."""
     importance = Importance(traversal, now, weights)
-    ranked = [importance.of(path) for path in traversal.reached]
+    ranked = [importance.concept(path) for path in traversal.reached]
     return tuple(sorted(ranked, key=lambda one: (-one.score, one.depth, one.concept)))
 
 

@@ -1,0 +1,150 @@
+"""What the graph answers: rows with their facts in words, for people, models and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, assert_never
+
+from agentd.domain.concept import FactHash
+from agentd.graph.query import Kind
+
+Table = tuple[tuple[str, ...], ...]  # the first row has the headings
+
+_HEADS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    Kind.CONCEPT: ("concept", "score", "confidence", "depth", "way"),
+    Kind.FACT: ("subject", "predicate", "object", "score", "confidence", "episodes", "newest"),
+    Kind.PATH: ("way", "score", "confidence", "depth"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A fact with its labels."""
+
+    fact: FactHash
+    subject: str
+    predicate: str
+    object: str
+    confidence: float
+    episodes: int
+    newest: datetime
+
+    def __str__(self) -> str:
+        return one_line(f"{self.subject} {self.predicate.replace('_', ' ')} {self.object}")
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A fact of a path, walked from its subject to its object (`out`) or back (`in`)."""
+
+    triple: Triple
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing found: a concept, a fact (the last of its path) or a path.
+
+    `start` and `label` are where the path begins and ends. `confidence` is the path's product, for a
+    fact its own; `score` its importance. Both lie in [0, 1].
+    """
+
+    start: str
+    label: str
+    path: tuple[Hop, ...]
+    confidence: float
+    score: float
+
+    @property
+    def depth(self) -> int:
+        """The number of facts in the path."""
+        return len(self.path)
+
+    @property
+    def fact(self) -> Triple:
+        """The last fact of the path."""
+        return self.path[-1].triple
+
+    @property
+    def way(self) -> str:
+        """The path in one line: `agent -needs-> memory <-uses- tool`."""
+        words = [self.start]
+        for hop in self.path:
+            triple = hop.triple
+            if hop.direction == "out":
+                words += [f"-{triple.predicate}->", triple.object]
+            else:
+                words += [f"<-{triple.predicate}-", triple.subject]
+        return one_line(" ".join(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A name about which nothing is known, and labels that look like it."""
+
+    name: str
+    nearest: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = f"nothing is known about {one_line(self.name)!r}"
+        if self.nearest:
+            words += f"; did you mean {' or '.join(map(one_line, self.nearest))}?"
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows, the best first. Without rows, `reason` says why. `unknown` are names of the question
+    about which nothing is known, also where others brought rows.
+    """
+
+    kind: Kind
+    rows: tuple[Row, ...] = ()
+    reason: str = ""
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def triples(self) -> tuple[Triple, ...]:
+        """The facts of all rows, each once, in the order of the rows: for facts the last of each path,
+        else whole paths.
+        """
+        hops = (
+            hop
+            for row in self.rows
+            for hop in (row.path[-1:] if self.kind is Kind.FACT else row.path)
+        )
+        return tuple({hop.triple.fact: hop.triple for hop in hops}.values())
+
+    def as_prompt(self) -> str:
+        """One line `- subject predicate object` for each fact, for a model; without rows the reason."""
+        return "\n".join(f"- {triple}" for triple in self.triples) or self.reason
+
+    def as_table(self) -> Table:
+        """Headings, and one line of cells for each row."""
+        return (_HEADS[self.kind], *(_cells(self.kind, row) for row in self.rows))
+
+
+def one_line(text: str) -> str:
+    """The text with each run of white space and control characters as one blank."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _cells(kind: Kind, row: Row) -> tuple[str, ...]:
+    told = (_share(row.score), _share(row.confidence), str(row.depth))
+    match kind:
+        case Kind.CONCEPT:
+            return (one_line(row.label), *told, row.way)
+        case Kind.PATH:
+            return (row.way, *told)
+        case Kind.FACT:
+            fact = row.fact
+            names = map(one_line, (fact.subject, fact.predicate, fact.object))
+            said = (str(fact.episodes), f"{fact.newest:%Y-%m-%d}")
+            return (*names, _share(row.score), _share(fact.confidence), *said)
+    assert_never(kind)
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}"

@@ -1,0 +1,142 @@
+"""What a walk found for one kind of question, scored: the step between paths and rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from agentd.domain.concept import Concept, ConceptHash, Edge, FactHash
+from agentd.graph.answer import Hop, Row, Triple
+from agentd.graph.conditions import Fields
+from agentd.graph.importance import Importance
+from agentd.graph.path import Path, Step
+from agentd.graph.query import Kind
+from agentd.graph.traversal import Traversal
+
+
+class Labels:
+    """The labels of concepts; one that went away since it was found is shown by its hash."""
+
+    def __init__(self, concepts: Mapping[ConceptHash, Concept]) -> None:
+        self._concepts = concepts
+
+    def label(self, concept: ConceptHash) -> str:
+        """Its label."""
+        known = self._concepts.get(concept)
+        return known.label if known is not None else f"#{concept.hex[:8]}"
+
+    def names(self, concept: ConceptHash) -> tuple[str, ...]:
+        """Its label and its aliases."""
+        known = self._concepts.get(concept)
+        return (known.label, *known.aliases) if known is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A path, what it is shown as, and its score."""
+
+    kind: Kind
+    path: Path
+    score: float
+
+    @property
+    def edge(self) -> Edge:
+        """The last fact."""
+        return self.path.steps[-1].edge
+
+    @property
+    def confidence(self) -> float:
+        """Of the path, or of the fact if that is what was asked for."""
+        return self.edge.confidence if self.kind is Kind.FACT else self.path.confidence
+
+    @property
+    def concepts(self) -> tuple[ConceptHash, ...]:
+        """All that the path goes through, and both sides of its last fact."""
+        return (
+            self.path.start,
+            *(step.target for step in self.path.steps),
+            self.path.steps[-1].source,
+        )
+
+    def fields(self, labels: Labels) -> Fields:
+        """What the fields of a question say about it."""
+        return lambda field: self._field(field, labels)
+
+    def _field(self, field: str, labels: Labels) -> str | float | tuple[str, ...]:
+        edge = self.edge
+        match field:
+            case "label":
+                return labels.names(self.path.end)
+            case "subject":
+                return labels.names(edge.subject)
+            case "object":
+                return labels.names(edge.object)
+            case "start":
+                return labels.names(self.path.start)
+            case "predicate":
+                return edge.predicate
+            case "direction":
+                return self.path.steps[-1].direction
+            case _:
+                return self._number(field)
+
+    def _number(self, field: str) -> float:
+        numbers = {
+            "confidence": self.confidence,
+            "score": self.score,
+            "depth": self.path.depth,
+            "episodes": self.edge.episodes,
+        }
+        return numbers[field]
+
+
+def candidates(kind: Kind, traversal: Traversal, importance: Importance) -> list[Found]:
+    """All that a walk found of a kind, before any condition: a concept as often as it was arrived at,
+    a fact for each way it was walked. Where the walk began is no concept it found, but an end of paths.
+    """
+    if kind is Kind.FACT:
+        return [Found(kind, path, importance.fact(path)) for path in traversal.arrivals]
+    ends = set(traversal.seeds) if kind is Kind.CONCEPT else set()
+    paths = [p for p in traversal.arrivals if not p.steps[-1].is_loop and p.end not in ends]
+    return [Found(kind, path, importance.concept(path).score) for path in paths]
+
+
+def best(found: Iterable[Found]) -> list[Found]:
+    """Each concept and each fact once, by its best path, the highest score first; ties by path."""
+    kept: dict[ConceptHash | FactHash | Path, Found] = {}
+    for one in sorted(found, key=lambda one: one.path.order):
+        kept.setdefault(_identity(one), one)
+    return sorted(kept.values(), key=lambda one: (-one.score, one.path.order))
+
+
+def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:
+    """What was found in words."""
+    return tuple(
+        Row(
+            labels.label(one.path.start),
+            labels.label(one.path.end),
+            tuple(_hop(step, labels) for step in one.path.steps),
+            one.confidence,
+            one.score,
+        )
+        for one in found
+    )
+
+
+def _identity(found: Found) -> ConceptHash | FactHash | Path:
+    match found.kind:
+        case Kind.CONCEPT:
+            return found.path.end
+        case Kind.FACT:
+            return found.edge.fact
+        case Kind.PATH:
+            return found.path
+
+
+def _hop(step: Step, labels: Labels) -> Hop:
+    edge = step.edge
+    subject, obj = labels.label(edge.subject), labels.label(edge.object)
+    triple = Triple(
+        edge.fact, subject, edge.predicate, obj, edge.confidence, edge.episodes, edge.newest
+    )
+    return Hop(triple, step.direction)

@@ -1,0 +1,109 @@
+"""Names in what people write: the labels that a text may hold, and those that look like another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from agentd.errors import GraphError
+
+MAX_WORDS = 100  # of a text that are read
+LONGEST = 5  # words of a name
+MOST_LETTERS = 32  # of a name whose misspellings are tried
+
+_OUTER = ".,;:!?…()[]{}<>\"“”„«»'‘’`*"
+_ENDS = tuple(".,;:!?…)]}")  # a name does not go on behind these
+_POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words `start` to `end` of a text (without `end`), and the labels that they may be."""
+
+    start: int
+    end: int
+    labels: tuple[str, ...]
+
+
+def spans(text: str, resolve: Callable[[str], str]) -> tuple[Span, ...]:
+    """Every row of up to five words in the first hundred, with the labels that `resolve` makes of it.
+    What is no label is left out; so are rows across punctuation.
+    """
+    parts = [_Word(found[0]) for found in islice(re.finditer(r"\S+", text), MAX_WORDS)]
+    found = []
+    for start in range(len(parts)):
+        for end in range(start + 1, min(start + LONGEST, len(parts)) + 1):
+            if labels := _labels(parts[start:end], resolve):
+                found.append(Span(start, end, labels))
+            if parts[end - 1].is_last:
+                break
+    return tuple(found)
+
+
+def longest(found: Sequence[Span], known: Callable[[str], bool]) -> Iterator[str]:
+    """The known labels among spans, from left to right: of spans that overlap, the first that begins,
+    and of those that begin together the longest. Each label once.
+    """
+    best: dict[int, tuple[int, tuple[str, ...]]] = {}
+    for span in found:
+        labels = tuple(filter(known, span.labels))
+        if labels and span.end > best.get(span.start, (0, ()))[0]:
+            best[span.start] = (span.end, labels)
+    behind, given = 0, set[str]()
+    for start, (end, labels) in sorted(best.items()):
+        if start >= behind:
+            behind = end
+            yield from (label for label in labels if label not in given)
+            given.update(labels)
+
+
+def similar(label: str) -> tuple[str, ...]:
+    """Labels that this one may have been meant to be, the likeliest first: with one letter left out,
+    added, exchanged or swapped with its neighbour; and parts of it, the longer first.
+    """
+    likely: dict[str, None] = {}
+    if len(label) <= MOST_LETTERS:
+        likely.update(dict.fromkeys(_misspelt(label)))
+    words = label.split("-")[: 2 * LONGEST]
+    for size in range(len(words) - 1, 0, -1):
+        for start in range(len(words) - size + 1):
+            likely["-".join(words[start : start + size])] = None
+    return tuple(name for name in likely if name and name != label)
+
+
+class _Word:
+    """A word as written, and without the punctuation around it."""
+
+    def __init__(self, written: str) -> None:
+        self.written = written
+        self.bare = written.strip(_OUTER)
+        self.is_last = not self.bare or written.rstrip("\"”“'’*`").endswith(_ENDS)
+
+
+def _labels(words: Sequence[_Word], resolve: Callable[[str], str]) -> tuple[str, ...]:
+    inner = " ".join(word.bare for word in words)
+    if not inner:
+        return ()
+    written = dict.fromkeys((inner, _POSSESSIVE.sub("", inner)))
+    if len(words) == 1:
+        written[words[0].written] = None  # ".net"
+    return tuple(dict.fromkeys(_resolved(written, resolve)))
+
+
+def _resolved(written: Iterable[str], resolve: Callable[[str], str]) -> Iterator[str]:
+    for name in written:
+        try:
+            yield resolve(name)
+        except GraphError:  # not every row of words is a label
+            continue
+
+
+def _misspelt(label: str) -> Iterator[str]:
+    halves = [(label[:at], label[at:]) for at in range(len(label) + 1)]
+    yield from (a + b[1] + b[0] + b[2:] for a, b in halves if len(b) > 1)
+    yield from (a + b[1:] for a, b in halves if b)
+    yield from (a + letter + b for a, b in halves for letter in _LETTERS)
+    yield from (a + letter + b[1:] for a, b in halves if b for letter in _LETTERS)

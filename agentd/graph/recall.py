@@ -1,0 +1,225 @@
+"""Recollection: questions to the graph, and what it knows about the things that a text names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import log2
+
+from agentd.domain.concept import Concept, ConceptHash
+from agentd.errors import QueryError
+from agentd.graph import mentions
+from agentd.graph.answer import Answer, Unknown
+from agentd.graph.conditions import Normalised, normalised
+from agentd.graph.found import Found, Labels, best, candidates, rows
+from agentd.graph.importance import Importance, rank
+from agentd.graph.naming import normal_label
+from agentd.graph.path import LIMITS, MAX_RESULTS, Limits
+from agentd.graph.picture import Picture, neighbourhood
+from agentd.graph.query import DEPTH, LIMIT, Kind, Query, parse
+from agentd.graph.traversal import Traversal, along, best_paths
+from agentd.ports import Clock, GraphStore
+
+STATED = 500  # facts looked at for a question that begins nowhere
+NEAREST = 3  # labels that are proposed for an unknown name
+
+Scopes = Sequence[str] | None
+
+
+class Recollection:
+    """What the graph knows. `resolve` leads from a name as people write it to a normal label.
+
+    `scopes` names the audiences whose facts may be used; None means all. A concept without a fact in
+    them is treated like one that does not exist.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        clock: Clock,
+        *,
+        resolve: Callable[[str], str] = normal_label,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._resolve = resolve
+        self._limits = limits
+
+    async def answer(self, query: Query | str, *, scopes: Scopes = None) -> Answer:
+        """The answer to a question (agentd/graph/query.py), the best rows first.
+
+        Concepts and paths are found by their best path, facts once each. Raises QueryError for a text
+        in another language and for a question without a beginning, GraphError for a name that is no
+        label.
+        """
+        asked = parse(query) if isinstance(query, str) else query
+        where = normalised(asked.where, self._resolve) if asked.where is not None else None
+        if asked.names:
+            return await self._from_names(asked, where, scopes)
+        if where is None or where.predicate is None:
+            raise QueryError(
+                "the question has no beginning",
+                cure="add FROM and a name, or WHERE predicate = and a predicate",
+            )
+        edges = await self._store.stating(where.predicate, STATED, scopes=scopes)
+        if not edges:
+            return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
+        return await self._answer(asked, where, along(edges, self._limits), ())
+
+    async def about(
+        self, text: str, limit: int = LIMIT, *, depth: int = DEPTH, scopes: Scopes = None
+    ) -> Answer:
+        """Facts around the concepts that a text names (labels and aliases of up to five words).
+
+        Those between two of them come first, then by score, divided by log2(1 + facts known about
+        the concept they were reached from): what is one of many facts comes to mind less (the fan
+        effect, Anderson 1974). Where the text names nothing known, the store is asked once.
+        """
+        named = await self.named(text)
+        seeds = [concept.hash for concept in named]
+        if not seeds:
+            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
+        traversal = await self._walk(seeds, depth, scopes)
+        importance = Importance(traversal, self._clock.now())
+        facts = best(candidates(Kind.FACT, traversal, importance))
+        kept = sorted(facts, key=_fan(traversal))[: min(limit, MAX_RESULTS)]
+        if not kept:
+            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
+        return Answer(Kind.FACT, rows(kept, await self._labels(kept)))
+
+    async def named(self, text: str) -> Sequence[Concept]:
+        """The concepts that a text names, in the order of the text; the longest names count."""
+        spans = mentions.spans(text, self._resolve)
+        wanted = sorted({label for span in spans for label in span.labels})
+        if not wanted:
+            return ()
+        names: dict[str, list[Concept]] = {}
+        for concept in await self._store.named(wanted):
+            for name in {concept.label, *concept.aliases}:
+                names.setdefault(name, []).append(concept)
+        found = mentions.longest(spans, names.__contains__)
+        return tuple({one.hash: one for name in found for one in names[name]}.values())
+
+    async def picture(
+        self, names: Sequence[str], *, depth: int = DEPTH, most: int = 24, scopes: Scopes = None
+    ) -> Picture:
+        """What is around these names, with at most so many other concepts. Without a known name the
+        picture is empty, and its title says so. Raises GraphError for a name that is no label.
+        """
+        seeds, unknown = await self._seeds(names)
+        traversal = await self._walk(sorted(seeds), depth, scopes)
+        missing = [*unknown, *_unseen(seeds, traversal)]
+        if len(missing) == len(names):
+            return Picture("; ".join(str(Unknown(name)) for name in missing))
+        ranked = rank(traversal, self._clock.now())
+        hashes = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
+        labels = {one: c.label for one, c in (await self._store.concepts(sorted(hashes))).items()}
+        return neighbourhood(f"Around {', '.join(names)}", traversal, ranked, labels, most)
+
+    async def _from_names(self, asked: Query, where: Normalised | None, scopes: Scopes) -> Answer:
+        seeds, unknown = await self._seeds(asked.names)
+        predicate = where.predicate if where else None
+        traversal = await self._walk(sorted(seeds), asked.depth, scopes, predicate)
+        missing = [*unknown, *_unseen(seeds, traversal)]
+        strangers = [Unknown(name, await self._nearest(name, scopes)) for name in missing]
+        if not traversal.arrivals:
+            weak = await self._weak(sorted(seeds), scopes)
+            reason = weak or "; ".join(map(str, strangers))
+            return Answer(asked.kind, reason=reason, unknown=() if weak else tuple(strangers))
+        return await self._answer(asked, where, traversal, tuple(strangers))
+
+    async def _answer(
+        self,
+        asked: Query,
+        where: Normalised | None,
+        traversal: Traversal,
+        unknown: tuple[Unknown, ...],
+    ) -> Answer:
+        importance = Importance(traversal, self._clock.now())
+        found = candidates(asked.kind, traversal, importance)
+        if where is not None:
+            labels = await self._labels(found) if where.needs_labels else Labels({})
+            found = [one for one in found if where.holds(one.fields(labels))]
+        if kept := best(found)[: asked.limit]:
+            return Answer(asked.kind, rows(kept, await self._labels(kept)), unknown=unknown)
+        walked = len(traversal.edges)
+        facts = "1 fact was" if walked == 1 else f"{walked} facts were"
+        reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
+        return Answer(asked.kind, reason=reason, unknown=unknown)
+
+    async def _walk(
+        self,
+        seeds: Sequence[ConceptHash],
+        depth: int,
+        scopes: Scopes,
+        predicate: str | None = None,
+    ) -> Traversal:
+        preferred = (lambda edge: edge.predicate == predicate) if predicate is not None else None
+        limits = replace(self._limits, depth=depth)
+        return await best_paths(self._store, seeds, limits, scopes=scopes, preferred=preferred)
+
+    async def _seeds(self, names: Sequence[str]) -> tuple[dict[ConceptHash, str], Sequence[str]]:
+        """The concepts with these names, each with the name as written, and the names without one."""
+        labels = {name: self._resolve(name) for name in names}
+        seeds: dict[ConceptHash, str] = {}
+        missing = dict.fromkeys(names)
+        for concept in await self._store.named(sorted(set(labels.values()))):
+            for name, label in labels.items():
+                if label == concept.label or label in concept.aliases:
+                    seeds[concept.hash] = name
+                    missing.pop(name, None)
+        return seeds, tuple(missing)
+
+    async def _weak(self, seeds: Sequence[ConceptHash], scopes: Scopes) -> str:
+        """Why a walk from concepts with facts took none of them, or nothing."""
+        edges = await self._store.edges(seeds, scopes=scopes) if seeds else ()
+        if not edges:
+            return ""
+        surest = max(edge.confidence for edge in edges)
+        facts = "1 fact is" if len(edges) == 1 else f"{len(edges)} facts are"
+        least = self._limits.least
+        return f"{facts} known, but none as sure as {least:g}: the surest has {surest:.2g}"
+
+    async def _nearest(self, name: str, scopes: Scopes) -> tuple[str, ...]:
+        similar = mentions.similar(self._resolve(name))
+        concepts = await self._store.named(similar)
+        edges = await self._store.edges([one.hash for one in concepts], scopes=scopes)
+        seen = {one for edge in edges for one in (edge.subject, edge.object)}
+        labels = {
+            c.label: min(map(_place(similar), (c.label, *c.aliases)))
+            for c in concepts
+            if c.hash in seen
+        }
+        return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
+
+    async def _labels(self, found: Iterable[Found]) -> Labels:
+        hashes = {one for each in found for one in each.concepts}
+        return Labels(await self._store.concepts(sorted(hashes)))
+
+
+def _place(names: Sequence[str]) -> Callable[[str], int]:
+    places = {name: place for place, name in enumerate(names)}
+    return lambda name: places.get(name, len(names))
+
+
+def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
+    """The names of which the walk saw no fact."""
+    seen = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
+    return sorted({*seeds.values()} - {name for one, name in seeds.items() if one in seen})
+
+
+def _fan(traversal: Traversal) -> Callable[[Found], tuple[bool, float, tuple[object, ...]]]:
+    """The order of facts that come to mind with the concepts a walk began at."""
+    seeds = set(traversal.seeds)
+    fans = dict.fromkeys(seeds, 0)
+    for edge in traversal.edges:
+        for one in {edge.subject, edge.object} & seeds:
+            fans[one] += 1
+
+    def order(found: Found) -> tuple[bool, float, tuple[object, ...]]:
+        edge = found.path.steps[-1].edge
+        joins = edge.subject != edge.object and {edge.subject, edge.object} <= seeds
+        return not joins, -found.score / log2(1 + fans[found.path.start]), found.path.order
+
+    return order
