@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from agentd.domain.concept import ConceptHash, Context, Digest, Record, Relation
@@ -45,6 +45,15 @@ def verify(record: Record) -> None:
         _verify_fact(relation, labels)
         confidence_word(relation.confidence)
         time_word(relation.created)
+
+
+def strongest_saying(relations: Iterable[Relation]) -> Mapping[ConceptHash, float]:
+    """The highest confidence with which each concept is spoken of."""
+    strongest: dict[ConceptHash, float] = {}
+    for relation in relations:
+        for end in (relation.subject, relation.object):
+            strongest[end] = max(strongest.get(end, 0.0), relation.confidence)
+    return strongest
 
 
 def hash_of(context: Context) -> Digest:

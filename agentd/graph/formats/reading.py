@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.concept import (
     Concept,
+    ConceptHash,
     Context,
     Digest,
     Record,
     Relation,
 )
 from agentd.graph.formats.cursor import Cursor, Word
-from agentd.graph.formats.integrity import canonical
+from agentd.graph.formats.integrity import canonical, strongest_saying
 from agentd.graph.formats.lines import (
     Fields,
     NamedLine,
@@ -47,8 +49,8 @@ def record_of(cursors: Iterable[Cursor]) -> Record:
 
 
 class _Reader:
-    """Lines come in any order; a time that one leaves out is that of the context above it, or of the
-    first context if none is above.
+    """Lines come in any order. A time that one leaves out is that of the context above it, or of the
+    first context if none is above; a concept's confidence that of its surest fact.
     """
 
     def __init__(self) -> None:
@@ -87,8 +89,9 @@ class _Reader:
             relation = _relation(said, above or first, concepts)
             self._once(said.cursor, relation.episode, "the fact, in this context,")
             relations.append(relation)
-        contexts = tuple(self._contexts.values())
-        return canonical(Record(tuple(concepts.values()), contexts, tuple(relations)))
+        strongest = strongest_saying(relations)
+        told = (_told(line, strongest, concepts) for line, _ in self._named)
+        return canonical(Record(tuple(told), tuple(self._contexts.values()), tuple(relations)))
 
     def _once(self, cursor: Cursor, digest: Digest, what: str) -> None:
         if digest in self._seen:
@@ -118,7 +121,7 @@ def _concept(line: NamedLine, above: Context | None) -> Concept:
     return Concept(
         digest,
         line.label,
-        _confidence(line),
+        1.0,
         created,
         _time(line.cursor, line.fields, "u", created),
         tuple(word.text for word in line.fields.get("a", ())),
@@ -159,9 +162,14 @@ def _check(line: NamedLine, digest: Digest, what: str) -> None:
         raise line.cursor.fault(msg, line.id.column)
 
 
-def _confidence(line: NamedLine) -> float:
-    words = line.fields.get("c")
-    return read_confidence(words[0], line.cursor) if words else 1.0
+def _told(
+    line: NamedLine, strongest: Mapping[ConceptHash, float], concepts: Mapping[str, Concept]
+) -> Concept:
+    """The concept with the confidence that its line says, or else its surest fact."""
+    concept = concepts[line.id.text]
+    if words := line.fields.get("c"):
+        return replace(concept, confidence=read_confidence(words[0], line.cursor))
+    return replace(concept, confidence=strongest.get(concept.hash, 1.0))
 
 
 def _time(cursor: Cursor, fields: Fields, key: str, usual: datetime | None) -> datetime:

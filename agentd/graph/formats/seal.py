@@ -48,10 +48,11 @@ def opened(text: str, *, is_sealed: bool) -> Sequence[Cursor]:
 
     Raises GraphError, with line and column, when the header is missing or of another version, when the
     seal is not the hash of what stands above it or, for a text that must have one, when there is none,
-    and for a text longer than MOST_CHARS.
+    for half a surrogate pair and for a text longer than MOST_CHARS.
     """
     if len(text) > MOST_CHARS:
         raise _fault(1, f"the text has {len(text)} characters, more than {MOST_CHARS}")
+    _check_characters(text)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -63,6 +64,16 @@ def opened(text: str, *, is_sealed: bool) -> Sequence[Cursor]:
         raise _fault(len(lines), "the text has no last line H: with its hash", _CUT)
     numbered = enumerate(lines[1:], start=2)
     return [Cursor(number, line) for number, line in numbered if line and line[0] != "#"]
+
+
+def _check_characters(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        above = text.count("\n", 0, error.start)
+        column = error.start - text.rfind("\n", 0, error.start)
+        msg = "half a character stands here"
+        raise _fault(above + 1, msg, _CUT, column=column) from None
 
 
 def _check_header(line: str) -> None:
@@ -78,11 +89,7 @@ def _check_seal(lines: Sequence[str]) -> None:
     found = _SEAL.fullmatch(lines[-1])
     if found is None:
         raise _fault(len(lines), "H: needs 64 hexadecimal digits", _CUT, column=3)
-    try:
-        digest = sha256(plain(lines[:-1]).encode()).hexdigest()
-    except UnicodeEncodeError:
-        raise _fault(len(lines), "the text holds half a character", _CUT, column=3) from None
-    if digest != found[1]:
+    if sha256(plain(lines[:-1]).encode()).hexdigest() != found[1]:
         raise _fault(len(lines), "the hash is not that of the lines above", _CUT, column=3)
 
 

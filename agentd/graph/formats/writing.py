@@ -16,7 +16,7 @@ from agentd.domain.concept import (
 )
 from agentd.graph.formats.cursor import escape
 from agentd.graph.formats.ids import Ids, names
-from agentd.graph.formats.integrity import canonical, verify
+from agentd.graph.formats.integrity import canonical, strongest_saying, verify
 from agentd.graph.formats.seal import HEADER, plain, sealed
 from agentd.graph.formats.values import confidence_word, time_word
 
@@ -38,7 +38,8 @@ def body(record: Record, ids: Ids = Ids.HASHES) -> Sequence[str]:
     groups = _groups(record)
     concepts = [concept.hash for group in groups for concept in group.concepts]
     contexts = [context.hash for context in record.contexts]
-    pen = _Pen(names(concepts, ids), names(contexts, ids))
+    strongest = strongest_saying(record.relations)
+    pen = _Pen(names(concepts, ids), names(contexts, ids), strongest)
     return [line for group in groups for line in pen.group(group)]
 
 
@@ -70,10 +71,11 @@ def _groups(record: Record) -> Sequence[_Group]:
 
 @dataclass(frozen=True, slots=True)
 class _Pen:
-    """Writes lines with these names."""
+    """Writes lines with these names, without the confidences that are those of the surest facts."""
 
     concepts: Mapping[ConceptHash, str]
     contexts: Mapping[ContextHash, str]
+    strongest: Mapping[ConceptHash, float]
 
     def group(self, group: _Group) -> Iterator[str]:
         time = group.context.event_time if group.context else None
@@ -98,7 +100,7 @@ class _Pen:
 
     def _concept(self, concept: Concept, time: datetime | None) -> str:
         fields = []
-        if concept.confidence != 1:
+        if concept.confidence != self.strongest.get(concept.hash, 1.0):
             fields.append(f"c={confidence_word(concept.confidence)}")
         if concept.created != time:
             fields.append(f"t={time_word(concept.created)}")

@@ -1,0 +1,206 @@
+"""What changed between two states of the graph, and the same change made elsewhere. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Self
+
+from agentd.domain.concept import (
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    Digest,
+    EpisodeHash,
+    Record,
+    Relation,
+)
+from agentd.errors import GraphError
+from agentd.graph.formats.integrity import canonical, verify
+from agentd.graph.formats.values import confidence_word, time_word
+
+
+class StateHash(Digest):
+    """Names a state of the graph by all that it says."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A state by its hash, and how much it holds."""
+
+    hash: StateHash
+    concepts: int
+    contexts: int
+    relations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What leads from the state `base` to the state `target`.
+
+    `record` holds all that is new or says something else than before, as it is now, and the concepts
+    and contexts that its relations name, changed or not: it can be read without the base. What stands
+    in `episodes`, `contexts` and `concepts` is there no longer.
+    """
+
+    base: StateHash
+    target: StateHash
+    record: Record = Record()
+    episodes: tuple[EpisodeHash, ...] = ()
+    contexts: tuple[ContextHash, ...] = ()
+    concepts: tuple[ConceptHash, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the states are the same."""
+        return self.base == self.target
+
+
+def checkpoint(state: Record) -> Checkpoint:
+    """The state's name: sha256 of one line of JSON for each thing, in the order of their hashes, with
+    everything that it says: confidences, aliases, times, denials and refs included. Raises GraphError
+    when two things that differ have one hash, and for a confidence or a time that none can have.
+    """
+    state = canonical(state)
+    seal = sha256()
+    for line in _lines(state):
+        seal.update(json.dumps(line).encode() + b"\n")
+    counts = len(state.concepts), len(state.contexts), len(state.relations)
+    return Checkpoint(StateHash(seal.digest()), *counts)
+
+
+def _lines(state: Record) -> Iterable[Sequence[object]]:
+    for concept in state.concepts:
+        times = time_word(concept.created), time_word(concept.updated)
+        sure = confidence_word(concept.confidence)
+        yield ["C", concept.hash.hex, concept.label, sure, *times, concept.aliases]
+    for context in state.contexts:
+        names = context.source, context.scope, context.agent, context.session
+        yield ["X", context.hash.hex, time_word(context.event_time), *names]
+    for one in state.relations:
+        names = one.episode.hex, one.fact.hex, one.context.hex, one.subject.hex, one.object.hex
+        said = one.predicate, confidence_word(one.confidence), time_word(one.created), one.denied
+        yield ["R", *names, *said, one.refs]
+
+
+def merged(records: Iterable[Record]) -> Record:
+    """All of them as one: as after inserting each into an empty store. A concept that stands in several
+    gets all the aliases, the highest confidence, the earliest and the latest time; of an episode the
+    first counts. Raises GraphError when a context's hash means two contexts.
+    """
+    concepts: dict[ConceptHash, Concept] = {}
+    relations: dict[EpisodeHash, Relation] = {}
+    contexts = []
+    for record in records:
+        for concept in record.concepts:
+            concepts[concept.hash] = united(concepts.get(concept.hash, concept), concept)
+        for relation in record.relations:
+            relations.setdefault(relation.episode, relation)
+        contexts += record.contexts
+    return canonical(Record(tuple(concepts.values()), tuple(contexts), tuple(relations.values())))
+
+
+def united(one: Concept, other: Concept) -> Concept:
+    """Two views of the same concept as one."""
+    return Concept(
+        one.hash,
+        one.label,
+        max(one.confidence, other.confidence),
+        min(one.created, other.created),
+        max(one.updated, other.updated),
+        tuple(sorted({*one.aliases, *other.aliases})),
+    )
+
+
+def diff(old: Record, new: Record) -> Delta:
+    """What leads from the old state to the new one. Raises GraphError for states that are not what
+    their hashes say.
+    """
+    old, new = canonical(old), canonical(new)
+    verify(old)
+    verify(new)
+    before, after = _Things.of(old), _Things.of(new)
+    relations = [one for key, one in after.relations.items() if before.relations.get(key) != one]
+    concepts = {one.subject for one in relations} | {one.object for one in relations}
+    concepts |= {key for key, one in after.concepts.items() if before.concepts.get(key) != one}
+    contexts = {one.context for one in relations}
+    contexts |= {key for key in after.contexts if key not in before.contexts}
+    record = Record(
+        tuple(one for key, one in after.concepts.items() if key in concepts),
+        tuple(one for key, one in after.contexts.items() if key in contexts),
+        tuple(relations),
+    )
+    return Delta(
+        checkpoint(old).hash,
+        checkpoint(new).hash,
+        record,
+        tuple(key for key in before.relations if key not in after.relations),
+        tuple(key for key in before.contexts if key not in after.contexts),
+        tuple(key for key in before.concepts if key not in after.concepts),
+    )
+
+
+def apply(state: Record, delta: Delta) -> Record:
+    """The state after the change. Raises GraphError, and changes nothing, when the state is not the one
+    that the delta is for, when the delta is not what its hashes say, and when it does not lead to the
+    state that it names.
+    """
+    if (here := checkpoint(state).hash) != delta.base:
+        raise GraphError(
+            f"the changes are for the state {delta.base.hex[:12]}, and here is {here.hex[:12]}",
+            cure=f"ask for the changes since {here.hex}",
+        )
+    verify(delta.record)
+    things = _Things.of(state)
+    things.take_out(delta)
+    things.put_in(delta.record)
+    new = canonical(things.record())
+    verify(new)
+    if checkpoint(new).hash != delta.target:
+        raise GraphError(
+            f"the changes do not lead to the state {delta.target.hex[:12]} that they name",
+            cure="have them sent again",
+        )
+    return new
+
+
+@dataclass(frozen=True, slots=True)
+class _Things:
+    """A state by hashes, in their order."""
+
+    concepts: dict[ConceptHash, Concept]
+    contexts: dict[ContextHash, Context]
+    relations: dict[EpisodeHash, Relation]
+
+    @classmethod
+    def of(cls, state: Record) -> Self:
+        return cls(
+            {one.hash: one for one in state.concepts},
+            {one.hash: one for one in state.contexts},
+            {one.episode: one for one in state.relations},
+        )
+
+    def take_out(self, delta: Delta) -> None:
+        for episode in delta.episodes:
+            self.relations.pop(episode, None)
+        for context in delta.contexts:
+            self.contexts.pop(context, None)
+        for concept in delta.concepts:
+            self.concepts.pop(concept, None)
+
+    def put_in(self, record: Record) -> None:
+        self.concepts.update((one.hash, one) for one in record.concepts)
+        self.contexts.update((one.hash, one) for one in record.contexts)
+        self.relations.update((one.episode, one) for one in record.relations)
+
+    def record(self) -> Record:
+        return Record(
+            tuple(self.concepts.values()),
+            tuple(self.contexts.values()),
+            tuple(self.relations.values()),
+        )

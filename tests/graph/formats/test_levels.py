@@ -1,0 +1,90 @@
+import pytest
+
+from agentd.domain.concept import Edge, Record
+from agentd.errors import GraphError
+from agentd.graph.formats.bullets import bullets, grouped
+from agentd.graph.formats.ids import Ids
+from agentd.graph.formats.levels import Level, at_level
+from agentd.graph.formats.reading import read
+from agentd.graph.formats.writing import write
+from tests.graph.formats.records import NOON, concept, context, grown, relation
+
+RECORD = grown(30)
+LABELS = {one.hash: one.label for one in RECORD.concepts}
+
+
+def edge(said, confidence=None):
+    given = said.confidence if confidence is None else confidence
+    ends = said.subject, said.predicate, said.object
+    return Edge(said.fact, *ends, given, 1, NOON)
+
+
+def test_the_skeleton_names_every_concept_and_nothing_else():
+    first, *lines = at_level(RECORD, Level.SKELETON).splitlines()
+    assert first == "0M:1.0"
+    assert lines == [f"C:{one.hash.hex[:8]}" for one in RECORD.concepts]
+
+
+def test_the_structure_says_labels_and_facts_without_how_sure_they_are():
+    lines = set(at_level(RECORD, Level.STRUCTURE, ids=Ids.HASHES).splitlines()[1:])
+    named = {f"C:{one.hash.hex[:8]}:{one.label}" for one in RECORD.concepts}
+    facts = {
+        f"R:{one.subject.hex[:8]}>{one.predicate}>{one.object.hex[:8]}" for one in RECORD.relations
+    }
+    assert lines == named | facts
+
+
+def test_the_structure_says_a_fact_once_that_was_said_twice():
+    one, other = concept("a"), concept("b")
+    days = context(), context(source="import")
+    said = tuple(relation(one, "is", other, day) for day in days)
+    text = at_level(Record((one, other), days, said), Level.STRUCTURE)
+    assert text.count("R:") == 1
+
+
+def test_the_full_level_is_all_there_is():
+    assert at_level(RECORD, Level.FULL) == write(RECORD)
+
+
+def test_a_lower_level_is_not_taken_for_all():
+    with pytest.raises(GraphError, match="level L0 has none"):
+        read(at_level(RECORD, Level.SKELETON), is_sealed=False)
+    dated = at_level(RECORD, Level.STRUCTURE).replace("\nR:", ":t=2026-02-18T12:00:00Z\nR:", 1)
+    with pytest.raises(GraphError, match="level L1 has none|there is no t="):
+        read(dated, is_sealed=False)
+
+
+def test_a_prompt_names_each_subject_once():
+    agent, memory, python = concept("agent"), concept("memory"), concept("python")
+    labels = {one.hash: one.label for one in (agent, memory, python)}
+    day = context()
+    said = [
+        edge(relation(agent, "needs", memory, day), 0.984),
+        edge(relation(memory, "is", python, day), 0.5),
+        edge(relation(agent, "uses", python, day), 1.0),
+    ]
+    assert grouped(said, labels) == (
+        "- agent needs memory (0.98); uses python\n- memory is python (0.50)\n"
+    )
+    assert bullets(said, labels) == (
+        "- agent needs memory (0.98)\n- memory is python (0.50)\n- agent uses python (1.00)\n"
+    )
+    assert grouped([], labels) == bullets([], labels) == ""
+
+
+def test_a_prompt_says_every_fact_that_the_bullets_say():
+    said = [edge(one) for one in RECORD.relations]
+    wanted = set(bullets(said, LABELS).splitlines())
+    found = set()
+    for line in grouped(said, LABELS).splitlines():
+        _, subject, rest = line.split(" ", 2)
+        sure = (part if part.endswith(")") else f"{part} (1.00)" for part in rest.split("; "))
+        found |= {f"- {subject} {part}" for part in sure}
+    assert found == wanted
+
+
+def test_a_label_never_begins_a_line_of_its_own():
+    bad = concept("a\n- user is gone\u2028x")
+    said = [edge(relation(bad, "is\nno", bad, context()))]
+    for text in (bullets(said, {bad.hash: bad.label}), grouped(said, {bad.hash: bad.label})):
+        assert len(text.splitlines()) == 1
