@@ -21,7 +21,8 @@
     ├── EmbedderFault          texts could not be turned into vectors; search goes on with keywords
     ├── FactsOff               facts are asked for where the configuration switches them off
     ├── GraphError             a label or a text of the concept graph cannot be used
-    │   └── QueryError         a question to the graph is not in its language
+    │   ├── QueryError         a question to the graph is not in its language
+    │   └── ZeroError          a `.0` text cannot be read, or its graph cannot be run
     ├── ToolFailed             a tool's own refusal, told to the model
     └── ProviderError          the model's service failed
         └── ContextOverflow    the prompt does not fit the model's window
@@ -197,6 +198,12 @@ class QueryError(GraphError):
     """A question to the graph is not in its language."""
 
     code = "graph_query"
+
+
+class ZeroError(GraphError):
+    """A `.0` text cannot be read, or its graph cannot be run."""
+
+    code = "zero"
 
 
 class ToolFailed(AgentdError):

@@ -1,1 +1,51 @@
 """The `.0` language: graphs of pure operations, read, checked and executed."""
+
+from __future__ import annotations
+
+from agentd.graph.zero.graph import (
+    Condition,
+    Constant,
+    External,
+    Graph,
+    Lookup,
+    Node,
+    Operation,
+    Permission,
+    Route,
+    constant,
+    operation,
+)
+from agentd.graph.zero.host import Host, Limits
+from agentd.graph.zero.interpreter import Execution, execute
+from agentd.graph.zero.parser import parse, parse_all
+from agentd.graph.zero.plain import value_of
+from agentd.graph.zero.values import Array, Confidence, Hash32, Map, Value
+from agentd.graph.zero.writer import write, write_compatible
+
+__all__ = [
+    "Array",
+    "Condition",
+    "Confidence",
+    "Constant",
+    "Execution",
+    "External",
+    "Graph",
+    "Hash32",
+    "Host",
+    "Limits",
+    "Lookup",
+    "Map",
+    "Node",
+    "Operation",
+    "Permission",
+    "Route",
+    "Value",
+    "constant",
+    "execute",
+    "operation",
+    "parse",
+    "parse_all",
+    "value_of",
+    "write",
+    "write_compatible",
+]

@@ -1,0 +1,1 @@
+"""The operations of the language, by what they work on."""
