@@ -50,7 +50,7 @@ class Delta:
 
     base: StateHash
     target: StateHash
-    record: Record = Record()
+    record: Record
     episodes: tuple[EpisodeHash, ...] = ()
     contexts: tuple[ContextHash, ...] = ()
     concepts: tuple[ConceptHash, ...] = ()
@@ -83,9 +83,9 @@ def _lines(state: Record) -> Iterable[Sequence[object]]:
         names = context.source, context.scope, context.agent, context.session
         yield ["X", context.hash.hex, time_word(context.event_time), *names]
     for one in state.relations:
-        names = one.episode.hex, one.fact.hex, one.context.hex, one.subject.hex, one.object.hex
+        hashes = one.episode, one.fact, one.context, one.subject, one.object
         said = one.predicate, confidence_word(one.confidence), time_word(one.created), one.denied
-        yield ["R", *names, *said, one.refs]
+        yield ["R", *(digest.hex for digest in hashes), *said, one.refs]
 
 
 def merged(records: Iterable[Record]) -> Record:
@@ -95,7 +95,7 @@ def merged(records: Iterable[Record]) -> Record:
     """
     concepts: dict[ConceptHash, Concept] = {}
     relations: dict[EpisodeHash, Relation] = {}
-    contexts = []
+    contexts: list[Context] = []
     for record in records:
         for concept in record.concepts:
             concepts[concept.hash] = united(concepts.get(concept.hash, concept), concept)

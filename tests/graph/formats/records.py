@@ -11,10 +11,9 @@ from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_
 
 NOON = datetime(2026, 2, 18, 12, 0, tzinfo=UTC)
 
-_NASTY = st.sampled_from(
-    list(r""":>,=\|#{}[]"'`-+ nrtu0 """) + ["\n", "\r", "\t", "\x00", "\u2028"]
-)
+_NASTY = st.sampled_from([*r""":>,=\|#{}[]"'`-+ nrtu0 """, "\n", "\r", "\t", "\x00", "\u2028"])
 texts = st.text(_NASTY | st.characters(exclude_categories=["Cs"]), max_size=12)
+sizes = st.integers(0, 3)
 confidences = st.floats(0, 1)
 times = st.datetimes(
     datetime(2, 1, 1),
@@ -58,9 +57,6 @@ def records(draw):
             made = relation(one, draw(texts), other, where, draw(confidences), when, **more)
             relations[made.episode] = made
     return canonical(Record(tuple(concepts), tuple(contexts.values()), tuple(relations.values())))
-
-
-sizes = st.integers(0, 3)
 
 
 def grown(count, density=3, seed=7, scope="main"):
