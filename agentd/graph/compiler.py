@@ -1,0 +1,137 @@
+"""Statements of one context, made into a record of the graph and the `.0` text that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from agentd.domain.concept import Concept, ConceptHash, Context, EpisodeHash, Record, Relation
+from agentd.errors import GraphError
+from agentd.graph.emitter import emit
+from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash, utf8
+from agentd.graph.naming import Aliases, normal_label, normal_predicate
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+
+_USUAL = Aliases()
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerOutput:
+    """A record, and its text: `agentd.graph.decompiler` makes the one of the other."""
+
+    record: Record
+    graph_text: str
+
+
+def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:  # noqa: A001
+    """The record and the `.0` text of these statements: always the same for the same input.
+
+    - A concept stands in it once, with the highest confidence of its statements, and with all its other
+      names, in normal form, as aliases.
+    - A fact stands in it once, as one episode of the context: a repetition is no new evidence, and
+      gives it the higher confidence and the refs of both. Of a fact that is both said and denied here,
+      what is said last counts.
+    - Without statements the record holds the context alone.
+
+    Raises GraphError for a label or predicate that is none (agentd/graph/naming.py), a confidence
+    outside [0, 1], a time without a zone and half a surrogate pair.
+    """
+    context = _context(source.context)
+    concepts: dict[ConceptHash, Concept] = {}
+    relations: dict[EpisodeHash, Relation] = {}
+    for statement in source.tuples:
+        _check(statement)
+        subject = _concept(
+            statement.subject, statement.subject_aliases, statement, context, aliases
+        )
+        object_ = _concept(statement.object, statement.object_aliases, statement, context, aliases)
+        for concept in (subject, object_):
+            concepts[concept.hash] = _united(concepts.get(concept.hash), concept)
+        relation = _relation(subject, statement, object_, context)
+        relations[relation.episode] = _repeated(relations.get(relation.episode), relation)
+    record = Record(
+        concepts=tuple(sorted(concepts.values(), key=lambda concept: concept.hash)),
+        contexts=(context,),
+        relations=tuple(sorted(relations.values(), key=lambda relation: relation.episode)),
+    )
+    text = emit(record, utterance=source.utterance, metadata=source.context.metadata)
+    return CompilerOutput(record, text)
+
+
+def _context(meta: ContextMeta) -> Context:
+    names = (meta.source, meta.scope, meta.agent, meta.session)
+    return Context(context_hash(meta.event_time, *names), _utc(meta.event_time), *names)
+
+
+def _check(statement: SemanticTuple) -> None:
+    if not 0 <= statement.confidence <= 1:
+        raise GraphError(
+            f"the confidence {statement.confidence} of {statement.subject[:40]!r} is outside 0 to 1",
+            cure="give one between 0 and 1",
+        )
+    for ref in statement.refs:
+        utf8(ref)
+
+
+def _concept(
+    name: str,
+    others: Iterable[str],
+    statement: SemanticTuple,
+    context: Context,
+    aliases: Aliases,
+) -> Concept:
+    label = aliases.resolve(name)
+    names = {normal_label(other) for other in (name, *others)} - {label}
+    return Concept(
+        hash=concept_hash(label),
+        label=label,
+        confidence=float(statement.confidence),
+        created=context.event_time,
+        updated=context.event_time,
+        aliases=tuple(sorted(names)),
+    )
+
+
+def _united(old: Concept | None, new: Concept) -> Concept:
+    if old is None:
+        return new
+    return replace(
+        old,
+        confidence=max(old.confidence, new.confidence),
+        aliases=tuple(sorted({*old.aliases, *new.aliases})),
+    )
+
+
+def _relation(
+    subject: Concept, statement: SemanticTuple, object_: Concept, context: Context
+) -> Relation:
+    predicate = normal_predicate(statement.predicate)
+    fact = fact_hash(subject.label, predicate, object_.label)
+    return Relation(
+        fact=fact,
+        episode=episode_hash(fact, context.hash),
+        context=context.hash,
+        subject=subject.hash,
+        predicate=predicate,
+        object=object_.hash,
+        confidence=float(statement.confidence),
+        created=context.event_time,
+        denied=statement.denied,
+        refs=tuple(sorted(set(statement.refs))),
+    )
+
+
+def _repeated(old: Relation | None, new: Relation) -> Relation:
+    if old is None:
+        return new
+    is_same = old.denied is new.denied
+    return replace(
+        new,
+        confidence=max(old.confidence, new.confidence) if is_same else new.confidence,
+        refs=tuple(sorted({*old.refs, *new.refs})),
+    )
+
+
+def _utc(at: datetime) -> datetime:
+    return at.astimezone(UTC)
