@@ -28,6 +28,7 @@ from agentd.graph.path import MAX_DEPTH, MAX_RESULTS
 from agentd.graph.query_tokens import Token, TokenKind, tokens
 
 MAX_NESTING = 32  # NOTs and parentheses inside each other
+MAX_NAMES = 20
 DEPTH = 2
 LIMIT = 10
 
@@ -207,6 +208,8 @@ class _Parser:
         names = [_name(self._take())]
         while self._next.text == ",":
             self._take()
+            if len(names) == MAX_NAMES:
+                raise self._next.error(f"a question has at most {MAX_NAMES} names")
             names.append(_name(self._take()))
         return tuple(dict.fromkeys(names))
 

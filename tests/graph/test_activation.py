@@ -1,0 +1,58 @@
+"""Spreading activation: the sum of what facts carry, without echo and with an end."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentd.graph.activation import THRESHOLD, spread
+from agentd.graph.hashing import concept_hash
+from agentd.graph.path import LIMITS, Limits
+from tests.graph.lines import LineGraph
+
+A, B = concept_hash("a"), concept_hash("b")
+
+
+async def activation(graph, seeds=(A,), limits=LIMITS):
+    found = await spread(graph, seeds, limits)
+    return {graph.label(one): value for one, value in found.items()}
+
+
+async def test_activation_halves_and_is_multiplied_with_confidence():
+    found = await activation(LineGraph("a to b 0.8\n c to b 0.5"))
+    assert found == pytest.approx({"a": 1.0, "b": 0.4, "c": 0.1})
+
+
+async def test_what_several_facts_carry_adds_up():
+    graph = LineGraph("a to c 0.5\n b to c 0.5\n a likes c 0.4")
+    assert (await activation(graph, (A, B)))["c"] == pytest.approx(0.7)
+
+
+async def test_nothing_comes_back_along_a_fact_and_nothing_exceeds_one():
+    lone = await activation(LineGraph("a to b 1"))
+    assert lone == {"a": 1.0, "b": 0.5}
+    many = LineGraph("\n".join(f"a to m{i} 1\n m{i} to c 1" for i in range(9)))
+    assert (await activation(many))["c"] == 1.0
+
+
+async def test_below_the_threshold_nothing_is_passed_on_or_shown():
+    graph = LineGraph("a to b 0.1\n b to c 1")
+    assert await activation(graph) == pytest.approx(
+        {
+            "a": 1.0,
+            "b": THRESHOLD,
+        }
+    )
+    weak = LineGraph("a to b 0.19\n b to c 1\n c to d 1")
+    assert (await activation(weak)).keys() == {"a", "b"}
+
+
+async def test_it_ends_after_four_rounds_with_one_question_each():
+    graph = LineGraph("a to b 1\n b to c 1\n c to d 1\n d to e 1\n e to f 1")
+    found = await activation(graph)
+    assert found == pytest.approx({"a": 1, "b": 0.5, "c": 0.25, "d": 0.125, "e": 0.0625})
+    assert graph.asked == [("edges", 1)] * 4
+
+
+async def test_results_are_bounded_without_the_beginnings():
+    graph = LineGraph("\n".join(f"a to b{i} 0.{i + 1}" for i in range(9)))
+    assert list(await activation(graph, (A,), Limits(results=2)))[1:] == ["b8", "b7"]
