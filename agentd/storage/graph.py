@@ -270,7 +270,7 @@ def _sayings(
     seen = None if scopes is None else frozenset(scopes)
     at = None if now is None else ticks(now)
     found: dict[bytes, Sayings] = {}
-    for *row, scope in rows.among(conn, _SAYINGS, facts):
+    for *row, scope in rows.among(conn, _SAYINGS, sorted(facts)):
         if seen is None or scope in seen:
             told = found.get(row[0])
             if told is None:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from agentd.domain.belief import check
-from agentd.domain.concept import Context, Inserted, Record, Relation
+from agentd.domain.concept import Concept, Context, Inserted, Record, Relation
 from agentd.storage.graph_values import (
     Values,
     context_row,
@@ -18,7 +18,8 @@ from agentd.storage.graph_values import (
     promoted_rows,
 )
 
-_BATCH = 500  # records whose rows are held at once, and values that a statement takes
+_BATCH = 2_000  # records whose rows are held at once
+_VALUES = 512  # that one statement takes
 _CLEAR = (
     "DELETE FROM graph_concepts",
     "DELETE FROM graph_mentions",
@@ -78,7 +79,9 @@ UPDATE graph_concepts SET (confidence, created, updated) = (
 
 
 def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
-    """Add records, some at a time. Raises GraphError for one that is not sound."""
+    """Add records, some at a time and these in the order of the tables, which is much faster. Raises
+    GraphError for one that is not sound.
+    """
     concepts = facts = episodes = total = 0
     remaining = iter(records)
     while batch := list(islice(remaining, _BATCH)):
@@ -129,7 +132,7 @@ def among(
     remaining = iter(values)
     cursor = conn.cursor()
     cursor.row_factory = None
-    while batch := list(islice(remaining, _BATCH)):
+    while batch := list(islice(remaining, _VALUES)):
         size = 1 << (len(batch) - 1).bit_length()  # few lengths: each is compiled once and kept
         batch += batch[:1] * (size - len(batch))
         marks = ", ".join("?" * size)
@@ -138,6 +141,7 @@ def among(
 
 def _insert_concepts(conn: sqlite3.Connection, batch: Sequence[Record]) -> int:
     mentioned = [(concept, episode) for record in batch for concept, episode in mentions(record)]
+    mentioned.sort(key=_place)
     rows = [mention_row(concept, episode) for concept, episode in mentioned]
     named = (
         (row[0], concept.label, *row[2:]) for row, (concept, _) in zip(rows, mentioned, strict=True)
@@ -160,15 +164,24 @@ def _insert_relations(conn: sqlite3.Connection, batch: Sequence[Record]) -> tupl
     for record in batch:
         contexts = {context.hash: context for context in record.contexts}
         said += [(relation, contexts[relation.context]) for relation in record.relations]
-    conn.executemany(_CONTEXT, (context_row(context) for _, context in said))
+    conn.executemany(_CONTEXT, sorted(context_row(context) for _, context in said))
     facts = ((r.fact.value, r.subject.value, r.predicate, r.object.value) for r, _ in said)
-    new_facts = conn.executemany(_FACT, facts).rowcount
+    new_facts = conn.executemany(_FACT, sorted(facts)).rowcount
+    said.sort(key=_first)
     rows = (episode_row(relation, context) for relation, context in said)
     new_episodes = conn.executemany(_EPISODE, rows).rowcount
     promoted = [row for relation, context in said for row in promoted_rows(relation, context)]
     conn.executemany(_PROMOTED, promoted)
     conn.executemany(_MARK, [(episode,) for episode, _ in promoted])
     return new_facts, new_episodes
+
+
+def _place(mentioned: tuple[Concept, bytes]) -> tuple[bytes, bytes]:
+    return mentioned[0].hash.value, mentioned[1]
+
+
+def _first(said: tuple[Relation, Context]) -> tuple[bytes, bytes]:
+    return said[0].fact.value, said[0].episode.value
 
 
 def _ids(rows: Iterable[tuple[Any, ...]]) -> list[tuple[bytes, bytes]]:

@@ -41,15 +41,15 @@ CREATE TABLE graph_contexts (
     session TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What was said. Written by SqliteGraph.
+-- What was said; who walks from fact to fact needs the two indexes alone. Written by SqliteGraph.
 CREATE TABLE graph_facts (
     hash BLOB PRIMARY KEY,
     subject BLOB NOT NULL,
     predicate TEXT NOT NULL,
     object BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX graph_facts_by_subject ON graph_facts (subject);
-CREATE INDEX graph_facts_by_object ON graph_facts (object);
+CREATE INDEX graph_facts_by_subject ON graph_facts (subject, predicate, object);
+CREATE INDEX graph_facts_by_object ON graph_facts (object, predicate, subject);
 CREATE INDEX graph_facts_by_predicate ON graph_facts (predicate);
 
 -- Each saying of a fact. `said`, `source` and `scope` are its context's, `since` when it began to fade,
