@@ -40,6 +40,11 @@ class Trace:
         """Whether it does not fade."""
         return self.source in STANDING
 
+    @property
+    def observations(self) -> int:
+        """How many sayings it counts: of a promotion, those it was made of."""
+        return max(1, len(self.relation.refs)) if self.source == CONSOLIDATION else 1
+
     def effective(self, now: datetime) -> float:
         """Its own confidence as it is at `now`."""
         if self.stands:

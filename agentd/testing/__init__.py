@@ -6,6 +6,7 @@ from agentd.testing.clock import FakeClock
 from agentd.testing.desk import MemoryFacts
 from agentd.testing.embedders import HashEmbedder
 from agentd.testing.facts import FactIndexDouble, MemoryFactStore
+from agentd.testing.graph import InMemoryGraph
 from agentd.testing.jobs import MemoryJobBook, MemoryJobs
 from agentd.testing.messages import check_api_messages, check_messages
 from agentd.testing.models import Answers, RecordingSink, Reply, ScriptedProvider, call
@@ -19,6 +20,7 @@ __all__ = [
     "FactIndexDouble",
     "FakeClock",
     "HashEmbedder",
+    "InMemoryGraph",
     "MemoryBlobs",
     "MemoryChunks",
     "MemoryFactStore",

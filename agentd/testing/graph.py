@@ -1,0 +1,251 @@
+"""The concept graph in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from agentd.domain.belief import (
+    CONSOLIDATION,
+    GROUP,
+    LEAST,
+    SURVIVING,
+    Consolidated,
+    Trace,
+    belief,
+    check,
+    read_evidence,
+)
+from agentd.domain.concept import (
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    Edge,
+    EpisodeHash,
+    FactHash,
+    GraphCounts,
+    Inserted,
+    Record,
+    Relation,
+)
+
+
+class InMemoryGraph:
+    """A GraphStore in memory."""
+
+    def __init__(self) -> None:
+        self._mentions: dict[ConceptHash, dict[EpisodeHash | None, Concept]] = {}
+        self._contexts: dict[ContextHash, Context] = {}
+        self._since: dict[EpisodeHash, datetime] = {}  # those that were touched
+        self._episodes: dict[EpisodeHash, Relation] = {}
+        self._promotions: dict[EpisodeHash, frozenset[EpisodeHash]] = {}
+        self._consolidations: list[Consolidated] = []
+
+    async def insert(self, records: Sequence[Record]) -> Inserted:
+        for record in records:
+            check(record)
+        before = await self.counts()
+        for record in records:
+            self._insert(record)
+        now = await self.counts()
+        episodes = now.episodes - before.episodes
+        known = sum(len(record.relations) for record in records) - episodes
+        return Inserted(now.concepts - before.concepts, now.facts - before.facts, episodes, known)
+
+    async def rebuild(self, records: Sequence[Record]) -> Inserted:
+        fresh = InMemoryGraph()
+        inserted = await fresh.insert(records)
+        kept = {e: at for e, at in self._since.items() if e in fresh._fading()}
+        self._mentions, self._contexts = fresh._mentions, fresh._contexts
+        self._episodes, self._promotions = fresh._episodes, fresh._promotions
+        self._since = kept
+        return inserted
+
+    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
+        wanted = set(episodes)
+        there = wanted & self._episodes.keys()
+        self._remove(wanted | {p for p, counted in self._promotions.items() if counted & wanted})
+        return len(there)
+
+    async def counts(self) -> GraphCounts:
+        facts = {relation.fact: relation.predicate for relation in self._episodes.values()}
+        predicates = dict(sorted(Counter(facts.values()).items()))
+        sizes = (len(self._mentions), len(facts), len(self._episodes), len(self._contexts))
+        return GraphCounts(*sizes, predicates)
+
+    async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
+        return {name: self._concept(name) for name in sorted(hashes) if name in self._mentions}
+
+    async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
+        return {name: self._contexts[name] for name in hashes if name in self._contexts}
+
+    async def named(self, names: Sequence[str]) -> Sequence[Concept]:
+        folded = {spelling for name in names for spelling in (name, name.casefold())}
+        everything = map(self._concept, sorted(self._mentions))
+        return [
+            one
+            for one in everything
+            if one.label in folded or any(alias.casefold() in folded for alias in one.aliases)
+        ]
+
+    async def edges(
+        self,
+        concepts: Sequence[ConceptHash],
+        *,
+        scopes: Sequence[str] | None = None,
+        now: datetime | None = None,
+    ) -> Sequence[Edge]:
+        return self._edges(await self.episodes(concepts), scopes, now)
+
+    async def stating(
+        self,
+        predicate: str,
+        limit: int,
+        *,
+        scopes: Sequence[str] | None = None,
+        now: datetime | None = None,
+    ) -> Sequence[Edge]:
+        saying = [r for r in self._episodes.values() if r.predicate == predicate]
+        edges = self._edges(saying, scopes, now)
+        return sorted(edges, key=lambda edge: (-edge.confidence, edge.fact))[:limit]
+
+    async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
+        wanted = None if concepts is None else set(concepts)
+        return [
+            relation
+            for _, relation in sorted(self._episodes.items())
+            if wanted is None or relation.subject in wanted or relation.object in wanted
+        ]
+
+    async def traces(
+        self, facts: Sequence[FactHash], *, scopes: Sequence[str] | None = None
+    ) -> Sequence[Trace]:
+        wanted = set(facts)
+        found = [t for t in self._traces() if t.relation.fact in wanted]
+        return [trace for trace in found if scopes is None or trace.scope in scopes]
+
+    async def promotable(self, now: datetime) -> Sequence[Trace]:
+        lively = [
+            trace
+            for trace in self._traces()
+            if not (trace.stands or trace.is_promoted) and trace.effective(now) > SURVIVING
+        ]
+        sizes = Counter(map(_group, lively))
+        return [trace for trace in lively if sizes[_group(trace)] >= GROUP]
+
+    async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
+        found = self._fading() & set(episodes)
+        for episode in found:
+            before = self._since.get(episode, self._said(episode))
+            self._since[episode] = max(before, at.astimezone(UTC))
+        return len(found)
+
+    async def sweep(self, now: datetime) -> Sequence[Relation]:
+        fading = [trace for trace in self._traces() if not trace.stands]
+        gone = [trace.relation for trace in fading if trace.effective(now) < LEAST]
+        self._remove({relation.episode for relation in gone})
+        return gone
+
+    async def note(self, consolidated: Consolidated) -> None:
+        self._consolidations.append(consolidated)
+
+    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
+        return self._consolidations[::-1][:limit]
+
+    def _insert(self, record: Record) -> None:
+        contexts = {context.hash: context for context in record.contexts}
+        lone = {concept.hash: concept for concept in record.concepts}
+        concepts = dict(lone)
+        for relation in record.relations:
+            self._contexts.setdefault(relation.context, contexts[relation.context])
+            if contexts[relation.context].source == CONSOLIDATION:
+                counted = frozenset(read_evidence(ref)[0] for ref in relation.refs)
+                self._promotions.setdefault(relation.episode, counted)
+            self._episodes.setdefault(relation.episode, relation)
+            for end in (relation.subject, relation.object):
+                self._mention(concepts[end], relation.episode)
+                lone.pop(end, None)
+        for concept in lone.values():
+            self._mention(concept, None)
+
+    def _mention(self, concept: Concept, episode: EpisodeHash | None) -> None:
+        known = self._mentions.setdefault(concept.hash, {})
+        known[episode] = _united([*([known[episode]] if episode in known else []), concept])
+
+    def _remove(self, episodes: set[EpisodeHash]) -> None:
+        for episode in episodes:
+            self._episodes.pop(episode, None)
+            self._promotions.pop(episode, None)
+            self._since.pop(episode, None)
+            for mentioned in self._mentions.values():
+                mentioned.pop(episode, None)
+        self._mentions = {name: those for name, those in self._mentions.items() if those}
+        needed = {relation.context for relation in self._episodes.values()}
+        self._contexts = {name: c for name, c in self._contexts.items() if name in needed}
+
+    def _concept(self, name: ConceptHash) -> Concept:
+        return _united(self._mentions[name].values())
+
+    def _said(self, episode: EpisodeHash) -> datetime:
+        return self._contexts[self._episodes[episode].context].event_time
+
+    def _fading(self) -> set[EpisodeHash]:
+        return {trace.relation.episode for trace in self._traces() if not trace.stands}
+
+    def _traces(self) -> list[Trace]:
+        counted = {episode for those in self._promotions.values() for episode in those}
+        found = []
+        for name, relation in sorted(self._episodes.items()):
+            context = self._contexts[relation.context]
+            since = self._since.get(name, context.event_time)
+            where = (context.source, context.scope, context.event_time, since)
+            found.append(Trace(relation, *where, is_promoted=name in counted))
+        return found
+
+    def _edges(
+        self, relations: Iterable[Relation], scopes: Sequence[str] | None, now: datetime | None
+    ) -> list[Edge]:
+        facts = {relation.fact for relation in relations}
+        by_fact: dict[FactHash, list[Trace]] = {}
+        for trace in self._traces():
+            if trace.relation.fact in facts and (scopes is None or trace.scope in scopes):
+                by_fact.setdefault(trace.relation.fact, []).append(trace)
+        return [_edge(traces, now) for _, traces in sorted(by_fact.items())]
+
+
+def _united(concepts: Iterable[Concept]) -> Concept:
+    first, *others = concepts
+    for other in others:
+        first = replace(
+            first,
+            confidence=max(first.confidence, other.confidence),
+            created=min(first.created, other.created),
+            updated=max(first.updated, other.updated),
+            aliases=(*first.aliases, *other.aliases),
+        )
+    return replace(first, aliases=tuple(sorted(set(first.aliases))))
+
+
+def _group(trace: Trace) -> tuple[FactHash, str, bool]:
+    return trace.relation.fact, trace.scope, trace.relation.denied
+
+
+def _edge(traces: Sequence[Trace], now: datetime | None) -> Edge:
+    first = traces[0].relation
+    worth: dict[bool, list[float]] = {False: [], True: []}
+    for trace in traces:
+        if not trace.is_promoted:
+            left = trace.relation.confidence if now is None else trace.effective(now)
+            worth[trace.relation.denied].append(left)
+    return Edge(
+        first.fact,
+        first.subject,
+        first.predicate,
+        first.object,
+        belief(worth[False], worth[True]),
+        sum(trace.observations - trace.is_promoted for trace in traces),
+        max(trace.said for trace in traces),
+    )

@@ -1,0 +1,470 @@
+"""The contract of GraphStore, over every implementation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from hashlib import sha256
+
+import pytest
+
+from agentd.domain.belief import CONSOLIDATION, FACTS, Consolidated, belief, evidence, faded
+from agentd.domain.concept import (
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    EpisodeHash,
+    FactHash,
+    GraphCounts,
+    Inserted,
+    Record,
+    Relation,
+)
+from agentd.errors import GraphError
+from agentd.storage.graph import SqliteGraph
+from agentd.testing import InMemoryGraph
+
+NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def digest(*parts):
+    return sha256("|".join(parts).encode()).digest()
+
+
+def named(label):
+    return ConceptHash(digest(label))
+
+
+def fact(subject, predicate, thing):
+    return FactHash(digest(subject, predicate, thing))
+
+
+def said(
+    subject="agent",
+    predicate="needs",
+    thing="memory",
+    *,
+    at=NOW,
+    source="chat",
+    scope="main",
+    session="",
+    confidence=0.5,
+    aliases=(),
+    **fields,
+):
+    """One statement as a record."""
+    context = Context(
+        ContextHash(digest("context", at.isoformat(), source, scope, session)),
+        at,
+        source,
+        scope,
+        session=session,
+    )
+    name = fact(subject, predicate, thing)
+    relation = Relation(
+        name,
+        EpisodeHash(sha256(name.value + context.hash.value).digest()),
+        context.hash,
+        named(subject),
+        predicate,
+        named(thing),
+        confidence,
+        at,
+        **fields,
+    )
+    ends = (Concept(named(end), end, confidence, at, at) for end in sorted({subject, thing}))
+    concepts = (replace(c, aliases=aliases) if c.label == subject else c for c in ends)
+    return Record(tuple(concepts), (context,), (relation,))
+
+
+def episode(record):
+    return record.relations[0].episode
+
+
+def promotion(*records, confidence=0.9):
+    """A promotion of statements of one fact."""
+    context = max((record.contexts[0] for record in records), key=lambda c: c.event_time)
+    refs = [evidence(episode(r), r.contexts[0].event_time) for r in records]
+    like = records[0].relations[0]
+    made = said(at=context.event_time, source=CONSOLIDATION, scope=context.scope, session=refs[0])
+    relation = replace(
+        made.relations[0],
+        fact=like.fact,
+        confidence=confidence,
+        subject=like.subject,
+        predicate=like.predicate,
+        object=like.object,
+        denied=like.denied,
+        refs=tuple(refs),
+    )
+    return replace(made, concepts=records[0].concepts, relations=(relation,))
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def store(request):
+    if request.param == "memory":
+        return InMemoryGraph()
+    return SqliteGraph(request.getfixturevalue("index_db"))
+
+
+async def everything(store):
+    episodes = await store.episodes()
+    concepts = [r.subject for r in episodes] + [r.object for r in episodes]
+    return (
+        await store.counts(),
+        episodes,
+        await store.traces([r.fact for r in episodes]),
+        sorted((await store.concepts(concepts)).values(), key=lambda c: c.hash),
+        sorted(
+            (await store.contexts([r.context for r in episodes])).values(), key=lambda c: c.hash
+        ),
+        await store.edges(concepts),
+    )
+
+
+async def test_a_record_comes_back_as_it_was_stored(store):
+    record = said(aliases=("AI", "daemon"), denied=True, refs=("a|b", "ü😀"), session="chat:a")
+    assert await store.insert([record]) == Inserted(2, 1, 1, 0)
+    assert await store.episodes() == list(record.relations)
+    concepts = await store.concepts([c.hash for c in record.concepts] + [named("else")])
+    assert sorted(concepts.values(), key=lambda c: c.label) == list(record.concepts)
+    assert await store.contexts([record.contexts[0].hash]) == {
+        record.contexts[0].hash: record.contexts[0]
+    }
+    assert await store.counts() == GraphCounts(2, 1, 1, 1, {"needs": 1})
+
+
+async def test_times_are_told_in_utc_whatever_zone_they_came_in(store):
+    away = timezone(timedelta(hours=5, minutes=30))
+    await store.insert([said(at=NOW.astimezone(away))])
+    [relation] = await store.episodes()
+    assert relation.created == NOW
+    [trace] = await store.traces([relation.fact])
+    assert trace.said == NOW
+
+
+async def test_an_episode_that_is_there_changes_nothing_and_concepts_are_united(store):
+    first = said(aliases=("ai",), confidence=0.5)
+    again = replace(
+        first,
+        concepts=tuple(
+            replace(c, confidence=0.7, created=NOW - DAY, updated=NOW + DAY, aliases=("bot",))
+            for c in first.concepts
+        ),
+        relations=(replace(first.relations[0], confidence=0.9),),
+    )
+    await store.insert([first])
+    assert await store.insert([again, first]) == Inserted(0, 0, 0, 2)
+    assert [r.confidence for r in await store.episodes()] == [0.5]
+    found = await store.concepts([named("agent")])
+    assert found[named("agent")] == Concept(
+        named("agent"), "agent", 0.7, NOW - DAY, NOW + DAY, ("ai", "bot")
+    )
+
+
+@pytest.mark.parametrize("times", [1, 4])
+async def test_two_sayings_of_a_fact_are_one_edge(store, times):
+    records = [said(at=NOW + n * DAY, confidence=0.5) for n in range(2)]
+    for _ in range(times):
+        await store.insert(records)
+    [edge] = await store.edges([named("agent"), named("memory")])
+    assert (edge.confidence, edge.episodes, edge.newest) == (0.75, 2, NOW + DAY)
+    assert (edge.subject, edge.predicate, edge.object) == (
+        named("agent"),
+        "needs",
+        named("memory"),
+    )
+
+
+async def test_edges_come_from_both_ends_each_once_in_order(store):
+    await store.insert(
+        [said("a", "is", "b"), said("c", "is", "a"), said("a", "is", "a"), said("x")]
+    )
+    edges = await store.edges([named("a"), named("a"), named("nobody")])
+    assert [edge.fact for edge in edges] == sorted(
+        [fact("a", "is", "b"), fact("c", "is", "a"), fact("a", "is", "a")]
+    )
+    assert await store.edges([]) == []
+
+
+async def test_more_concepts_than_a_statement_takes(store):
+    records = [said(f"s{n}", "is", f"o{n}") for n in range(1_500)]
+    await store.insert(records)
+    names = [named(f"s{n}") for n in range(1_500)]
+    assert len(await store.edges(names)) == 1_500
+    assert len(await store.concepts(names)) == 1_500
+    assert len(await store.named([f"o{n}" for n in range(1_500)])) == 1_500
+    assert await store.remove([episode(record) for record in records]) == 1_500
+    assert await store.counts() == GraphCounts()
+
+
+async def test_names_are_found_by_label_and_alias_whatever_the_case(store):
+    await store.insert([said("agent", aliases=("Straße", "AI")), said("memory", "is", "ram")])
+    for name in ("agent", "AGENT", "ai", "STRASSE"):
+        assert [c.label for c in await store.named([name])] == ["agent"], name
+    both = await store.named(["ram", "memory", "nothing"])
+    assert [c.hash for c in both] == sorted([named("ram"), named("memory")])
+
+
+async def test_facts_with_a_predicate_come_the_surest_first(store):
+    sure = {"a": 0.2, "b": 0.9, "c": 0.5}
+    await store.insert([said(name, "is", "x", confidence=sure[name]) for name in sure])
+    await store.insert([said("d", "has", "x")])
+    assert [edge.confidence for edge in await store.stating("is", 2)] == [0.9, 0.5]
+    assert await store.stating("are", 5) == []
+
+
+async def test_scopes_choose_the_episodes_that_count(store):
+    await store.insert(
+        [
+            said(scope="main", confidence=0.5),
+            said(scope="chat:a", confidence=0.6),
+            said("secret", "is", "agent", scope="main"),
+        ]
+    )
+    agent = [named("agent")]
+    assert len(await store.edges(agent)) == 2
+    [edge] = await store.edges(agent, scopes=["chat:a"])
+    assert (edge.confidence, edge.episodes) == (0.6, 1)
+    assert await store.edges(agent, scopes=[]) == []
+    assert [e.confidence for e in await store.stating("needs", 9, scopes=["main"])] == [0.5]
+    traces = await store.traces([fact("agent", "needs", "memory")], scopes=["chat:a"])
+    assert [trace.scope for trace in traces] == ["chat:a"]
+
+
+async def test_episodes_fade_by_half_in_a_week_and_those_of_facts_stand(store):
+    await store.insert([said(confidence=0.8), said("user", "likes", "tea", source=FACTS)])
+    names = [named("agent"), named("user")]
+
+    async def worth(now):
+        return {e.predicate: e.confidence for e in await store.edges(names, now=now)}
+
+    assert await worth(NOW + 7 * DAY) == {"needs": pytest.approx(0.4), "likes": 0.5}
+    assert await worth(NOW + 70 * DAY) == {"needs": 0.0, "likes": 0.5}
+    assert await worth(NOW - 70 * DAY) == {"needs": 0.8, "likes": 0.5}
+    assert await worth(None) == {"needs": 0.8, "likes": 0.5}
+
+
+async def test_denials_lower_what_was_said(store):
+    records = [
+        said(confidence=0.8),
+        said(session="b", confidence=0.5),
+        said(session="c", confidence=0.5, denied=True),
+    ]
+    await store.insert(records)
+    [edge] = await store.edges([named("agent")])
+    assert edge.confidence == pytest.approx(0.9 * 0.5)
+    assert edge.episodes == 3
+
+
+async def test_removing_takes_what_nothing_else_needs(store):
+    kept, gone = (
+        said(aliases=("ai",)),
+        said("agent", "has", "tools", at=NOW + DAY, aliases=("bot",)),
+    )
+    await store.insert([kept])
+    before = await everything(store)
+    await store.insert([gone])
+    assert await store.remove([episode(gone), EpisodeHash(bytes(32))]) == 1
+    assert await everything(store) == before
+    assert await store.named(["bot", "tools"]) == []
+    assert await store.remove([episode(gone)]) == 0
+    await store.remove([episode(kept)])
+    assert await store.counts() == GraphCounts()
+    assert await store.named(["agent", "ai"]) == []
+
+
+async def test_a_concept_that_stood_by_itself_stays(store):
+    lone = Record(concepts=(Concept(named("memory"), "memory", 0.3, NOW, NOW),))
+    record = said()
+    await store.insert([lone, record])
+    await store.remove([episode(record)])
+    assert await store.counts() == GraphCounts(concepts=1)
+    assert (await store.concepts([named("memory")]))[named("memory")].confidence == 0.3
+
+
+async def test_touching_lets_an_episode_fade_anew_and_never_sooner(store):
+    record, standing = said(confidence=0.8), said(source=FACTS)
+    await store.insert([record, standing])
+    both = [episode(record), episode(standing), EpisodeHash(bytes(32))]
+    assert await store.touch(both, NOW + 7 * DAY) == 1
+    assert await store.touch(both, NOW - 7 * DAY) == 1
+    traces = {t.relation.episode: t for t in await store.traces([record.relations[0].fact])}
+    assert traces[episode(record)].since == NOW + 7 * DAY
+    assert traces[episode(record)].said == NOW
+    assert traces[episode(record)].effective(NOW + 14 * DAY) == pytest.approx(0.4)
+    assert traces[episode(standing)].since == NOW
+
+
+async def test_sweeping_takes_what_has_faded_and_no_more(store):
+    records = [
+        said("a", confidence=0.64),  # below 0.01 after 42 days and a bit
+        said("b", confidence=0.65),
+        said("c", confidence=0.64),
+        said("d", source=FACTS, confidence=0.001),
+        said("e", confidence=0.005),
+        said("f", confidence=0.0, at=NOW + 365 * DAY),
+    ]
+    await store.insert(records)
+    await store.touch([episode(records[2])], NOW + DAY)
+    assert {r.subject for r in await store.sweep(NOW)} == {named("e"), named("f")}
+    assert await store.sweep(NOW + 42 * DAY) == []
+    gone = await store.sweep(NOW + 42 * DAY + timedelta(seconds=1))
+    assert gone == list(records[0].relations)
+    assert await store.named(["a"]) == []
+    assert [c.label for c in await store.named(["b", "c", "d"])]
+    later = await store.sweep(NOW + 365 * DAY)
+    assert [r.episode for r in later] == sorted(map(episode, records[1:3]))
+    assert (await store.counts()).facts == 1
+
+
+async def test_three_surviving_sayings_of_one_scope_can_be_promoted(store):
+    three = [said(at=NOW - n * DAY) for n in range(3)]
+    apart = [said("x", at=NOW - n * DAY, scope=f"chat:{n}") for n in range(3)]
+    mixed = [said("y", at=NOW - n * DAY, denied=n == 0) for n in range(3)]
+    faint = [said("z", at=NOW - n * DAY, confidence=0.1) for n in range(3)]
+    standing = [said("f", at=NOW - n * DAY, source=FACTS) for n in range(3)]
+    await store.insert([*three, *apart, *mixed, *faint, *standing])
+    found = await store.promotable(NOW)
+    assert [t.relation.episode for t in found] == sorted(map(episode, three))
+    assert len(await store.promotable(NOW + 14 * DAY)) == 3  # 0.5 is 0.125, and 0.113 and 0.103
+    assert await store.promotable(NOW + 15 * DAY) == []
+    await store.touch([episode(r) for r in three], NOW + 15 * DAY)
+    assert len(await store.promotable(NOW + 15 * DAY)) == 3
+
+
+async def test_what_was_promoted_counts_once_and_never_again(store):
+    records = [said(at=NOW - n * DAY, confidence=0.5) for n in range(3)]
+    promoted = promotion(*records, confidence=0.85)
+    await store.insert([*records, promoted])
+    [edge] = await store.edges([named("agent")], now=NOW + 100 * DAY)
+    assert (edge.confidence, edge.episodes, edge.newest) == (0.85, 3, NOW)
+    assert await store.promotable(NOW) == []
+    assert len(await store.sweep(NOW + 100 * DAY)) == 3
+    assert await store.edges([named("agent")], now=NOW + 100 * DAY) == [edge]
+    await store.insert(records)
+    assert await store.promotable(NOW) == []
+    assert await store.edges([named("agent")], now=NOW) == [edge]
+
+
+async def test_a_promotion_may_come_before_what_it_counts(store):
+    records = [said(at=NOW - n * DAY) for n in range(3)]
+    await store.insert([promotion(*records), *records])
+    assert await store.promotable(NOW) == []
+    [edge] = await store.edges([named("agent")])
+    assert (edge.confidence, edge.episodes) == (0.9, 3)
+
+
+async def test_a_promotion_goes_with_what_it_counts(store):
+    records = [said(at=NOW - n * DAY) for n in range(4)]
+    await store.insert([*records, promotion(*records)])
+    assert await store.remove([episode(records[0])]) == 1
+    assert len(await store.episodes()) == 3
+    assert [t.relation.episode for t in await store.promotable(NOW)] == sorted(
+        map(episode, records[1:])
+    )
+
+
+async def some_records():
+    records = [
+        said("a", "is", "b", aliases=("A1",)),
+        said("a", "is", "c", at=NOW - DAY, aliases=("A2",), confidence=0.9),
+        said("a", "is", "b", at=NOW + DAY, denied=True),
+        *[said(at=NOW - n * DAY, session="x") for n in range(3)],
+        Record(concepts=(Concept(named("alone"), "alone", 1.0, NOW, NOW),)),
+    ]
+    return [*records, promotion(*records[3:6]), records[0]]
+
+
+async def test_rebuilding_is_inserting_one_by_one(store):
+    records = await some_records()
+    for record in records:
+        await store.insert([record])
+    before = await everything(store)
+    await store.insert([said("old", "is", "gone")])
+    inserted = await store.rebuild(records)
+    assert await everything(store) == before
+    assert inserted.known == 1
+    await store.rebuild([])
+    assert await store.counts() == GraphCounts()
+
+
+async def test_rebuilding_gives_the_same_tables_to_the_row(index_db):
+    store = SqliteGraph(index_db)
+
+    def dump(conn):
+        query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'graph_%'"
+        tables = [row[0] for row in conn.execute(query)]
+        assert len(tables) == 8
+        return {t: sorted(map(tuple, conn.execute(f"SELECT * FROM {t}"))) for t in tables}
+
+    records = await some_records()
+    for record in records:
+        await store.insert([record])
+    before = await index_db.read(dump)
+    await store.insert([said("old", "is", "gone")])
+    assert await index_db.read(dump) != before
+    await store.rebuild(records)
+    assert await index_db.read(dump) == before
+
+
+async def test_rebuilding_keeps_what_was_touched(store):
+    record, other = said(), said("else")
+    await store.insert([record, other])
+    await store.touch([episode(record), episode(other)], NOW + DAY)
+    await store.rebuild([record])
+    [trace] = await store.traces([record.relations[0].fact])
+    assert trace.since == NOW + DAY
+    await store.insert([other])
+    [trace] = await store.traces([other.relations[0].fact])
+    assert trace.since == NOW
+
+
+def broken():
+    record = said()
+    relation = record.relations[0]
+    naive = NOW.replace(tzinfo=None)
+    return {
+        "confidence": replace(record, relations=(replace(relation, confidence=1.1),)),
+        "nan": replace(record, relations=(replace(relation, confidence=float("nan")),)),
+        "naive": replace(record, relations=(replace(relation, created=naive),)),
+        "naive context": replace(record, contexts=(replace(record.contexts[0], event_time=naive),)),
+        "no context": replace(record, contexts=()),
+        "no concept": replace(record, concepts=()),
+        "half a letter": replace(record, relations=(replace(relation, refs=("\ud800",)),)),
+        "no evidence": said(source=CONSOLIDATION, refs=("f-1",)),
+    }
+
+
+@pytest.mark.parametrize("what", broken())
+async def test_what_is_not_sound_is_refused_and_nothing_added(store, what):
+    with pytest.raises(GraphError):
+        await store.insert([said("good"), broken()[what]])
+    assert await store.counts() == GraphCounts()
+
+
+async def test_consolidations_are_told_the_last_first(store):
+    done = [Consolidated(n, 2 * n, NOW + n * DAY) for n in range(3)]
+    for one in done:
+        await store.note(one)
+    assert await store.consolidations(2) == [done[2], done[1]]
+
+
+def test_beliefs_do_not_depend_on_the_order_and_stay_between_0_and_1():
+    worth = [0.1, 0.7, 0.3, 0.9999999, 1e-9, 0.2]
+    assert belief(worth) == belief(worth[::-1]) == belief(sorted(worth))
+    assert belief([0.1]) == 0.1
+    assert belief([]) == 0.0
+    assert belief([1.0] * 9) == 1.0
+    assert belief([1.0], [1.0]) == 0.0
+    assert 0.0 <= belief([0.999] * 9_000, [0.001]) <= 1.0
+
+
+def test_fading_has_a_half_life_of_a_week_and_an_end():
+    week = 7 * 86_400
+    assert faded(0.8, week) == 0.4
+    assert faded(0.8, -week) == 0.8
+    assert faded(0.01, 0) == 0.01
+    assert faded(0.01, 1) == 0.0
