@@ -63,7 +63,7 @@ class Aliases:
     """Other names of concepts, of one workspace.
 
     `table` leads from a name to the one it stands for, in any spelling; chains are followed to their
-    end. Raises GraphError for a name that leads back to itself over others, for one that stands for two
+    end. A workspace's own table stands above the usual one: `{**DEFAULT_ALIASES, **own}`. Raises GraphError for a name that leads back to itself over others, for one that stands for two
     things, and for what is no label.
     """
 
@@ -137,13 +137,13 @@ def _no_circle(table: Mapping[str, str], alias: str, line: int) -> None:
 
 def _end(steps: Mapping[str, str], start: str) -> str:
     """Where the steps from `start` end; a name that stands for itself is an end."""
-    seen = [start]
+    seen = {start: 0}
     name = start
     while (after := steps.get(name, name)) != name:
         if after in seen:
-            circle = " = ".join([*seen[seen.index(after) :], after])
+            circle = " = ".join([*list(seen)[seen[after] :], after])
             raise GraphError(f"the aliases go in a circle: {circle}", cure="take one of them out")
-        seen.append(after)
+        seen[after] = len(seen)
         name = after
     return name
 
@@ -193,10 +193,15 @@ def _parted(text: str, joint: str) -> Iterator[str]:
     """The text in parts that begin at each capital behind a small letter, the later ones after `joint`."""
     start = 0
     for at in range(1, len(text)):
-        if text[at].isupper() and text[at - 1].islower():
+        if text[at - 1].islower() and _is_capital(text[at]):
             yield (joint if start else "") + text[start:at]
             start = at
     yield (joint if start else "") + text[start:]
+
+
+def _is_capital(letter: str) -> bool:
+    """Cherokee's capitals are what its small letters fold to, so they do not count."""
+    return letter.isupper() and letter.casefold() != letter
 
 
 def _checked(name: str, text: str, what: str) -> str:

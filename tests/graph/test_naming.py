@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentd.errors import GraphError
 from agentd.graph.naming import (
+    DEFAULT_ALIASES,
     MOST_BYTES,
     Aliases,
     normal_label,
@@ -102,6 +103,11 @@ def test_a_normal_predicate_is_its_own_normal_form(text: str) -> None:
     assert normal_predicate(predicate) == predicate
 
 
+@pytest.mark.parametrize("text", ["a\u13f8b", "a\u13f0b"])
+def test_letters_that_fold_to_capitals_part_no_words(text: str) -> None:
+    assert normal_predicate(text) == "a\u13f0b"
+
+
 @pytest.mark.parametrize("text", ["is a", "is-a", "IS_A", " Is  A ", "isA", "is\na"])
 def test_all_spellings_of_a_predicate_are_one(text: str) -> None:
     assert normal_predicate(text) == "is_a"
@@ -154,6 +160,11 @@ def test_aliases_that_go_in_a_circle_are_refused() -> None:
 def test_an_alias_for_two_things_is_refused() -> None:
     with pytest.raises(GraphError, match="'w-m' stands for 'working-memory' and for 'white-mouse'"):
         Aliases({"w m": "working memory", "W-M": "white mouse"})
+
+
+def test_a_workspace_says_otherwise_than_the_usual_aliases() -> None:
+    own = parse_aliases("Longterm Memory = diary\n")
+    assert Aliases({**DEFAULT_ALIASES, **own}).resolve("longterm-memory") == "diary"
 
 
 def test_default_aliases_are_no_abbreviations() -> None:
