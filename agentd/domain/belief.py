@@ -41,9 +41,14 @@ class Trace:
         return self.source in STANDING
 
     @property
+    def is_promotion(self) -> bool:
+        """Whether it counts other episodes."""
+        return self.source == CONSOLIDATION
+
+    @property
     def observations(self) -> int:
         """How many sayings it counts: of a promotion, those it was made of."""
-        return max(1, len(self.relation.refs)) if self.source == CONSOLIDATION else 1
+        return max(1, len(self.relation.refs)) if self.is_promotion else 1
 
     def effective(self, now: datetime) -> float:
         """Its own confidence as it is at `now`."""

@@ -1,0 +1,138 @@
+"""A file of compiled graphs, cut so that damage to one is no damage to the next. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from agentd.domain.belief import CONSOLIDATION, check, read_evidence
+from agentd.domain.concept import Concept, ConceptHash, EpisodeHash, Record, Relation
+from agentd.errors import GraphError
+from agentd.graph.decompiler import Decompiled, decompile_graph
+from agentd.graph.emitter import emit
+from agentd.graph.zero.parser import parse_all
+
+_BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
+
+Says = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file: `raw` from a line that begins with `Graph` to the next one, and the graphs in
+    it, which may be none. With `damage` there is nothing in it that can be used; its line counts from
+    the beginning of the file.
+    """
+
+    raw: str
+    line: int
+    said: tuple[Decompiled, ...] = ()
+    damage: GraphError | None = None
+
+    def episodes(self) -> Iterator[EpisodeHash]:
+        """All that is said in it."""
+        return (relation.episode for relation, _ in self._relations())
+
+    def promotions(self) -> Iterator[tuple[EpisodeHash, frozenset[EpisodeHash]]]:
+        """The promotions in it, each with the episodes that it counts."""
+        for relation, source in self._relations():
+            if source == CONSOLIDATION:
+                counted = frozenset(read_evidence(ref)[0] for ref in relation.refs)
+                yield relation.episode, counted
+
+    def saying(self, says: Says) -> Iterator[EpisodeHash]:
+        """The episodes whose words, put together, are what `says` looks for."""
+        for one in self.said:
+            labels = {concept.hash: concept.label for concept in one.record.concepts}
+            for relation in one.record.relations:
+                if says(_sentence(relation, labels)):
+                    yield relation.episode
+
+    def without(self, episodes: Collection[EpisodeHash], says: Says) -> Piece:
+        """The piece without these episodes, without the concepts that only they were about, and without
+        whatever else says it; itself if that changes nothing.
+        """
+        if self.damage is not None or not self.said:
+            return replace(self, raw="", damage=None) if says(self.raw) else self
+        left = tuple(_without(one, episodes, says) for one in self.said)
+        if left == self.said:
+            return self
+        texts = [
+            emit(one.record, utterance=one.utterance, metadata=one.metadata)
+            for one in left
+            if one.record.concepts or one.record.relations
+        ]
+        return replace(self, raw="".join(texts), said=left)
+
+    def _relations(self) -> Iterator[tuple[Relation, str]]:
+        for one in self.said:
+            sources = {context.hash: context.source for context in one.record.contexts}
+            for relation in one.record.relations:
+                yield relation, sources[relation.context]
+
+
+def read_pieces(text: str) -> tuple[Piece, ...]:
+    """The pieces of a file, which together are its text; never fails."""
+    starts = [found.start() for found in _BEGINS.finditer(text)]
+    cuts = [0, *(start for start in starts if start), len(text)]
+    pieces, line = [], 1
+    for start, end in pairwise(cuts):
+        pieces.append(_read(text[start:end], line))
+        line += text.count("\n", start, end)
+    return tuple(pieces)
+
+
+def _read(raw: str, line: int) -> Piece:
+    try:
+        return Piece(raw, line, _said(raw))
+    except GraphError:
+        pass
+    try:  # once more, with the lines numbered as in the file
+        return Piece(raw, line, _said("\n" * (line - 1) + raw))
+    except GraphError as damage:
+        return Piece(raw, line, damage=damage)
+
+
+def _said(text: str) -> tuple[Decompiled, ...]:
+    said = tuple(decompile_graph(graph) for graph in parse_all(text))
+    for one in said:
+        check(one.record)
+    return said
+
+
+def _sentence(relation: Relation, labels: dict[ConceptHash, str]) -> str:
+    words = (labels[relation.subject], relation.predicate, labels[relation.object])
+    return " ".join(words).replace("_", " ")
+
+
+def _without(one: Decompiled, episodes: Collection[EpisodeHash], says: Says) -> Decompiled:
+    record = one.record
+    kept = tuple(r for r in record.relations if r.episode not in episodes)
+    is_cut = len(kept) < len(record.relations)
+    needed = {end for r in kept for end in (r.subject, r.object)}
+    about = {end for r in record.relations for end in (r.subject, r.object)}
+    concepts = [
+        _renamed(concept, says)
+        for concept in record.concepts
+        if concept.hash in needed or (concept.hash not in about and not says(concept.label))
+    ]
+    used = {r.context for r in kept}
+    contexts = [c for c in record.contexts if not is_cut or c.hash in used]
+    beside = {k: v for k, v in one.metadata.items() if not (is_cut or says(f"{k} {v}"))}
+    return Decompiled(
+        Record(tuple(concepts), tuple(contexts), kept),
+        "" if is_cut or says(one.utterance) else one.utterance,
+        beside,
+    )
+
+
+def _renamed(concept: Concept, says: Says) -> Concept:
+    """The concept without the aliases that say it."""
+    return replace(concept, aliases=tuple(name for name in concept.aliases if not says(name)))
+
+
+def joined(pieces: Sequence[Piece]) -> str:
+    """Their text."""
+    return "".join(piece.raw for piece in pieces)
