@@ -66,7 +66,7 @@ def decompile_graph(graph: Graph) -> Decompiled:
     _check_nodes(graph)
     output = execute(graph, limits=Limits(steps=len(graph.nodes))).outputs[graph.outputs[0]]
     whole = _Row("the output", output)
-    contexts = tuple(_context(row) for row in whole.rows("contexts"))
+    contexts = tuple(_context(row) for row in whole.rows("context"))
     concepts = tuple(_concept(row) for row in whole.rows("concepts"))
     labels = {concept.hash: concept.label for concept in concepts}
     known = {context.hash for context in contexts}

@@ -1,8 +1,8 @@
 """A record as a graph of the `.0` language, with the proof that names what it computes.
 
 Running the graph computes every hash of the record from the words it names, and yields one Map:
-`concepts`, `contexts` and `relations` by name with the fields of schema.0, and `record_hash`,
-`trace_hash` and `proof`.
+`concepts`, `context` (there may be several) and `relations` by name with the fields of schema.0, and
+`record_hash`, `trace_hash` and `proof`.
 
 Only Constant nodes and the operations CreateMap, SetField, Hash and MergeMap are used, and MergeMap is
 given Maps only. A concept takes four nodes, since its label is hashed where it stands, beside
@@ -22,6 +22,7 @@ from agentd.graph.zero.values import encode
 
 COMPILER = "agentd"
 _EMPTY = "empty_map"
+_FIELDS = {"concept": "concepts", "context": "context", "relation": "relations"}
 _NOTHING = "nothing"  # what the trace of a record without any hash is the hash of
 
 
@@ -54,7 +55,7 @@ def record_hash(record: Record) -> bytes:
     whole = value_of(
         {
             "concepts": {f"concept_{at}": row for at, row in enumerate(concepts)},
-            "contexts": {f"context_{at}": row for at, row in enumerate(contexts)},
+            "context": {f"context_{at}": row for at, row in enumerate(contexts)},
             "relations": {f"relation_{at}": row for at, row in enumerate(relations)},
         }
     )
@@ -90,7 +91,7 @@ def _nodes(record: Record, digest: str) -> Iterator[Node]:
     for kind, rows in _sections(record):
         entries = [f"{kind}_entry_{at}" for at in range(rows)] or [_EMPTY]
         yield operation(f"all_{kind}s", "MergeMap", *entries)
-        yield _set(f"{kind}s", _EMPTY, f"all_{kind}s", f"{kind}s")
+        yield _set(f"{kind}s", _EMPTY, f"all_{kind}s", _FIELDS[kind])
     yield from _proof(record, digest)
 
 

@@ -15,7 +15,8 @@ from agentd.graph.emitter import emit, record_hash, trace_hash
 from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
 from agentd.graph.naming import Aliases
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
-from agentd.graph.zero import Constant, Map, Operation, Value, execute, parse
+from agentd.graph.zero import Array, Constant, Map, Operation, Value, execute, parse
+from agentd.graph.zero.examples import example
 
 NOON = datetime(2026, 2, 9, 12, tzinfo=UTC)
 MAIN = ContextMeta(NOON, "user", "main")
@@ -43,8 +44,15 @@ def output(text: str) -> Map:
     return found
 
 
+def entry(whole: Value, name: str) -> Map | Array:
+    assert isinstance(whole, Map)
+    found = whole[name]
+    assert isinstance(found, Map | Array)
+    return found
+
+
 def rows(whole: Map, section: str) -> list[Map]:
-    found = whole[section]
+    found = entry(whole, section)
     assert isinstance(found, Map)
     return [row for row in found.values() if isinstance(row, Map)]
 
@@ -161,7 +169,7 @@ def test_the_graph_computes_every_hash_of_the_record() -> None:
     assert [raw(row["concept_hash"]) for row in rows(whole, "concepts")] == [
         concept.hash.value for concept in record.concepts
     ]
-    assert [raw(row["context_hash"]) for row in rows(whole, "contexts")] == [
+    assert [raw(row["context_hash"]) for row in rows(whole, "context")] == [
         context.hash.value for context in record.contexts
     ]
     fields = ("fact_hash", "episode_hash", "subject_hash", "object_hash", "context_hash")
@@ -172,6 +180,22 @@ def test_the_graph_computes_every_hash_of_the_record() -> None:
         )
         for said in record.relations
     ]
+
+
+def test_the_graph_yields_what_the_schema_asks_for() -> None:
+    schema = output(example("schema"))
+    context = ContextMeta(NOON, "user", "main", "a", "s")
+    whole = output(compiler.compile(CompilerInput(TUPLES, context)).graph_text)
+    for kind, found in (
+        ("concept", rows(whole, "concepts")),
+        ("context", rows(whole, "context")),
+        ("relation", rows(whole, "relations")),
+        ("record", [whole]),
+    ):
+        wanted = entry(entry(schema, kind), "required")
+        assert wanted
+        assert found
+        assert all(set(wanted) <= set(row) for row in found)
 
 
 def test_the_proof_holds_what_the_graph_computes() -> None:
