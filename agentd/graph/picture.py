@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ ARROWS_PER_NODE = 2  # more make a picture that nobody can read
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A concept; `depth` 0 is where the walk began, and `score` its importance, there 1."""
+    """A concept: `depth` facts away from where the walk began, and its importance, there 1."""
 
     label: str
     depth: int
@@ -79,13 +80,9 @@ def neighbourhood(
     spare = max(0, ARROWS_PER_NODE * len(shown) - len(needed))
     kept = needed.union([edge for edge in inside if edge not in needed][:spare])
     places = {concept: place for place, concept in enumerate(shown)}
-    scores = {one.concept: one for one in ranked}
-    nodes = [
-        Node(_label(labels, one), scores[one].depth, scores[one].score)
-        if one in scores
-        else Node(_label(labels, one), 0, 1.0)
-        for one in shown
-    ]
+    scores = {one.concept: one.score for one in ranked}
+    hops = _hops(traversal)
+    nodes = [Node(_label(labels, one), hops[one], scores.get(one, 1.0)) for one in shown]
     arrows = [
         Arrow(places[edge.subject], places[edge.object], one_line(edge.predicate), edge.confidence)
         for edge in inside
@@ -113,6 +110,22 @@ def _shown(
             shown.update(dict.fromkeys(new))
             needed.update(step.edge for step in one.path.steps)
     return list(shown), needed
+
+
+def _hops(traversal: Traversal) -> dict[ConceptHash, int]:
+    """How many facts lie between each concept and where the walk began."""
+    beside: defaultdict[ConceptHash, set[ConceptHash]] = defaultdict(set)
+    for edge in traversal.edges:
+        beside[edge.subject].add(edge.object)
+        beside[edge.object].add(edge.subject)
+    hops = dict.fromkeys(traversal.seeds, 0)
+    waiting = deque(traversal.seeds)
+    while waiting:
+        here = waiting.popleft()
+        for there in beside[here] - hops.keys():
+            hops[there] = hops[here] + 1
+            waiting.append(there)
+    return hops
 
 
 def _label(labels: Mapping[ConceptHash, str], concept: ConceptHash) -> str:

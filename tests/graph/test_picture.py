@@ -1,0 +1,226 @@
+"""Pictures of a neighbourhood: what is in them, and that no label breaks them."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentd.graph.picture import Arrow, Node, Picture
+from agentd.graph.picture_dot import as_dot
+from agentd.graph.picture_layout import LETTERS, arrange
+from agentd.graph.picture_svg import as_html, as_svg
+from agentd.graph.picture_text import aligned, columns
+from agentd.graph.recall import Recollection
+from agentd.testing import FakeClock
+from tests.graph.lines import NOW, LineGraph
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOME = """
+    user owns dog 0.9
+    dog is_called rex 0.9
+    user works_at acme 0.8
+    acme is_in berlin 0.9
+    user lives_in berlin 1
+    user knows user 0.4
+    user likes tea 0.3
+"""
+NASTY = [
+    "</text><script>alert(1)</script>", '"onload="x', "a\\", '\\"]; evil [label="', "&amp; &lt;", "]]>",
+    "a\nb\r\n\x00\x1b[31m", "\ud800", "\N{PILE OF POO}\N{ZERO WIDTH JOINER}", "漢字" * 30, "x" * 10_000, "", "\\N\\G",
+]  # fmt: skip
+
+
+async def drawn(lines, *names, **options):
+    return await Recollection(LineGraph(lines), FakeClock(NOW)).picture(names, **options)
+
+
+def told(picture):
+    return {
+        f"{picture.nodes[a.source].label} {a.predicate} {picture.nodes[a.target].label}"
+        for a in picture.arrows
+    }
+
+
+def of_labels(labels):
+    nodes = [Node(label, place % 4, 0.5) for place, label in enumerate(labels)]
+    arrows = [
+        Arrow(place, (place * 7 + 1) % len(nodes), label, 0.5) for place, label in enumerate(labels)
+    ]
+    return Picture(labels[0], tuple(nodes), tuple(arrows))
+
+
+async def test_a_picture_has_what_is_around_a_name():
+    picture = await drawn(HOME, "User")
+    assert picture.title == "Around User"
+    assert {node.label: node.depth for node in picture.nodes} == {
+        "user": 0, "dog": 1, "rex": 2, "acme": 1, "berlin": 1, "tea": 1,
+    }  # fmt: skip
+    assert len(told(picture)) == 7
+    assert picture.left_out == ""
+
+
+async def test_steps_are_counted_along_the_shortest_way_and_not_the_surest():
+    picture = await drawn("a to b 0.2\n a to c 0.9\n c to b 0.9", "a")
+    assert {node.label: node.depth for node in picture.nodes}["b"] == 1
+
+
+async def test_what_is_left_out_is_told_and_what_is_shown_hangs_together():
+    rows = "\n".join(f"a to b{i} 0.{9 - i}\n b{i} to c{i} 1" for i in range(8))
+    picture = await drawn(rows, "a", most=5)
+    assert len(picture.nodes) == 6
+    joined = {end for arrow in picture.arrows for end in (arrow.source, arrow.target)}
+    assert joined == set(range(6))
+    assert (
+        picture.left_out
+        == f"{17 - 6} more concepts and {16 - len(picture.arrows)} more facts not shown"
+    )
+
+
+async def test_arrows_are_bounded_and_the_surest():
+    names = "abcdefgh"
+    rows = "\n".join(f"{s} to {t} 0.{9 - i}" for i, s in enumerate(names) for t in names if s < t)
+    picture = await drawn(rows, "a")
+    assert len(picture.nodes) == 8
+    assert len(picture.arrows) == 16
+    assert picture.hidden_arrows == 28 - 16
+
+
+async def test_an_unknown_name_is_an_empty_picture_that_says_so():
+    picture = await drawn(HOME, "nobody")
+    assert picture == Picture("nothing is known about 'nobody'")
+    assert "nobody" in ET.fromstring(as_svg(picture)).find(f"{SVG}title").text
+    assert as_dot(picture).count("->") == 0
+    assert aligned(picture.as_table()).count("\n") == 1
+
+
+async def test_nothing_stands_on_anything_else():
+    names = [f"concept-number-{i}" for i in range(40)]
+    dense = "\n".join(
+        f"{names[i]} is_related_to {names[i * k % 40]} 0.9" for i in range(40) for k in (3, 7, 11)
+    )
+    hub = "\n".join(f"user likes {name}" for name in names)
+    for lines, name in ((HOME, "user"), (dense, names[1]), (hub, "user")):
+        layout = arrange(await drawn(lines, name, depth=3, most=40))
+        boxes = [*layout.nodes, *layout.words]
+        assert len(boxes) > 10
+        assert not [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)]
+
+
+async def test_the_same_graph_is_drawn_the_same_way():
+    backwards = "\n".join(reversed(HOME.splitlines()))
+    assert as_html(await drawn(HOME, "user")) == as_html(await drawn(backwards, "user"))
+
+
+async def test_a_drawing_shows_every_node_every_fact_title_and_legend():
+    root = ET.fromstring(as_svg(await drawn(HOME, "user")))
+    shown = [text.text for text in root.iter(f"{SVG}text")]
+    assert {
+        "Around user",
+        "user",
+        "dog",
+        "rex",
+        "works at",
+        "knows",
+        "asked about",
+        "1 step away",
+    } <= set(shown)
+    hints = [title.text for title in root.iter(f"{SVG}title")]
+    assert "acme is in berlin · confidence 0.90" in hints
+    left, top, width, height = map(float, root.get("viewBox").split())
+    for box in root.iter(f"{SVG}rect"):
+        x, y = float(box.get("x")), float(box.get("y"))
+        assert left <= x <= x + float(box.get("width")) <= left + width
+        assert top <= y <= y + float(box.get("height")) <= top + height
+
+
+class Tags(HTMLParser):
+    """Notes what a page is made of."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.data = set(), set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+    def handle_data(self, data):
+        self.data.append(data)
+
+
+def plain_tags(page):
+    reader = Tags()
+    reader.feed(page)
+    return reader.tags, reader.attributes
+
+
+PLAIN = plain_tags(
+    as_html(of_labels(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"]))
+)
+
+
+@pytest.mark.parametrize("draw", [as_html, as_svg])
+def test_labels_are_words_whatever_they_hold(draw):
+    page = draw(of_labels(NASTY))
+    tags, attributes = plain_tags(page)
+    assert tags <= PLAIN[0]
+    assert attributes <= PLAIN[1]
+    assert page.encode()
+    assert not re.search(r"(?:src|href)\s*=|@import|url\(|https?://(?!www\.w3\.org/2000/svg)", page)
+    ET.fromstring(as_svg(of_labels(NASTY)))
+
+
+def test_a_text_that_is_not_escaped_would_be_seen_by_that_proof():
+    page = as_html(of_labels(["a"])).replace("<svg", f"{NASTY[0]}<svg")
+    assert "script" in plain_tags(page)[0] - PLAIN[0]
+
+
+DOT_LINE = re.compile(
+    r'n\d+ (?:-> n\d+ )?\[\w+=(?P<label>"(?:[^"\\&]|\\["\\]|&amp;)*")(?:, \w+=(?:"[^"\\]*"|[\d.]+))*\];'
+)
+
+
+def test_dot_is_escaped():
+    lines = as_dot(of_labels(NASTY)).splitlines()
+    assert lines[0] == "digraph agentd {"
+    assert lines[-1] == "}"
+    found = [DOT_LINE.fullmatch(line.strip()) for line in lines[4:-1]]
+    assert all(found)
+    assert len(found) == 2 * len(NASTY)
+    labels = [match["label"] for match in found]
+    assert labels[2] == '"a\\\\"'
+    assert labels[4] == '"&amp;amp; &amp;lt;"'
+
+
+def test_long_labels_are_cut_off_and_wholly_told():
+    root = ET.fromstring(as_svg(of_labels(["a" * 100])))
+    assert max(len(text.text or "") for text in root.findall(f"{SVG}g/{SVG}text")) == LETTERS
+    assert "a" * 100 in [title.text for title in root.iter(f"{SVG}title")]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(max_size=50), min_size=1, max_size=8))
+def test_any_labels_make_a_drawing_without_overlaps(labels):
+    picture = of_labels(labels)
+    ET.fromstring(as_svg(picture))
+    layout = arrange(picture)
+    boxes = [*layout.nodes, *layout.words]
+    assert not [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)]
+
+
+async def test_tables_are_aligned():
+    table = aligned(
+        (await drawn("漢字 is_a word 0.5\n 漢字 needs paper-and-ink 1", "漢字")).as_table()
+    )
+    lines = table.splitlines()
+    assert lines[0].split() == ["subject", "predicate", "object", "confidence"]
+    assert lines[2].split() == ["漢字", "needs", "paper-and-ink", "1.00"]
+    assert len({columns(line) for line in lines}) == 1
+    wide = aligned((("a", "b"), ("x" * 90, "漢" * 90)), widest=10)
+    assert {columns(line) <= 22 for line in wide.splitlines()} == {True}
+    assert wide.count("…") == 2
