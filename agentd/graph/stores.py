@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentd.domain.concept import Record
 from agentd.errors import GraphError
 from agentd.graph.delta import Checkpoint, Delta, apply, checkpoint, diff, united
@@ -27,7 +29,8 @@ async def diff_stores(old: GraphStore, new: GraphStore) -> Delta:
 
 async def apply_to(store: GraphStore, delta: Delta) -> Checkpoint:
     """Make the change in the store, in one transaction, and give the state it has then. Whoever calls
-    it holds off other writers meanwhile.
+    it holds off other writers meanwhile. Where something is taken back or lowered, every episode of a
+    concept vouches for all of its aliases afterwards.
 
     Raises GraphError, and leaves the store as it is, where `apply` does, and when concepts that no fact
     speaks of would be lost.
@@ -35,7 +38,7 @@ async def apply_to(store: GraphStore, delta: Delta) -> Checkpoint:
     state = await snapshot(store)
     new = apply(state, delta)
     if _only_adds(state, delta):
-        await store.insert([delta.record])
+        await store.insert([_news(state, delta.record)])
         return checkpoint(new)
     alone = (await store.counts()).concepts - len(state.concepts)
     if alone:
@@ -58,3 +61,13 @@ def _only_adds(state: Record, delta: Delta) -> bool:
         and concepts.get(one.hash, one).created == one.created
         for one in delta.record.concepts
     )
+
+
+def _news(state: Record, record: Record) -> Record:
+    """The record without the aliases that are known: the new episodes do not vouch for those."""
+    known = {one.hash: {*one.aliases} for one in state.concepts}
+    concepts = [
+        replace(one, aliases=tuple(a for a in one.aliases if a not in known.get(one.hash, ())))
+        for one in record.concepts
+    ]
+    return replace(record, concepts=tuple(concepts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from agentd.domain.belief import CONSOLIDATION
 from agentd.domain.concept import (
     Concept,
     ConceptHash,
@@ -15,7 +16,7 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.errors import GraphError
-from agentd.graph.delta import diff
+from agentd.graph.delta import diff, merged
 from agentd.graph.formats.changes import read_delta, write_delta
 from agentd.graph.formats.integrity import canonical
 from agentd.graph.naming import normal_label, normal_predicate
@@ -37,11 +38,16 @@ def shared(state: Record, spaces: Collection[str]) -> Record:
     """What of a state may be told to those who share these spaces.
 
     These are the episodes said in them, and of concepts what these episodes tell: times and confidence
-    are theirs. Aliases and refs stay here, because nobody knows any more who said them where. Raises
-    GraphError for a space that is none: its scope does not begin with `space:`.
+    are theirs. Aliases and refs stay here, because nobody knows any more who said them where, and so
+    do promotions, which each agent makes for itself. Raises GraphError for a space that is none: its
+    scope does not begin with `space:`.
     """
     _check_spaces(spaces)
-    contexts = {one.hash: one for one in state.contexts if one.scope in spaces}
+    contexts = {
+        one.hash: one
+        for one in state.contexts
+        if one.scope in spaces and one.source != CONSOLIDATION
+    }
     told = [replace(one, refs=()) for one in state.relations if one.context in contexts]
     said: dict[ConceptHash, list[Relation]] = {}
     for relation in told:
@@ -56,11 +62,23 @@ def shared(state: Record, spaces: Collection[str]) -> Record:
     )
 
 
-def message(state: Record, spaces: Collection[str], *, since: Record = NOTHING) -> str:
+def message(
+    state: Record,
+    spaces: Collection[str],
+    *,
+    since: Record = NOTHING,
+    withdrawn: Collection[EpisodeHash] = (),
+) -> str:
     """What to tell those who share these spaces, who know the state `since` already: a delta as text.
+    Of what is there no longer, only the `withdrawn` episodes are taken back: what has faded here may
+    well be remembered elsewhere.
+
     Raises GraphError as `shared` does, and for states that are not what their hashes say.
     """
-    return write_delta(diff(shared(since, spaces), shared(state, spaces)))
+    known = shared(since, spaces)
+    kept = tuple(one for one in known.relations if one.episode not in withdrawn)
+    left = shared(replace(known, relations=kept), spaces)
+    return write_delta(diff(known, merged([shared(state, spaces), left])))
 
 
 async def take(
@@ -72,8 +90,8 @@ async def take(
 
     Additions are one transaction and withdrawals another: after a failure between them, take the message
     again. Raises GraphError, and leaves the store as it is, for a text that `read_delta` refuses, for
-    one with anything outside these spaces, for labels and predicates that are not in normal form, and
-    for a trust outside (0, 1].
+    one with anything that `shared` would not tell, for labels and predicates that are not in normal
+    form, and for a trust outside (0, 1].
     """
     if not 0 < trust <= 1:
         raise GraphError(f"the trust {trust} is not above 0 and at most 1", cure="set it between")
@@ -111,6 +129,8 @@ def _check_spaces(spaces: Collection[str]) -> None:
 
 def _check_message(record: Record, spaces: Collection[str]) -> None:
     for context in record.contexts:
+        if context.source == CONSOLIDATION:
+            raise _unfit("it brings a promotion, which each agent makes for itself")
         if context.scope not in spaces:
             raise _unfit(
                 f"it speaks of {context.scope[:40]!r}, which is not shared with its sender"
@@ -121,6 +141,8 @@ def _check_message(record: Record, spaces: Collection[str]) -> None:
         if normal_label(concept.label) != concept.label:
             raise _unfit(f"its label {concept.label[:40]!r} is not in normal form")
     for relation in record.relations:
+        if relation.refs:
+            raise _unfit("it gives a fact refs, which mean nothing here")
         if normal_predicate(relation.predicate) != relation.predicate:
             raise _unfit(f"its predicate {relation.predicate[:40]!r} is not in normal form")
 
