@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from agentd.domain.concept import Concept, ConceptHash, Context, EpisodeHash, Record, Relation
 from agentd.errors import GraphError
 from agentd.graph.emitter import emit
-from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash, utf8
+from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash, utc, utf8
 from agentd.graph.naming import Aliases, normal_label, normal_predicate
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 
@@ -61,7 +60,7 @@ def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:
 
 def _context(meta: ContextMeta) -> Context:
     names = (meta.source, meta.scope, meta.agent, meta.session)
-    return Context(context_hash(meta.event_time, *names), _utc(meta.event_time), *names)
+    return Context(context_hash(meta.event_time, *names), utc(meta.event_time), *names)
 
 
 def _check(statement: SemanticTuple) -> None:
@@ -131,7 +130,3 @@ def _repeated(old: Relation | None, new: Relation) -> Relation:
         confidence=max(old.confidence, new.confidence) if is_same else new.confidence,
         refs=tuple(sorted({*old.refs, *new.refs})),
     )
-
-
-def _utc(at: datetime) -> datetime:
-    return at.astimezone(UTC)

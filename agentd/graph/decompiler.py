@@ -18,7 +18,7 @@ from agentd.domain.concept import (
 )
 from agentd.errors import GraphError
 from agentd.graph.emitter import record_hash, trace_hash
-from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash, utc
 from agentd.graph.zero import (
     Array,
     Constant,
@@ -205,9 +205,7 @@ class _Row:
             at = datetime.fromisoformat(written)
         except ValueError:
             raise self._wrong(field_name, "a time") from None
-        if at.tzinfo is None:
-            raise self._wrong(field_name, "a time with a zone")
-        return at
+        return utc(at)
 
     def hash(self, field_name: str) -> bytes:
         value = self._fields.get(field_name)

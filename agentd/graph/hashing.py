@@ -41,7 +41,7 @@ def context_text(
     """What names a context: `time|source|scope`, and `|agent|session` behind it unless both are empty.
 
     The time is `stamp`. The two forms never meet: one has two separators, the other four. Raises
-    GraphError for a time without a zone.
+    what `utc` raises.
     """
     fields = (stamp(event_time), source, scope)
     return canonical(*fields, agent, session) if agent or session else canonical(*fields)
@@ -58,11 +58,23 @@ def canonical(*parts: str) -> str:
 
 def stamp(at: datetime) -> str:
     """The time in UTC as ISO 8601 with `Z`, without a fraction where that is zero:
-    `2026-02-09T12:00:00Z`. Raises GraphError for a time without a zone.
+    `2026-02-09T12:00:00Z`. Raises what `utc` raises.
+    """
+    return utc(at).replace(tzinfo=None).isoformat() + "Z"
+
+
+def utc(at: datetime) -> datetime:
+    """The same moment in UTC. Raises GraphError for a time without a zone, or one that in UTC lies
+    outside the years 1 to 9999.
     """
     if at.tzinfo is None:
         raise GraphError(f"the time {at.isoformat()} has no zone", cure="give it one, such as UTC")
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise GraphError(
+            f"the time {at.isoformat()} is before the year 1 or after 9999", cure="correct it"
+        ) from None
 
 
 def utf8(text: str) -> bytes:

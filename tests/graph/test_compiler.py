@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
 
@@ -281,6 +282,19 @@ def test_what_was_compiled_is_read_back(
     assert read.record == made.record
     assert (read.utterance, dict(read.metadata)) == (utterance, dict(context.metadata))
     assert compiler.compile(source) == made
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_damaged_text_is_refused_or_says_the_same(data: st.DataObject) -> None:
+    made = compiler.compile(CompilerInput(TUPLES[:1], MAIN, "said"))
+    pieces = re.findall(r'"[^"]*"|[\w.]+|\s+|.', made.graph_text)
+    at = data.draw(st.integers(0, len(pieces) - 1))
+    pieces[at] = data.draw(st.sampled_from([*pieces, "", "{", "]", "1e999", "\u2028", "null"]))
+    try:
+        assert decompile("".join(pieces)) == made.record
+    except GraphError as error:
+        assert error.message
 
 
 @st.composite

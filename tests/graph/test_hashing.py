@@ -99,6 +99,11 @@ def test_a_time_without_a_zone_is_refused() -> None:
         context_hash(datetime(2026, 2, 9), "user", "main")
 
 
+def test_a_time_that_no_calendar_holds_in_utc_is_refused() -> None:
+    with pytest.raises(GraphError, match="before the year 1"):
+        stamp(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))))
+
+
 def test_half_a_character_is_refused() -> None:
     with pytest.raises(GraphError, match="character 3 is half of one"):
         concept_hash("ab\ud800")
