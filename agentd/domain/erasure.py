@@ -244,7 +244,12 @@ def _needle(words: str, companions: list[str]) -> _Needle | None:
 
 
 def _companion(word: str) -> str:
-    return f" {re.escape(word)}" + (r"\w{0,3} " if len(word) >= _ENDED else " ")
+    """With any ending, or without that of the third person: who likes something says “I like”."""
+    if len(word) < _ENDED:
+        return f" {re.escape(word)} "
+    bare = word.removesuffix("s")
+    others = rf"| {re.escape(bare)} " if _ENDED <= len(bare) < len(word) else ""
+    return rf" {re.escape(word)}\w{{0,3}} {others}"
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Literal
 from agentd.domain.fact import Fact, Neighbour, Statement, Triple
 from agentd.statements import relations
 from agentd.statements.claims import triple_of
+from agentd.statements.definite import definite
 from agentd.statements.differences import differs, is_denial, is_exchanged
 from agentd.statements.normal import normalised
 from agentd.statements.telling import share_said, telling_words
@@ -141,6 +142,7 @@ class _Rivals:
         self._triple = statement.triple or triple_of(statement.text)
         self._facts = facts
         self._triples = {fact.id: fact.triple or triple_of(fact.text) for fact in facts}
+        self._thing = definite(statement.text)
 
     def duplicate(self) -> str:
         """The id of the fact that has the same words, or the same triple and no other detail."""
@@ -156,7 +158,7 @@ class _Rivals:
     def says_the_same(self, fact: Fact) -> bool:
         """Whether a fact very near in meaning differs in nothing a meaning may hang on."""
         triple = self._triples[fact.id]
-        if self._triple and triple and _value(self._triple) != _value(triple):
+        if self._triple and triple and not self._agrees(triple):
             return False
         return not differs(self._text, fact.text) and not is_exchanged(self._text, fact.text)
 
@@ -165,8 +167,11 @@ class _Rivals:
         found = []
         for fact in self._facts:
             triple = self._triples[fact.id]
-            if is_denial(self._text, fact.text) or (
-                self._shares_slot(triple) and self._contradicts(triple)
+            if (
+                is_denial(self._text, fact.text)
+                or (self._shares_slot(triple) and self._contradicts(triple))
+                or self._is_excluded(triple)
+                or self._is_of_one_thing(fact)
             ):
                 found.append(fact)
         return found
@@ -184,6 +189,23 @@ class _Rivals:
         return (
             self._triple is not None and triple is not None and slot(self._triple) == slot(triple)
         )
+
+    def _is_excluded(self, triple: Triple | None) -> bool:
+        return (
+            self._triple is not None
+            and triple is not None
+            and relations.excludes(self._triple, triple)
+        )
+
+    def _is_of_one_thing(self, fact: Fact) -> bool:
+        """Whether both sentences say of the same one thing what it is, and say otherwise, by whatever
+        relation a model has told them.
+        """
+        if self._thing is None or (there := definite(fact.text)) is None:
+            return False
+        mine, theirs = _value(self._thing), _value(there)
+        is_same = slot(self._thing) == slot(there)
+        return is_same and mine != theirs and not self._both_hold(mine, theirs)
 
     def _agrees(self, triple: Triple | None) -> bool:
         return _polarity(self._triple) == _polarity(triple) and _value(self._triple) == _value(

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from agentd.domain.fact import Fact, FactStatus, Statement, Triple
 from agentd.facts.judge import slot
+from agentd.statements import relations
+from agentd.statements.definite import definite
 from agentd.statements.normal import normalised
 
 
@@ -52,8 +54,9 @@ class Known:
             self.put(fact)
 
     def related(self, statement: Statement) -> tuple[Fact, ...]:
-        """The active facts that say the same, or fill the same slot."""
-        wanted = _names(statement.text, statement.triple)
+        """The active facts that say the same, or fill a slot that it may empty."""
+        slots = relations.slots(statement.triple) if statement.triple else ()
+        wanted = (*_names(statement.text, statement.triple), *(f"slot\0{one}" for one in slots))
         ids = {fact_id: None for place in wanted for fact_id in self._places.get(place, ())}
         return tuple(self._facts[fact_id] for fact_id in ids)
 
@@ -99,7 +102,8 @@ def _places(fact: Fact) -> tuple[str, ...]:
 
 def _names(text: str, triple: Triple | None) -> tuple[str, ...]:
     said = f"text\0{normalised(text)}"
-    return (said, f"slot\0{slot(triple)}") if triple else (said,)
+    each = dict.fromkeys(slot(one) for one in (triple, definite(text)) if one)
+    return (said, *(f"slot\0{one}" for one in each))
 
 
 def _marks(text: str, triple: Triple | None) -> tuple[str, ...]:

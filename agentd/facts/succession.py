@@ -17,6 +17,7 @@ from agentd.domain.fact import Fact, FactStatus, Provenance
 from agentd.domain.memory import OWNERS, Chunk, Hit, Source
 from agentd.domain.turn import SessionKey
 from agentd.domain.workspace import FACTS_PATH
+from agentd.statements.relations import canonical, slot
 from agentd.statements.telling import is_same_word, telling_words
 
 _STEM = 3  # letters that two forms of one word begin with in any case
@@ -84,12 +85,14 @@ class Succession:
         rows: Mapping[str, Iterable[Provenance]] | None = None,
     ) -> None:
         known = {fact.id: fact for fact in facts}
+        instead = _instead(known.values())
         lines = _Lines(text)
         self._by_key: dict[str, list[Past]] = defaultdict(list)
         self._by_row: dict[Provenance, list[Past]] = defaultdict(list)
         self._by_line: dict[int, Past] = {}
         for fact in known.values():
             current = _current(fact, known)
+            current = instead.get(current.id, current) if current is not None else None
             if current is None or not (line := lines.of(current.id)):
                 continue
             said_in = [fact.origin, *(rows or {}).get(fact.id, ())]
@@ -196,6 +199,27 @@ def _current(fact: Fact, known: Mapping[str, Fact]) -> Fact | None:
         passed.add(one.id)
         one = known.get(one.superseded_by)
     return one if one is not None and one.is_active and one.id != fact.id else None
+
+
+def _instead(facts: Iterable[Fact]) -> dict[str, Fact]:
+    """By the ids of facts that something no longer holds, what was said in the same breath to hold
+    instead: “I switched from A to B” makes a fact of either.
+    """
+    denials: list[Fact] = []
+    holding: dict[tuple[Provenance, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.triple is None or not fact.is_active or not fact.origin.seq:
+            continue
+        if canonical(fact.triple.relation)[1]:
+            denials.append(fact)
+        else:
+            holding[fact.origin, slot(fact.triple)].append(fact)
+    found = {}
+    for fact in denials:
+        others = holding[fact.origin, slot(fact.triple)] if fact.triple is not None else []
+        if len(others) == 1:
+            found[fact.id] = others[0]
+    return found
 
 
 def _past(fact: Fact, now: Current, line: int, said_in: Iterable[Provenance]) -> Past:

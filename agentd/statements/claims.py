@@ -14,9 +14,11 @@ from datetime import date
 from agentd.domain.fact import Category, Triple
 from agentd.statements import relations
 from agentd.statements.calendar import dated
+from agentd.statements.definite import definite
+from agentd.statements.normal import normalised
 from agentd.statements.own_words import HOLE, own_words
 from agentd.statements.rules import events, german, people, places, taste, work
-from agentd.statements.rules.rule import Rule
+from agentd.statements.rules.rule import NAMED, Rule
 from agentd.statements.sentences import Sentence, sentences
 
 LONGEST = 50_000  # characters that are read of a message: nobody types more about himself
@@ -62,6 +64,19 @@ _CLAUSE = re.compile(
     r"(?:;|,)?\s+(?:and|but|und|aber)\s+(?=(?:i|i'm|i've|my|we|our|ich|mein|meine|wir)\s)"
     r"|;\s+|,\s+(?=(?:i|i'm|i've|my|we|our|ich|mein|meine)\s)|\s+[–—-]+\s+|\s+\("
     r"|,?\s+and\s+(?=(?:he|she|it|they)\s)|,\s+(?=(?:he|she|it|they|not)\s)|:\s+(?=(?:i|my)\s)",
+    re.IGNORECASE,
+)
+_SUBJECT = re.compile(r"(?P<who>i|we|ich|wir)\b", re.IGNORECASE)
+# “I live in Rome and work at …” has one subject for both, but “I want to go and work at …” is a wish.
+_ELLIPSIS = re.compile(
+    r"(?<=\S)(?P<and>,? (?:and|but|und|aber) )(?=(?:(?:now|currently|also|still|jetzt) )?"
+    r"(?:work|live|use|drive|moved|joined|switched|speak|play|study|prefer|am|arbeite|wohne|lebe|nutze"
+    r"|benutze|verwende|heiße|bin)\s)",
+    re.IGNORECASE,
+)
+_DEPENDS = re.compile(
+    r"\b(?:to (?-i:[a-z])|will|shall|can|can't|cannot|won't|must|should|going|gonna|let|need|do|don't"
+    r"|did|didn't|never|not|zu|will|werde|kann|muss|soll|möchte|nicht)|'ll\b",
     re.IGNORECASE,
 )
 _CUT = re.compile(
@@ -118,12 +133,16 @@ def claims(text: str, *, speaker: str = USER, said_on: date | None = None) -> tu
 
 def triple_of(text: str) -> Triple | None:
     """The triple of one sentence in the third person, as claims are told and facts are written by
-    hand; None when the rules cannot tell.
+    hand; None when the rules cannot tell. Of several it is the one that the sentence is told by.
     """
     spoken = " ".join(_as_spoken(text[: LONGEST_SENTENCE + 1]).split())
     found = claims(spoken)
-    said = [claim.triple for claim in found if not claim.is_negated or len(found) == 1]
-    return said[0] if len(said) == 1 else None
+    said = [claim for claim in found if not claim.is_negated or len(found) == 1]
+    if len(said) > 1:
+        said = [claim for claim in said if normalised(claim.text) == normalised(text)]
+    if found:
+        return said[0].triple if len(said) == 1 else None
+    return definite(text)
 
 
 def _is_statement(text: str) -> bool:
@@ -143,9 +162,19 @@ def _of_sentence(sentence: Sentence, speaker: str, said_on: date | None) -> Iter
     if told:
         yield from told
         return
-    for clause in _CLAUSE.split(whole):
+    for clause in _CLAUSE.split(_filled(whole)):
         if len(clause) < len(whole):
             yield from _of_clause(clause, sentence, speaker, said_on)
+
+
+def _filled(sentence: str) -> str:
+    """The sentence with its subject before each verb that shares it."""
+    before = _BEFORE.match(sentence)
+    subject = _SUBJECT.match(sentence, before.end() if before else 0)
+    gap = _ELLIPSIS.search(sentence) if subject else None
+    if subject is None or gap is None or _DEPENDS.search(sentence[: gap.start()]):
+        return sentence
+    return _ELLIPSIS.sub(rf"\g<and>{subject['who']} ", sentence)
 
 
 def _of_clause(
@@ -213,6 +242,9 @@ def _told(
     members = _LIST.split(values["v"]) if rule.lists else [values["v"]]
     for member in members:
         yield from _claim(rule, {**values, "v": member}, sentence, said_on)
+    if rule.subject == NAMED:
+        name = Rule(rule.pattern, "{P} {n} is called {w}.", "{n} name", Category.PERSONAL, "{w}")
+        yield from _claim(name, values, sentence, said_on)
     if rule.denied:
         denial = Rule(
             rule.pattern, f"{{S}} {rule.denied} {{w}}.", rule.denied, rule.category, "{w}"

@@ -42,13 +42,22 @@ _MANY = re.compile(
     r"|neighbor|grandmother|grandfather|roommate|flatmate|coworker|co-worker)s? (?:name|age|birthday|home|job|employer)"
 )
 _SINGLE_SHAPE = re.compile(
-    r"favourite .+|preference between .+|place of .+|number of .+|flight to .+"
+    r"favourite .+|preference between .+|place of .+|(?:number|kind) of .+|flight to .+|the .+"
     r"|.+ (?:name|deadline|port|host|version|status|date|number|address|birthday|colour|age|phone|email"
     r"|plate|model|time|size|home|employer|job)"
     r"|(?:.+ )?(?:appointment|meeting|interview|exam|surgery|operation|checkup|check-up|reservation|flight"
     r"|conference|presentation|concert|graduation|trip|vacation|holiday|test|review|wedding)"
     r"(?: (?:with|to|at|in|for) .+)?"
 )
+_MEAT = ("meat", "red meat", "raw meat", "pork", "beef", "chicken")
+_FISH = ("fish", "seafood", "shellfish")
+# What those who keep to a diet do not eat.
+_LEFT_OUT = {
+    "pescatarian": frozenset(_MEAT),
+    "vegetarian": frozenset((*_MEAT, *_FISH)),
+    "vegan": frozenset((*_MEAT, *_FISH, "dairy", "eggs", "cheese", "animal products")),
+}
+_EXCLUDING = ("diet", "eats")
 _LONGEST = 120  # characters: a relation is a few words
 
 
@@ -71,6 +80,22 @@ def is_functional(relation: str) -> bool:
     return _SINGLE.fullmatch(name) is not None or _SINGLE_SHAPE.fullmatch(name) is not None
 
 
+def excludes(one: Triple, other: Triple) -> bool:
+    """Whether one is a diet and the other food that it leaves out: nobody has both at a time."""
+    if normalised(one.subject) != normalised(other.subject):
+        return False
+    told = {canonical(t.relation): normalised(t.value) for t in (one, other)}
+    food, diet = told.get(("eats", False)), told.get(("diet", False))
+    return food is not None and diet is not None and food in _LEFT_OUT.get(diet, ())
+
+
 def slot(triple: Triple) -> str:
     """What facts that may replace each other have in common: subject and relation, normalised."""
     return f"{normalised(triple.subject)}|{canonical(triple.relation)[0]}"
+
+
+def slots(triple: Triple) -> tuple[str, ...]:
+    """The slots of all facts that the triple may replace."""
+    subject, _, relation = slot(triple).rpartition("|")
+    each = _EXCLUDING if relation in _EXCLUDING else (relation,)
+    return tuple(f"{subject}|{one}" for one in each)

@@ -77,6 +77,20 @@ def test_what_holds_stands_before_a_note_that_says_the_old_value() -> None:
     assert [h.score for h in found] == [0.9, 0.9]
 
 
+def test_of_a_switch_what_is_used_now_holds_and_not_the_denial() -> None:
+    old = fact("vim", "The user uses Vim.", "novim", value=("user", "uses", "Vim"), seq=1)
+    denial = fact(
+        "novim", "The user no longer uses Vim.", value=("user", "no longer uses", "Vim"), seq=5
+    )
+    new = fact("emacs", "The user uses Emacs.", value=("user", "uses", "Emacs"), seq=5)
+    note = hit("[user] I use Vim.", CHAT, 1)
+    found = succession(old, denial, new).arranged([note], "what do I use?", {})
+    assert [h.chunk.text for h in found] == ["The user uses Emacs.", "[user] I use Vim."]
+    elsewhere = fact("emacs", "The user uses Emacs.", value=("user", "uses", "Emacs"), seq=6)
+    found = succession(old, denial, elsewhere).arranged([note], "what do I use?", {})
+    assert [h.chunk.text for h in found] == ["The user no longer uses Vim.", "[user] I use Vim."]
+
+
 def test_what_holds_is_put_in_front_if_it_was_not_found() -> None:
     other, note = hit("a dog was called at noon", line=3), hit("my dog is called Rex", score=0.5)
     found = succession(REX, MAX).arranged([other, note], ASKED, {})

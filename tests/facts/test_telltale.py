@@ -95,6 +95,12 @@ def test_words_of_grammar_tell_nothing_even_together():
         assert not found.stand_in(other), other
 
 
+def test_a_verb_is_known_in_the_first_person_too():
+    pickles = fact("The user likes goripsop pickles.", ("user", "likes", "goripsop pickles"))
+    assert needles(pickles).masked("I really like goripsop pickles.") == MASK
+    assert not needles(pickles).stand_in("Alike are all goripsop pickles.")
+
+
 def test_a_subject_that_is_somebody_else_is_not_forgotten_with_what_was_said_of_him():
     found = needles(fact("Anna's birthday is on 1990-05-12.", ("Anna", "birthday", "1990-05-12")))
     assert not found.stand_in("Anna called.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.statements.calendar import WHEN
-from agentd.statements.rules.rule import I_AM, I_HAVE, LIST, MY, NAME, PHRASE, PROPER, rule
+from agentd.statements.rules.rule import I_AM, I_HAVE, LIST, MY, NAME, NAMED, PHRASE, PROPER, rule
 
 _PET = r"(?P<n>(?:guinea pig|dog|cat|puppy|kitten|hamster|rabbit|parrot|horse|pony|bird|goldfish|turtle|tortoise|ferret|snake|budgie|canary))"
 _ONE = r"(?P<n>(?:ex-)?(?:wife|husband|partner|girlfriend|boyfriend|fianc[ée]e?|mother|father|mom|mum|dad|boss|manager|landlord|landlady|best friend|mother-in-law|father-in-law|doctor|dentist|therapist|lawyer|accountant|coach|son|daughter|baby|brother|sister|cousin|uncle|aunt|nephew|niece|grandmother|grandfather|grandma|grandpa|roommate|flatmate|neighbou?r|colleague|co-worker|coworker|assistant|tax advisor|vet|friend))"
@@ -17,6 +17,9 @@ _CALLED = r"(?: (?:is|are) (?:called|named)|'s (?:called|named)|'?s name is|'s n
 _NOT_NAMES = r"(?!(?:not|on|in|too|the|a|an|so|very|my|your|at|hard|spelled|written|with|pronounced|irrelevant|important)\b)"
 _LANGUAGE = r"(?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Ukrainian|Turkish|Arabic|Hebrew|Hindi|Urdu|Bengali|Tamil|Mandarin|Chinese|Cantonese|Japanese|Korean|Vietnamese|Thai|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Hungarian|Romanian|Farsi|Persian|Swahili|Latin|Esperanto|Catalan|Bulgarian|Croatian|Serbian)"
 _JOB = r"(?:[a-zA-Z-]+ ){0,3}?(?:engineer|developer|programmer|designer|teacher|nurse|doctor|physician|surgeon|dentist|lawyer|attorney|accountant|architect|scientist|researcher|professor|lecturer|student|writer|author|journalist|editor|photographer|musician|artist|chef|cook|baker|electrician|plumber|carpenter|mechanic|pilot|firefighter|paramedic|pharmacist|psychologist|therapist|consultant|analyst|manager|administrator|librarian|translator|farmer|gardener|freelancer|founder|sysadmin|data scientist|biologist|chemist|physicist|economist|vet|veterinarian|barista|bartender|actor|actress|pensioner|retiree)"
+# One of several who is told apart by the name: of her there is one value at a time.
+_NAMED = rf"{MY} (?:(?:older|elder|younger|big|little|twin|best|good|old|new|late) )?{_ONE},? (?P<w>{_CAPITAL.removeprefix('(?P<v>').removesuffix(')')}),?"
+_SINCE = r"(?: (?:last|this|in|since|now|recently)\b[^,;:!?]{0,30})?"
 
 RULES = (
     rule(rf"my (?:full |real )?name(?: is|'s) {_NOT_NAMES}{NAME}", "{P} name is {v}.", "name"),
@@ -42,6 +45,12 @@ RULES = (
     rule(rf"{MY} {_ONE}{_CALLED} {_NOT_NAMES}{NAME}", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"{MY} (?P<n>boss|manager|landlord|landlady|doctor|dentist|therapist|lawyer|accountant|coach|vet|tax advisor|best friend) is (?P<v>(?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? |Prof\.? )?(?!(?-i:[A-Z])\w+(?:ish|ian|ese|can|man|tch)\b)(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"the name of {MY} {_ONE} is {NAME}", "{P} {n} is called {v}.", "{n} name"),
+    rule(rf"{_NAMED} (?:(?:now |currently |still )?lives|is (?:now )?living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject=NAMED),
+    rule(rf"{_NAMED} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} moved to {v}.", "home", subject=NAMED),
+    rule(rf"{_NAMED} (?:(?:now |currently |still )?works|is (?:now )?working) (?:now )?(?:at|for) {PROPER}{_SINCE}", "{P} {n} {w} works at {v}.", "employer", subject=NAMED),
+    rule(rf"{_NAMED} is (?:now )?(?P<v>(?:a|an) {_JOB})", "{P} {n} {w} is {v}.", "job", subject=NAMED),
+    rule(rf"{_NAMED} (?:is|turned) (?:now )?(?P<v>\d{{1,3}})(?: years? old)?", "{P} {n} {w} is {v} years old.", "age", subject=NAMED),
+    rule(rf"{_NAMED.removesuffix(',?')}'s birthday (?:is|'s)(?: on)? (?P<v>{WHEN})", "{P} {n} {w}'s birthday is {v}.", "birthday", subject=NAMED),
     rule(rf"{MY} {_ONE},? {_CAPITAL}(?<!Mr)(?<!Dr)(?:,? (?!said|says|told|thinks|asked|wrote)[^\d?!]{{0,120}})?", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"{_CAPITAL} is {MY} {_ONE}", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"{I_HAVE} (?:a|an|one) {_ADJ}{_ONE} (?:called|named) {NAME}", "{P} {n} is called {v}.", "{n} name"),
