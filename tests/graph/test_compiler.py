@@ -292,9 +292,10 @@ def test_a_damaged_text_is_refused_or_says_the_same(data: st.DataObject) -> None
     at = data.draw(st.integers(0, len(pieces) - 1))
     pieces[at] = data.draw(st.sampled_from([*pieces, "", "{", "]", "1e999", "\u2028", "null"]))
     try:
-        assert decompile("".join(pieces)) == made.record
-    except GraphError as error:
-        assert error.message
+        read = decompile("".join(pieces))
+    except GraphError:
+        return
+    assert read == made.record
 
 
 @st.composite
