@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentd.domain.concept import ConceptHash, FactHash
-from agentd.graph.adjacency import Adjacency
+from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, Limits
 from agentd.ports import GraphStore
 
@@ -18,8 +18,7 @@ async def spread(
     store: GraphStore,
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
-    *,
-    scopes: Sequence[str] | None = None,
+    view: View = WHOLE,
 ) -> Mapping[ConceptHash, float]:
     """The activation of every concept that has at least 0.05, in (0, 1], the highest first.
 
@@ -29,7 +28,7 @@ async def spread(
     ends. Of `limits`, `least`, `fanout` and `breadth` count, and `results` for all but the seeds. The
     store is asked once per round.
     """
-    around = Adjacency(store, limits, scopes=scopes)
+    around = Adjacency(store, limits, view)
     active = dict.fromkeys(sorted(set(seeds)), 1.0)
     passed: set[ConceptHash] = set()
     spent: set[FactHash] = set()

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.path import Limits, Step
 from agentd.ports import GraphStore
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of the graph is seen: the facts of these audiences (None: of all), as sure as they are at
+    `now` (None: as they were when they were said).
+    """
+
+    scopes: Sequence[str] | None = None
+    now: datetime | None = None
+
+
+WHOLE = View()
 
 
 class Adjacency:
@@ -21,13 +36,13 @@ class Adjacency:
         self,
         store: GraphStore,
         limits: Limits,
+        view: View = WHOLE,
         *,
-        scopes: Sequence[str] | None = None,
         preferred: Callable[[Edge], bool] | None = None,
     ) -> None:
         self._store = store
         self._limits = limits
-        self._scopes = scopes
+        self._view = view
         self._preferred = preferred
         self._steps: dict[ConceptHash, tuple[Step, ...]] = {}
 
@@ -36,7 +51,8 @@ class Adjacency:
         wanted = [c for c in dict.fromkeys(concepts) if c not in self._steps]
         if not wanted:
             return
-        edges = await self._store.edges(wanted, scopes=self._scopes)
+        view = self._view
+        edges = await self._store.edges(wanted, scopes=view.scopes, now=view.now)
         self._steps.update(_around(wanted, edges, self._chosen))
 
     def steps(self, concept: ConceptHash) -> tuple[Step, ...]:

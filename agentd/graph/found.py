@@ -28,7 +28,12 @@ class Labels:
     def names(self, concept: ConceptHash) -> tuple[str, ...]:
         """Its label and its aliases."""
         known = self._concepts.get(concept)
-        return (known.label, *known.aliases) if known is not None else ()
+        return tuple(spellings(known)) if known is not None else ()
+
+
+def spellings(concept: Concept) -> set[str]:
+    """All that it is called: its label, and its aliases whatever their case."""
+    return {concept.label, *(alias.casefold() for alias in concept.aliases)}
 
 
 @dataclass(frozen=True, slots=True)

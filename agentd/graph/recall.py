@@ -9,9 +9,10 @@ from math import log2
 from agentd.domain.concept import Concept, ConceptHash
 from agentd.errors import QueryError
 from agentd.graph import mentions
+from agentd.graph.adjacency import View
 from agentd.graph.answer import Answer, Unknown
 from agentd.graph.conditions import Normalised, normalised
-from agentd.graph.found import Found, Labels, best, candidates, rows
+from agentd.graph.found import Found, Labels, best, candidates, rows, spellings
 from agentd.graph.importance import Importance, rank
 from agentd.graph.naming import normal_label
 from agentd.graph.path import LIMITS, MAX_RESULTS, Limits
@@ -55,14 +56,15 @@ class Recollection:
         """
         asked = parse(query) if isinstance(query, str) else query
         where = normalised(asked.where, self._resolve) if asked.where is not None else None
+        view = self._view(scopes)
         if asked.names:
-            return await self._from_names(asked, where, scopes)
+            return await self._from_names(asked, where, view)
         if where is None or where.predicate is None:
             raise QueryError(
                 "the question has no beginning",
                 cure="add FROM and a name, or WHERE predicate = and a predicate",
             )
-        edges = await self._store.stating(where.predicate, STATED, scopes=scopes)
+        edges = await self._store.stating(where.predicate, STATED, scopes=view.scopes, now=view.now)
         if not edges:
             return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
         return await self._answer(asked, where, along(edges, self._limits), ())
@@ -80,7 +82,7 @@ class Recollection:
         seeds = [concept.hash for concept in named]
         if not seeds:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        traversal = await self._walk(seeds, depth, scopes)
+        traversal = await self._walk(seeds, depth, self._view(scopes))
         importance = Importance(traversal, self._clock.now())
         facts = best(candidates(Kind.FACT, traversal, importance))
         kept = sorted(facts, key=_fan(traversal))[: min(limit, MAX_RESULTS)]
@@ -96,7 +98,7 @@ class Recollection:
             return ()
         names: dict[str, list[Concept]] = {}
         for concept in await self._store.named(wanted):
-            for name in {concept.label, *concept.aliases}:
+            for name in spellings(concept):
                 names.setdefault(name, []).append(concept)
         found = mentions.longest(spans, names.__contains__)
         return tuple({one.hash: one for name in found for one in names[name]}.values())
@@ -108,7 +110,7 @@ class Recollection:
         picture is empty, and its title says so. Raises GraphError for a name that is no label.
         """
         seeds, unknown = await self._seeds(names)
-        traversal = await self._walk(sorted(seeds), depth, scopes)
+        traversal = await self._walk(sorted(seeds), depth, self._view(scopes))
         missing = [*unknown, *_unseen(seeds, traversal)]
         if len(missing) == len(names):
             return Picture("; ".join(str(Unknown(name)) for name in missing))
@@ -117,14 +119,14 @@ class Recollection:
         labels = {one: c.label for one, c in (await self._store.concepts(sorted(hashes))).items()}
         return neighbourhood(f"Around {', '.join(names)}", traversal, ranked, labels, most)
 
-    async def _from_names(self, asked: Query, where: Normalised | None, scopes: Scopes) -> Answer:
+    async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
         seeds, unknown = await self._seeds(asked.names)
         predicate = where.predicate if where else None
-        traversal = await self._walk(sorted(seeds), asked.depth, scopes, predicate)
+        traversal = await self._walk(sorted(seeds), asked.depth, view, predicate)
         missing = [*unknown, *_unseen(seeds, traversal)]
-        strangers = [Unknown(name, await self._nearest(name, scopes)) for name in missing]
+        strangers = [Unknown(name, await self._nearest(name, view)) for name in missing]
         if not traversal.arrivals:
-            weak = await self._weak(sorted(seeds), scopes)
+            weak = await self._weak(sorted(seeds), view)
             reason = weak or "; ".join(map(str, strangers))
             return Answer(asked.kind, reason=reason, unknown=() if weak else tuple(strangers))
         return await self._answer(asked, where, traversal, tuple(strangers))
@@ -148,16 +150,19 @@ class Recollection:
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
         return Answer(asked.kind, reason=reason, unknown=unknown)
 
+    def _view(self, scopes: Scopes) -> View:
+        return View(scopes, self._clock.now())
+
     async def _walk(
         self,
         seeds: Sequence[ConceptHash],
         depth: int,
-        scopes: Scopes,
+        view: View,
         predicate: str | None = None,
     ) -> Traversal:
         preferred = (lambda edge: edge.predicate == predicate) if predicate is not None else None
         limits = replace(self._limits, depth=depth)
-        return await best_paths(self._store, seeds, limits, scopes=scopes, preferred=preferred)
+        return await best_paths(self._store, seeds, limits, view, preferred=preferred)
 
     async def _seeds(self, names: Sequence[str]) -> tuple[dict[ConceptHash, str], Sequence[str]]:
         """The concepts with these names, each with the name as written, and the names without one."""
@@ -166,14 +171,14 @@ class Recollection:
         missing = dict.fromkeys(names)
         for concept in await self._store.named(sorted(set(labels.values()))):
             for name, label in labels.items():
-                if label == concept.label or label in concept.aliases:
+                if label in spellings(concept):
                     seeds[concept.hash] = name
                     missing.pop(name, None)
         return seeds, tuple(missing)
 
-    async def _weak(self, seeds: Sequence[ConceptHash], scopes: Scopes) -> str:
+    async def _weak(self, seeds: Sequence[ConceptHash], view: View) -> str:
         """Why a walk from concepts with facts took none of them, or nothing."""
-        edges = await self._store.edges(seeds, scopes=scopes) if seeds else ()
+        edges = await self._store.edges(seeds, scopes=view.scopes, now=view.now) if seeds else ()
         if not edges:
             return ""
         surest = max(edge.confidence for edge in edges)
@@ -181,15 +186,15 @@ class Recollection:
         least = self._limits.least
         return f"{facts} known, but none as sure as {least:g}: the surest has {surest:.2g}"
 
-    async def _nearest(self, name: str, scopes: Scopes) -> tuple[str, ...]:
+    async def _nearest(self, name: str, view: View) -> tuple[str, ...]:
         similar = mentions.similar(self._resolve(name))
         concepts = await self._store.named(similar)
-        edges = await self._store.edges([one.hash for one in concepts], scopes=scopes)
+        edges = await self._store.edges(
+            [one.hash for one in concepts], scopes=view.scopes, now=view.now
+        )
         seen = {one for edge in edges for one in (edge.subject, edge.object)}
         labels = {
-            c.label: min(map(_place(similar), (c.label, *c.aliases)))
-            for c in concepts
-            if c.hash in seen
+            c.label: min(map(_place(similar), spellings(c))) for c in concepts if c.hash in seen
         }
         return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentd.domain.concept import ConceptHash, Edge, FactHash
-from agentd.graph.adjacency import Adjacency
+from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, Limits, Path, Step
 from agentd.ports import GraphStore
 
@@ -41,8 +41,8 @@ async def best_paths(
     store: GraphStore,
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
+    view: View = WHOLE,
     *,
-    scopes: Sequence[str] | None = None,
     preferred: Callable[[Edge], bool] | None = None,
 ) -> Traversal:
     """To every concept the path whose product of confidences is the largest, in at most
@@ -52,21 +52,21 @@ async def best_paths(
     depth, the surest path to a concept may be too long to go on from, while a shorter one is not. The
     store is asked once per round.
     """
-    return await _walk(store, seeds, limits, scopes, preferred, Path.before)
+    return await _walk(store, seeds, limits, view, preferred, Path.before)
 
 
 async def fewest_hops(
     store: GraphStore,
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
+    view: View = WHOLE,
     *,
-    scopes: Sequence[str] | None = None,
     preferred: Callable[[Edge], bool] | None = None,
 ) -> Traversal:
     """To every concept the shortest path, and the surest of those: breadth first. The store is asked
     once per round.
     """
-    return await _walk(store, seeds, limits, scopes, preferred, Path.shorter)
+    return await _walk(store, seeds, limits, view, preferred, Path.shorter)
 
 
 def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
@@ -85,11 +85,11 @@ async def _walk(
     store: GraphStore,
     seeds: Sequence[ConceptHash],
     limits: Limits,
-    scopes: Sequence[str] | None,
+    view: View,
     preferred: Callable[[Edge], bool] | None,
     is_better: Callable[[Path, Path], bool],
 ) -> Traversal:
-    around = Adjacency(store, limits, scopes=scopes, preferred=preferred)
+    around = Adjacency(store, limits, view, preferred=preferred)
     best = {seed: Path.at(seed) for seed in sorted(set(seeds))}
     arrivals: dict[tuple[FactHash, bool], Path] = {}
     moved = list(best.values())

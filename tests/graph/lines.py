@@ -59,12 +59,12 @@ class LineGraph:
         found = [c for c in self.concept.values() if wanted & {c.label, *c.aliases}]
         return sorted(found, key=lambda one: one.hash)
 
-    async def edges(self, concepts, *, scopes=None):
+    async def edges(self, concepts, *, scopes=None, now=None):
         self.asked.append(("edges", len(concepts)))
         found = [e for e in self._seen(scopes) if {e.subject, e.object} & set(concepts)]
         return sorted(found, key=lambda one: one.fact)
 
-    async def stating(self, predicate, limit, *, scopes=None):
+    async def stating(self, predicate, limit, *, scopes=None, now=None):
         self.asked.append(("stating", limit))
         found = [e for e in self._seen(scopes) if e.predicate == predicate]
         return sorted(found, key=lambda one: (-one.confidence, one.fact))[:limit]

@@ -203,7 +203,7 @@ def test_long_labels_are_cut_off_and_wholly_told():
     assert "a" * 100 in [title.text for title in root.iter(f"{SVG}title")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.text(max_size=50), min_size=1, max_size=8))
 def test_any_labels_make_a_drawing_without_overlaps(labels):
     picture = of_labels(labels)

@@ -185,8 +185,8 @@ async def test_no_path_is_surer_than_the_one_that_is_found(rows, depth):
 @given(EDGES, st.randoms(use_true_random=False))
 async def test_the_order_in_which_the_store_answers_changes_nothing(rows, chance: random.Random):
     class Shuffled(LineGraph):
-        async def edges(self, concepts, *, scopes=None):
-            found = list(await super().edges(concepts, scopes=scopes))
+        async def edges(self, concepts, *, scopes=None, now=None):
+            found = list(await super().edges(concepts, scopes=scopes, now=now))
             chance.shuffle(found)
             return found
 
