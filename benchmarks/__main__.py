@@ -9,6 +9,7 @@ from benchmarks import (
     ending,
     fact_page,
     facts,
+    graph_tokens,
     idle,
     indexing,
     install,
@@ -37,6 +38,7 @@ _ALL = {
     "facts": facts.rows,
     "fact_page": fact_page.rows,
     "learning": learning.rows,
+    "graph_tokens": graph_tokens.rows,
     "outside": outside.rows,
 }
 
