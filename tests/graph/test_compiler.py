@@ -18,6 +18,7 @@ from agentd.graph.naming import Aliases
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.graph.zero import Array, Constant, Map, Operation, Value, execute, parse
 from agentd.graph.zero.examples import example
+from agentd.graph.zero.host import MAX_STEPS
 
 NOON = datetime(2026, 2, 9, 12, tzinfo=UTC)
 MAIN = ContextMeta(NOON, "user", "main")
@@ -220,6 +221,19 @@ def test_the_utterance_and_the_metadata_are_kept_beside_the_record() -> None:
     text = compiler.compile(CompilerInput(TUPLES, context, 'He said: "{#}"\n')).graph_text
     read = read_compiled(text)
     assert (read.utterance, read.metadata) == ('He said: "{#}"\n', {"channel": "chat"})
+
+
+def test_a_label_of_ten_kilobytes_is_read_back() -> None:
+    made = compiler.compile(CompilerInput((SemanticTuple("é|" * 3_400, "is", "long"),), MAIN))
+    assert decompile(made.graph_text) == made.record
+
+
+@pytest.mark.torture
+def test_a_record_may_have_more_nodes_than_a_run_usually_has_steps() -> None:
+    tuples = tuple(SemanticTuple(f"a{at % 40}", f"is {at}", f"b{at % 30}") for at in range(1_100))
+    made = compiler.compile(CompilerInput(tuples, MAIN))
+    assert len(parse(made.graph_text).nodes) > MAX_STEPS
+    assert decompile(made.graph_text) == made.record
 
 
 @pytest.mark.parametrize(
