@@ -100,6 +100,8 @@ def _check_nodes(graph: Graph) -> None:
 
 def _concept(row: _Row) -> Concept:
     label = row.text("label")
+    if not label:
+        raise GraphError(f"the label of {row.name} says nothing", cure=_CURE)
     made = Concept(
         hash=concept_hash(label),
         label=label,

@@ -298,6 +298,12 @@ def test_what_was_compiled_is_read_back(
     assert compiler.compile(source) == made
 
 
+def test_a_text_with_a_concept_without_a_label_is_refused() -> None:
+    nameless = Concept(concept_hash(""), "", 1.0, NOON, NOON)
+    with pytest.raises(GraphError, match="the label of `concept_0` says nothing"):
+        decompile(emit(Record((nameless,))))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_damaged_text_is_refused_or_says_the_same(data: st.DataObject) -> None:
