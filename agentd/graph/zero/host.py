@@ -12,7 +12,7 @@ from agentd.ports import Clock
 
 MAX_STEPS = 10_000
 TIMEOUT = 30.0  # seconds
-MAX_WORK = 128 * 1024 * 1024  # bytes that operations of one run read and make
+MAX_WORK = 64 * 1024 * 1024  # bytes that operations of one run read and make
 
 
 class States(Protocol):

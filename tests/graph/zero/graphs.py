@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from agentd.graph.tuples import SemanticTuple
 from agentd.graph.zero import Execution, Graph, Host, Limits, Value, execute, operation
 from agentd.graph.zero.graph import Constant, Node
 from agentd.graph.zero.plain import value_of
@@ -35,19 +38,44 @@ Graph {
 """
 
 
+class MemoryHost:
+    """States and memories in memory."""
+
+    def __init__(self, **states: Value) -> None:
+        self.states = states
+        self.asked: list[tuple[str, str, int, int]] = []
+
+    def load(self, key: str) -> Value:
+        return self.states.get(key)
+
+    def recall(
+        self, label: str, *, predicate: str, depth: int, limit: int
+    ) -> Sequence[SemanticTuple]:
+        self.asked.append((label, predicate, depth, limit))
+        return [SemanticTuple(label, "needs", f"thing {n}", 0.5) for n in range(5)]
+
+
 def graph_of(*nodes: Node, outputs: tuple[str, ...] | None = None) -> Graph:
     return Graph("test", nodes, (nodes[-1].id,) if outputs is None else outputs)
 
 
 def apply(
-    op: str, *inputs: object, host: Host | None = None, limits: Limits | None = None, **params: object
+    op: str,
+    *inputs: object,
+    host: Host | None = None,
+    limits: Limits | None = None,
+    **params: object,
 ) -> Value:
     """What one operation makes of the inputs."""
     return run_one(op, *inputs, host=host, limits=limits, **params).outputs["made"]
 
 
 def run_one(
-    op: str, *inputs: object, host: Host | None = None, limits: Limits | None = None, **params: object
+    op: str,
+    *inputs: object,
+    host: Host | None = None,
+    limits: Limits | None = None,
+    **params: object,
 ) -> Execution:
     given = [Node(f"in{index}", Constant(value_of(plain))) for index, plain in enumerate(inputs)]
     made = operation("made", op, *(node.id for node in given), **params)

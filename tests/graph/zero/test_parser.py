@@ -17,9 +17,12 @@ from agentd.graph.zero.faults import (
     WrongValue,
 )
 from agentd.graph.zero.graph import Constant, Operation
+from agentd.graph.zero.tokens import MAX_TEXT
 from tests.graph.zero.graphs import EVERYTHING
 
 HASH = "ab" * 32
+TWICE = """Graph { nodes: [{ id: "a", type: Constant, value: 1 },
+{ id: "a", type: Constant, value: 1 }] }"""
 
 
 def value(text: str) -> Value:
@@ -144,8 +147,7 @@ def node(rest: str) -> str:
         ('Graph { nodes: [{ id: "", type: Constant, value: 1 }] }', BadShape, (1, 19)),
         ("Graph { nodes: [], outputs: [x] }", UnknownId, (1, 1)),
         ("Graph { nodes: [], entry_point: x }", UnknownId, (1, 1)),
-        (f'Graph {{ nodes: [{{ id: "a", type: Constant, value: 1 }},\n'
-         '{ id: "a", type: Constant, value: 1 }] }', DuplicateId, (2, 1)),
+        (TWICE, DuplicateId, (2, 1)),
         (f"{node('type: Constant, value: {}')[:-1]} outputs: [\"a.b\"] }}", BadShape, (1, 1)),
         ("Graph { a: \ud800 }", NotText, (1, 12)),
         (b"Graph {\n a: \xff }", NotText, (2, 5)),
@@ -181,9 +183,11 @@ def test_bytes_and_a_byte_order_mark_are_read_like_text() -> None:
     assert parse("\ufeff" + EVERYTHING) == parse(b"\xef\xbb\xbf" + EVERYTHING.encode())
 
 
-def test_a_text_of_too_many_values_is_refused() -> None:
-    with pytest.raises(LimitReached, match="a value would take"):
-        parse("Graph { a: [" + "1," * 500_000 + "] }")
+def test_a_text_or_a_value_in_it_may_be_too_large() -> None:
+    with pytest.raises(LimitReached, match="line 1, column 12: a value would take"):
+        parse("Graph { a: [" + "1," * 50_000 + f'"{"x" * 15_500_000}"] }}')
+    with pytest.raises(LimitReached, match="line 1, column 1: the text has"):
+        parse("#" * (MAX_TEXT + 1))
 
 
 def test_an_operation_may_have_any_name_until_it_is_run() -> None:

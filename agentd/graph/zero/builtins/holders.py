@@ -10,14 +10,14 @@ _FIELD = frozenset({"field"})
 
 
 def _set_field(call: Call) -> Value:
-    return Map({**call.map(), call.text_param("field"): call.inputs[1]})
+    return Map({**call.map().entries, call.text_param("field"): call.inputs[1]})
 
 
 def _merge(call: Call) -> Value:
     """One Map of all; of equal keys the later wins."""
     merged: dict[str, Value] = {}
     for index in range(len(call.inputs)):
-        merged.update(call.map(index))
+        merged.update(call.map(index).entries)
     return Map(merged)
 
 

@@ -9,6 +9,7 @@ from agentd.graph.zero.values import ENTRY, MAX_SIZE, Array, Value
 _GREETINGS = ("hi", "hello", "hey", "good morning", "good evening", "hallo")
 _REQUESTS = ("please", "can you", "could you", "would you")
 _OTHER = "other"
+_MOST = MAX_SIZE // ENTRY  # parts of a text
 
 
 def _concat(call: Call) -> Value:
@@ -24,10 +25,7 @@ def _split(call: Call) -> Value:
     separator = call.text_param("separator", " ")
     if not separator:
         raise WrongValue("Split needs a separator that is not empty")
-    text = call.text()
-    if ENTRY * text.count(separator) > MAX_SIZE:
-        raise LimitReached("Split would make too many parts")
-    return Array(text.split(separator))
+    return Array(_few(call.text().split(separator, _MOST)))
 
 
 def _first_word(call: Call) -> Value:
@@ -36,10 +34,13 @@ def _first_word(call: Call) -> Value:
 
 
 def _other_words(call: Call) -> Value:
-    text = call.text()
-    if ENTRY * len(text) > 2 * MAX_SIZE and ENTRY * len(text.split()) > MAX_SIZE:
-        raise LimitReached("ExtractParams would make too many words")
-    return Array(text.split()[1:])
+    return Array(_few(call.text().split(maxsplit=_MOST))[1:])
+
+
+def _few(parts: list[str]) -> list[str]:
+    if len(parts) > _MOST:
+        raise LimitReached(f"the text has more than {_MOST} parts")
+    return parts
 
 
 def _intent(call: Call) -> Value:

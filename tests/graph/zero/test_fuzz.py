@@ -1,0 +1,93 @@
+"""Damaged and hostile texts: a ZeroError with line and column, or a graph; nothing else, and soon."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentd.errors import ZeroError
+from agentd.graph.zero import Host, Limits, execute, parse, write
+from agentd.graph.zero.examples import example
+from agentd.testing.clock import FakeClock
+from tests.graph.zero.graphs import EVERYTHING, MemoryHost
+
+PIECES = (
+    "{", "}", "[", "]", "(", ")", ":", ",", '"', "\\", "#", "\n", "\0", "\ud800", "\u2028", "Graph", "null",
+    "true", "-", "1e999", "9" * 30, "0.5", "Confidence(0.5)", "Bytes(", '"a.b"', '"way"', '"\\ud800"',
+    "[" * 100, "{a:" * 100, "SaveState", "MemoryStore", "Concat", "SetField", "Sign", "Route", "params: {",
+    'inputs: ["both", "both"],', "id: ", '{ id: "x", type: Constant, value: 1 },',
+)  # fmt: skip
+LIMITS = Limits(work=1_000_000)
+
+
+def mutations(text: str, count: int, seed: int) -> Iterator[str]:
+    chance = random.Random(seed)
+    for _ in range(count):
+        found = text
+        for _ in range(chance.randint(1, 4)):
+            start = chance.randrange(len(found) + 1)
+            end = min(len(found), start + chance.choice((0, 1, 1, 3, 20, 200)))
+            match chance.randrange(5):
+                case 0:
+                    found = found[:start] + found[end:]
+                case 1:
+                    found = found[:start] + chance.choice(PIECES) + found[start:]
+                case 2:
+                    found = found[:start] + chance.choice(PIECES) + found[end:]
+                case 3:
+                    found = found[:start] + found[start:end] * 2 + found[end:]
+                case _:
+                    found = found[:start] + chr(chance.randrange(0x250)) + found[start + 1 :]
+        yield found
+
+
+def outcome(data: str | bytes) -> str:
+    """What became of the text: the name of the error or `ran`."""
+    host = Host(FakeClock(), b"key", MemoryHost(), MemoryHost())
+    try:
+        graph = parse(data)
+        run = execute(graph, {"message": "/help me"}, host=host, limits=LIMITS)
+    except ZeroError as error:
+        place, name = (error.line, error.column), type(error).__name__
+    else:
+        place, name = (1, 1), "ran"
+        assert len(run.trace) == len(graph.nodes)
+        assert parse(write(graph)) == graph
+    assert min(place) >= 1
+    return name
+
+
+def test_damaged_texts_are_refused_in_order() -> None:
+    outcomes = [outcome(text) for text in mutations(EVERYTHING, 3000, seed=1)]
+    assert set(outcomes) >= {
+        "ran",
+        "BadSyntax",
+        "BadShape",
+        "UnknownId",
+        "MissingInput",
+        "WrongValue",
+    }
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map("".join) | st.binary()
+)
+def test_any_text_is_refused_in_order(data: str | bytes) -> None:
+    assert outcome(data)
+    assert outcome(f"Graph {{ nodes: [{data!s}] }}")
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+def test_a_hundred_thousand_damaged_texts_are_refused_in_order() -> None:
+    for seed in range(10):
+        for text in mutations(EVERYTHING, 9_800, seed):
+            outcome(text)
+        for name in ("schema", "example_memory"):
+            for text in mutations(example(name), 100, seed):
+                outcome(text.encode(errors="surrogatepass"))
