@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentd.graph.tuples import SemanticTuple
-from agentd.graph.zero import Array, Confidence, Hash32, Host, Map, Value, execute, operation
+from agentd.graph.zero import Array, Confidence, Hash32, Host, Map, execute, operation
 from agentd.graph.zero.builtins.table import BUILTINS
 from agentd.graph.zero.faults import MissingInput, Unavailable, UnknownOperation, WrongValue
 from agentd.graph.zero.graph import Constant, Node
