@@ -140,6 +140,7 @@ def _around(
         said = await stores.sessions.said(session, rows[0].seq - 1, _TURNS) if rows else ()
         return [(row.seq, row.text) for row in said]
 
+    desk = Desk(book, last_said, clock, extractor.catch_up)
     level = Nudged("facts", book.sync)
     memory.watching.listen(level.nudge)
     level.nudge()
@@ -155,7 +156,7 @@ def _around(
         (WhenEnded(extractor.touch), WhenEnded(forgetting.touch)),
         (forgetting.run, index.run, level.run, extractor.run, upkeep.run),
         problems,
-        Learning(book, Desk(book, last_said, clock), extractor, upkeep, proposals),
+        Learning(book, desk, extractor, upkeep, proposals),
         (RelevantFacts(index, prompt("relevant"), settings.max_results),),
         (extractor,),
     )

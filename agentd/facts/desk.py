@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+import structlog
+
 from agentd.domain.fact import (
     NO_SESSION,
     Category,
@@ -14,6 +16,7 @@ from agentd.domain.fact import (
     Provenance,
 )
 from agentd.domain.turn import SessionKey
+from agentd.errors import AgentdError, Busy
 from agentd.facts.asked import explicit_denials, explicit_statement
 from agentd.ports import Clock, Facts
 from agentd.statements.choosing import places, says_only
@@ -27,17 +30,24 @@ _MAYBE = 5
 _SAID = 0.75  # of a sentence's telling words: the rest is how a model words it
 
 Said = Callable[[SessionKey], Awaitable[Sequence[tuple[int, str]]]]
+CatchUp = Callable[[str], Awaitable[None]]
+
+log = structlog.get_logger()
 
 
 class Desk:
     """Answers as port FactDesk says. `said` gives the owner's last words in a session, the newest
-    last, each with the number of its row.
+    last, each with the number of its row; `catch_up` has read what he said of some words and nobody
+    has drawn facts from yet.
     """
 
-    def __init__(self, facts: Facts, said: Said, clock: Clock) -> None:
+    def __init__(
+        self, facts: Facts, said: Said, clock: Clock, catch_up: CatchUp | None = None
+    ) -> None:
         self._facts = facts
         self._said = said
         self._clock = clock
+        self._catch_up = catch_up
 
     async def remember(
         self, text: str, *, session: SessionKey = NO_SESSION, category: Category | None = None
@@ -54,22 +64,19 @@ class Desk:
 
     async def matching(self, query: str) -> Matches:
         """Sure are the fact of that id, facts with that very sentence or that subject and value, or
-        else all that say every telling word of the query.
+        else all that say every telling word of the query. What was said of it a moment ago is made
+        facts first; raises Busy if that fails and no fact is known.
         """
-        active = [fact for fact in await self._facts.all() if fact.is_active]
-        for fact in active:
-            if fact.id == query.strip():
-                return Matches((fact,))
         asked = requested(query) or requested(f"forget {query}")  # “what I told you about Rex”
         bare = asked.text if asked is not None and asked.kind == "forget" else query
-        same = _same(bare, active)
-        if same:
-            return Matches(same)
-        saying = _saying(bare, active)
-        if saying:
-            return Matches(saying[:_MOST])
-        hits = await self._facts.find(bare, _MAYBE)
-        return Matches(maybe=tuple(hit.fact for hit in hits))
+        is_level = await self._is_level(bare)
+        matches = await self._known(query, bare)
+        if not is_level and not (matches.sure or matches.maybe):
+            raise Busy(
+                "what you said of this could not be read for facts yet",
+                cure="ask again in a few minutes; `agentd status` says what is wrong",
+            )
+        return matches
 
     async def forget(self, fact_ids: Sequence[str]) -> ErasureReport:
         """Erase facts, everywhere. Raises NotFound."""
@@ -87,6 +94,29 @@ class Desk:
         if said and _asks(said[-1]):
             return True
         return fact is not None and len(said) > 1 and _asks(said[0]) and _chooses(said[1], fact)
+
+    async def _is_level(self, words: str) -> bool:
+        """Whether all that was said of this has been read."""
+        if self._catch_up is None:
+            return True
+        try:
+            await self._catch_up(words)
+        except (AgentdError, TimeoutError) as error:
+            log.warning("facts_not_caught_up", reason=type(error).__name__)
+            return False
+        return True
+
+    async def _known(self, query: str, bare: str) -> Matches:
+        active = [fact for fact in await self._facts.all() if fact.is_active]
+        for fact in active:
+            if fact.id == query.strip():
+                return Matches((fact,))
+        if same := _same(bare, active):
+            return Matches(same)
+        if saying := _saying(bare, active):
+            return Matches(saying[:_MOST])
+        hits = await self._facts.find(bare, _MAYBE)
+        return Matches(maybe=tuple(hit.fact for hit in hits))
 
     async def _origin(self, text: str, session: SessionKey) -> Provenance:
         if session == NO_SESSION:

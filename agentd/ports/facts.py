@@ -153,7 +153,9 @@ class FactDesk(Protocol):
         """Keep what he asked to be remembered; a sentence about "me" becomes one about the user."""
 
     async def matching(self, query: str) -> Matches:
-        """The active facts that he may mean. `query` may be an id."""
+        """The active facts that he may mean. `query` may be an id. Raises Busy if none is known, but
+        something that he has said of it could not be read yet.
+        """
 
     async def forget(self, fact_ids: Sequence[str]) -> ErasureReport:
         """Erase facts, everywhere. Raises NotFound."""

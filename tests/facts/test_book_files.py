@@ -65,7 +65,7 @@ async def test_two_daemons_and_a_script_at_one_page_lose_nothing(tmp_path):
 
     async def learn(book, name):
         for n in range(ROUNDS):
-            await book.learn([said(f"The user's {name} number is {n}.")])
+            await book.learn([said(f"The user knows {name} poem {n}.")])
 
     with subprocess.Popen([sys.executable, "-c", _APPENDER, str(root), str(ROUNDS)]) as script:
         async with asyncio.timeout(50), asyncio.TaskGroup() as tasks:
@@ -77,7 +77,7 @@ async def test_two_daemons_and_a_script_at_one_page_lose_nothing(tmp_path):
     await one.sync()
     texts = sorted(fact.text for fact in await one.all() if fact.is_active)
     assert texts == sorted(
-        [f"The user's {name} number is {n}." for name in ("first", "second") for n in range(ROUNDS)]
+        [f"The user knows {name} poem {n}." for name in ("first", "second") for n in range(ROUNDS)]
         + [f"The user has read book {n}." for n in range(ROUNDS)]
     )
     assert {fact.id: fact for fact in await other.all()} == {

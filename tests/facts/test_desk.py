@@ -4,6 +4,7 @@ import pytest
 
 from agentd.domain.fact import Category, FactSource
 from agentd.domain.turn import SessionKey
+from agentd.errors import Busy, ProviderError
 from agentd.facts.desk import Desk
 from agentd.testing import FakeClock, MemoryFacts
 
@@ -82,6 +83,31 @@ async def test_what_a_request_means(query, sure):
     for text in ("my dog is called Rex", "The neighbour's dog barks.", "The user lives in Bern."):
         await asked.remember(text)
     assert await texts((await asked.matching(query)).sure) == sure
+
+
+async def test_what_was_just_said_is_read_before_it_is_looked_for():
+    facts = MemoryFacts(FakeClock())
+
+    async def catch_up(words: str) -> None:
+        assert words == "Rex"
+        await Desk(facts, Said(), FakeClock()).remember("my dog is called Rex")
+
+    asked = Desk(facts, Said(), FakeClock(), catch_up)
+    matches = await asked.matching("forget what I told you about Rex")
+    assert await texts(matches.sure) == ["The user's dog is called Rex."]
+
+
+@pytest.mark.parametrize("error", [ProviderError("Down.", kind="overloaded"), TimeoutError()])
+async def test_what_could_not_be_read_is_not_said_to_be_unknown(error):
+    async def catch_up(words: str) -> None:
+        raise error
+
+    facts = MemoryFacts(FakeClock())
+    asked = Desk(facts, Said(), FakeClock(), catch_up)
+    with pytest.raises(Busy, match="could not be read"):
+        await asked.matching("Rex")
+    await asked.remember("my dog is called Rex")
+    assert await texts((await asked.matching("Rex")).sure) == ["The user's dog is called Rex."]
 
 
 async def test_what_is_only_near_is_never_sure():

@@ -136,6 +136,16 @@ class Extractor:
             if self._due.get(session) == due:  # no turn has ended meanwhile
                 self._due.pop(session, None)
 
+    async def catch_up(self, words: str) -> None:
+        """Read now each session in which the user has said these words since it was read. Raises what
+        `extract` raises.
+        """
+        marks = await self._store.marks()
+        for info in await self._sessions.sessions():
+            is_behind = self._reads(info.key) and info.rows > marks.get(info.key, 0)
+            if is_behind and await self._reader.has_unread(info.key, words):
+                await self.extract(info.key)
+
     async def before_compaction(
         self, plan: CompactionPlan, ask: Callable[[Question], Awaitable[Answer]]
     ) -> None:

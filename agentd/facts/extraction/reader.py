@@ -22,6 +22,7 @@ from agentd.facts.extraction.parsing import parse
 from agentd.facts.extraction.reading import Said, stated, weight
 from agentd.facts.settings import FactsSettings
 from agentd.ports import Clock, Facts, FactStore, SessionStore
+from agentd.statements.telling import share_said
 
 _INSTRUCTIONS = (files("agentd") / "prompts" / "extraction.md").read_text(encoding="utf-8").strip()
 _ASK = "List the facts now."
@@ -121,6 +122,20 @@ class Reader:
             if statements := await self._asked(session, requests):
                 await self._learn(statements, {})
             heard = self._heard[session] = rows[-1].seq
+
+    async def has_unread(self, session: SessionKey, words: str) -> bool:
+        """Whether the user has said all telling words of this behind the mark, other than to have it
+        forgotten. Raises StorageError.
+        """
+        after = (await self._store.marks()).get(session, 0)
+        while rows := await self._sessions.said(session, after, self._settings.batch_messages):
+            for one in await self._stated(rows):
+                asked = one.request
+                kept = asked.text if asked is not None and asked.kind == "remember" else one.text
+                if share_said(words, kept) == 1.0:
+                    return True
+            after = rows[-1].seq
+        return False
 
     def restart(self, session: SessionKey) -> None:
         """The session was deleted; its rows count from 1 again."""

@@ -28,7 +28,10 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 _NOT_AN_ORDER = re.compile(
-    r"(?:remember|note) (?:when|what|who|whom|where|which|how|why|whether|if|me)\b", re.IGNORECASE
+    # “Remember, I keep it in the shed” reminds of what was said; it asks for nothing.
+    r"(?:remember|note) (?:when|what|who|whom|where|which|how|why|whether|if|me)\b"
+    r"|remember,\s+(?!that\b|this\b|the following\b)",
+    re.IGNORECASE,
 )
 _ASKS = re.compile(
     r"(?:what(?:['’]s)?|which|who(?:['’]s|m|se)?|when|where|why|how"

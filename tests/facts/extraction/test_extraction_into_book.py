@@ -14,6 +14,7 @@ from agentd.domain.turn import MAIN, StopReason, Turn, TurnRequest
 from agentd.domain.workspace import FACTS_PATH
 from agentd.engine.sidecall import SideCall
 from agentd.facts.book import FactBook
+from agentd.facts.desk import Desk
 from agentd.facts.extraction.extractor import Extractor
 from agentd.facts.extraction.reader import Reader
 from agentd.facts.settings import FactsSettings
@@ -98,6 +99,19 @@ async def test_what_is_said_stands_on_the_page_and_the_newer_replaces_the_older(
     page = home.workspace.files[FACTS_PATH]
     assert b"Rex" in page
     assert (await home.store.marks())[MAIN] == 5
+
+
+async def test_what_is_forgotten_before_it_was_read_is_never_learnt(home) -> None:
+    async def nobody_asks(session):
+        return ()
+
+    await home.say("My dog is called Rex.")
+    desk = Desk(home.book, nobody_asks, home.clock, home.extractor.catch_up)
+    (fact,) = (await desk.matching("Rex")).sure
+    await desk.forget([fact.id])
+    await home.say("Fine weather.")
+    await home.extractor.extract(MAIN)
+    assert [fact for fact in await home.book.all() if fact.is_active] == []
 
 
 async def test_the_same_twice_is_one_fact_that_was_seen_twice(home) -> None:

@@ -147,6 +147,36 @@ async def test_a_session_is_read_once_it_has_rested() -> None:
     assert await world.mark() == 1
 
 
+async def test_what_is_to_be_forgotten_is_read_at_once_and_nothing_else() -> None:
+    world = World(OfflineProvider())
+    await world.say(DOG)
+    await world.say(TEA, CHAT)
+    await world.say("Forget what I told you about Rex.")
+    await world.extractor.catch_up("Rex")
+    assert world.facts.texts == ["The user's dog is called Rex."]
+    assert await world.mark() > 1
+    assert await world.mark(CHAT) == 0
+
+
+async def test_the_wish_to_forget_alone_is_no_reason_to_read() -> None:
+    world = World()
+    await world.say("Forget what I told you about Rex.")
+    await world.say("/forget Rex")
+    await world.extractor.catch_up("Rex")
+    await world.extractor.catch_up("")
+    assert world.provider.prompts == []
+    assert await world.mark() == 0
+
+
+async def test_what_was_asked_to_be_kept_counts_as_said_and_a_long_talk_is_looked_through() -> None:
+    world = World(OfflineProvider(), batch_messages=5)
+    for _ in range(7):
+        await world.say("It is warm today.")
+    await world.say("Remember that my dog is called Rex.")
+    await world.extractor.catch_up("Rex")
+    assert world.facts.texts == ["The user's dog is called Rex."]
+
+
 async def test_talk_that_goes_on_is_read_in_one_go_when_it_rests() -> None:
     world = World()
     async with world.running():

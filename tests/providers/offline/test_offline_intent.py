@@ -28,6 +28,8 @@ NOW = datetime(2026, 11, 21, 23, 40)  # a Saturday
     ("text", "expected"),
     [
         ("remember that my dog is called Max", Remember("my dog is called Max")),
+        ("remember, that my dog is called Max", Remember("my dog is called Max")),
+        ("Remember, I keep the torch in the shed.", Small.STATEMENT),
         ("Remember: the server room code is 4711.", Remember("the server room code is 4711.")),
         ("Please remember this: PIN 0042", Remember("PIN 0042")),
         ("please note that I prefer tea", Remember("I prefer tea")),
