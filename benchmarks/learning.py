@@ -44,6 +44,7 @@ def _told(mode: str, found: Outcome) -> Iterator[Row]:
     yield Row(f"{mode}: superseded values told as current", [len(found.stale)], "", below=1)
     stale = [len(found.stale_hits)]
     yield Row(f"{mode}: superseded before current in memory search", stale, "", below=1)
+    yield Row(f"{mode}: either of them, phrases held out", [len(found.unread)], "")
     yield Row(f"{mode}: places of forgotten values", [len(found.kept)], "", below=1)
     yield Row(f"{mode}: wishes to forget not understood", [len(found.not_taken_back)], "", below=1)
     yield Row(f"{mode}: slowest wish to forget", [found.slowest], "s", below=60)

@@ -40,6 +40,7 @@ class Outcome:
     twice: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
     stale_hits: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # stale, and told in a form held out
     kept: list[str] = field(default_factory=list)
     lured: list[str] = field(default_factory=list)
     missing: list[Plant] = field(default_factory=list)
@@ -240,16 +241,18 @@ class _Talk:
         olds = plant.values[:-1]
         if not olds:
             return
+        stale = self.outcome.unread if plant.is_unseen else self.outcome.stale
+        stale_hits = self.outcome.unread if plant.is_unseen else self.outcome.stale_hits
         for fact in known:
             if fact["status"] == "active" and _is_stale(fact["text"], plant):
-                self.outcome.stale.append(f"list: {fact['text']} for {plant.value}")
+                stale.append(f"list: {fact['text']} for {plant.value}")
         if texts and _is_stale(texts[0], plant):
-            self.outcome.stale.append(f"query: {texts[0]} for {plant.value}")
+            stale.append(f"query: {texts[0]} for {plant.value}")
         found = await client.call("_agentd/memory/search", query=plant.question, limit=_HITS)
         for hit in found["results"]:
             if _is_stale(hit["text"], plant):
                 where = f"{hit['path']}:{hit['start_line']}"
-                self.outcome.stale_hits.append(f"{where} {hit['text'][:80]!r} for {plant.value}")
+                stale_hits.append(f"{where} {hit['text'][:80]!r} for {plant.value}")
             if _says(hit["text"], plant.value) or _is_stale(hit["text"], plant):
                 return
 

@@ -134,8 +134,13 @@ FORMS = (
         "Am I working on {v}?", "The user works on {v}.", "works on", times=14, category="project",
     ),
     Form(
-        ("Always sign letters to {v} by hand.", "Never send bills to {v} on Mondays."), (), (),
-        "How do I write to {v}?", "Always sign letters to {v} by hand.", "instruction", times=10,
+        ("Always sign letters to {v} by hand.",), (), (),
+        "How do I write to {v}?", "Always sign letters to {v} by hand.", "instruction", times=5,
+        category="instruction",
+    ),
+    Form(
+        ("Never send bills to {v} on Mondays.",), (), (),
+        "How do I write to {v}?", "Never send bills to {v} on Mondays.", "instruction", times=5,
         category="instruction",
     ),
     Form(
