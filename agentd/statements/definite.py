@@ -21,7 +21,10 @@ _NO_ONE_THING = re.compile(
     r".*\b(?:meeting|appointment|call|lesson|class|train|bus|flight|game|match|party|event|session"
     r"|date|visit|trip|interview|exam|test|show|concert|talk|lecture|seminar|workshop|collection"
     r"|movie|film|episode|one|thing|problem|question|point|reason|guest|visitor|winner|speaker"
-    r"|hobby|skill|language|allergy"
+    r"|hobby|skill|language|allergy|medication|medicine|drug|pill|supplement|vitamin|diagnosis"
+    r"|illness|disease|condition|project|goal|task|idea|subject|course|book|song|game|sport|team|band"
+    r"|instrument|pet|plant|account|card|client|customer|supplier|student|pupil|patient|employee"
+    r"|tenant|contact|mentor|hero"
     # Whom one is, a doctor and a Catholic, one is besides others: rules know what holds of people.
     r"|wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter|child|kid|baby|brother"
     r"|sister|cousin|uncle|aunt|nephew|niece|mother|father|mum|mom|dad|parent|grandmother|grandfather"

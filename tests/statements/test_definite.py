@@ -37,7 +37,8 @@ def test_the_one_thing_has_one_value(text: str, relation: str, value: str) -> No
      "The user's sister is Klara.", "The user's boss is Catholic.", "The user's doctor is a Bavarian.",
      "The user's flat is small.", "The user's tea is Swedish.", "The cats are Tom and Rex.",
      "A scanner is an Epson.", "The user likes Rex.", "The weather is nice, and the code is 4417",
-     "The shop is 9:30", "The user's holiday is June", "The", "", "The thing is 4417"],
+     "The shop is 9:30", "The user's medication is Ibuprofen.", "The user's project is Atlas.",
+     "The user's client is Bosch.", "The user's holiday is June", "The", "", "The thing is 4417"],
 )  # fmt: skip
 def test_of_what_there_are_several_nothing_is_told(text: str) -> None:
     assert definite(text) is None
