@@ -83,14 +83,14 @@ def _id(cursor: Cursor) -> Word:
 def _rest(cursor: Cursor, *, once: Collection[str], repeated: Collection[str] = "") -> Fields:
     """The fields behind the next colon, up to the line's end; none if it ends here."""
     found: dict[str, list[Word]] = {}
+    known = (*once, *repeated)
     if cursor.is_done:
         return found
     cursor.expect(":", "before the fields")
     while True:
         key = cursor.placed()
-        if key.text not in {*once, *repeated}:
-            known = ", ".join([*once, *repeated])
-            msg = f"{key.text[:20]!r} is no field here: known are {known}"
+        if key.text not in known:
+            msg = f"{key.text[:20]!r} is no field here: known are {', '.join(known)}"
             raise cursor.fault(msg, key.column)
         if key.text in found and key.text not in repeated:
             raise cursor.fault(f"the field {key.text} stands here twice", key.column)
