@@ -25,10 +25,9 @@ from agentd.domain.concept import (
 from agentd.storage import graph_rows as rows
 from agentd.storage.graph_values import (
     RELATION,
-    SAYING,
+    SAID,
     SECOND,
     TRACE,
-    Sayings,
     concept_of,
     context_of,
     edge_of,
@@ -52,12 +51,13 @@ _CONCEPTS = "SELECT * FROM graph_concepts WHERE hash IN (?)"
 _ALIASES = "SELECT DISTINCT concept, name FROM graph_aliases WHERE concept IN (?)"
 _CONTEXTS = "SELECT * FROM graph_contexts WHERE hash IN (?)"
 _AROUND = (
-    "SELECT hash, subject, predicate, object FROM graph_facts WHERE subject IN (?)",
-    "SELECT hash, subject, predicate, object FROM graph_facts WHERE object IN (?)",
+    "SELECT hash FROM graph_facts WHERE subject IN (?)",
+    "SELECT hash FROM graph_facts WHERE object IN (?)",
 )
-_STATING = "SELECT hash, subject, predicate, object FROM graph_facts WHERE predicate = ?"
-_SAYINGS = "SELECT SAYING, e.scope FROM graph_episodes e WHERE e.fact IN (?)".replace(
-    "SAYING", SAYING
+_SAID = "SELECT COLUMNS FROM graph_facts f CROSS JOIN graph_episodes e ON e.fact = f.hash"
+_OUT, _IN, _STATING = (
+    f"{_SAID} WHERE f.{end}".replace("COLUMNS", SAID)
+    for end in ("subject IN (?)", "object IN (?)", "predicate = ?")
 )
 _JOINED = "FROM graph_episodes e JOIN graph_facts f ON f.hash = e.fact"
 _EPISODES = f"SELECT {RELATION} {_JOINED} WHERE e.fact IN (?)"
@@ -148,11 +148,14 @@ class SqliteGraph:
         now: datetime | None = None,
     ) -> Sequence[Edge]:
         """See GraphStore."""
+        names = {concept.value: concept for concept in concepts}
 
         def look(conn: sqlite3.Connection) -> list[Edge]:
-            facts = _around(conn, concepts)
-            said = _sayings(conn, facts, scopes, now)
-            return [edge_of(facts[fact], said[fact]) for fact in sorted(said)]
+            out = rows.among(conn, _OUT, names)
+            back = (row for row in rows.among(conn, _IN, names) if row[1] not in names)
+            found = _by_fact((*out, *back), scopes)
+            made, at = dict(names), _at(now)
+            return [edge_of(found[fact], at, made) for fact in sorted(found)]
 
         return await self._db.read(look)
 
@@ -167,10 +170,10 @@ class SqliteGraph:
         """See GraphStore."""
 
         def look(conn: sqlite3.Connection) -> list[Edge]:
-            facts = {row[0]: tuple(row) for row in conn.execute(_STATING, (predicate,))}
-            said = _sayings(conn, facts, scopes, now)
-            sure = heapq.nsmallest(limit, ((-told.confidence, fact) for fact, told in said.items()))
-            return [edge_of(facts[fact], said[fact]) for _, fact in sure]
+            found = _by_fact(map(tuple, conn.execute(_STATING, (predicate,))), scopes)
+            made, at = dict[bytes, ConceptHash](), _at(now)
+            edges = (edge_of(said, at, made) for said in found.values())
+            return heapq.nsmallest(limit, edges, key=lambda edge: (-edge.confidence, edge.fact))
 
         return await self._db.read(look)
 
@@ -252,31 +255,26 @@ def _concepts(conn: sqlite3.Connection, hashes: Iterable[bytes]) -> list[Concept
     return sorted(concepts, key=lambda concept: concept.hash)
 
 
-def _around(
-    conn: sqlite3.Connection, concepts: Iterable[ConceptHash]
-) -> dict[bytes, tuple[Any, ...]]:
-    """The rows of the facts about these concepts, by hash."""
+def _around(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> set[bytes]:
+    """The facts about these concepts."""
     wanted = {concept.value for concept in concepts}
-    return {row[0]: row for query in _AROUND for row in rows.among(conn, query, wanted)}
+    return {row[0] for query in _AROUND for row in rows.among(conn, query, wanted)}
 
 
-def _sayings(
-    conn: sqlite3.Connection,
-    facts: Iterable[bytes],
-    scopes: Sequence[str] | None,
-    now: datetime | None,
-) -> dict[bytes, Sayings]:
-    """What is said of each fact that somebody in these scopes says something of."""
+def _by_fact(
+    found: Iterable[tuple[Any, ...]], scopes: Sequence[str] | None
+) -> dict[bytes, list[tuple[Any, ...]]]:
+    """Episodes by fact, those of these scopes."""
     seen = None if scopes is None else frozenset(scopes)
-    at = None if now is None else ticks(now)
-    found: dict[bytes, Sayings] = {}
-    for *row, scope in rows.among(conn, _SAYINGS, sorted(facts)):
-        if seen is None or scope in seen:
-            told = found.get(row[0])
-            if told is None:
-                told = found[row[0]] = Sayings()
-            told.add(row, at)
-    return found
+    facts: dict[bytes, list[tuple[Any, ...]]] = {}
+    for row in found:
+        if seen is None or row[-1] in seen:
+            facts.setdefault(row[0], []).append(row)
+    return facts
+
+
+def _at(now: datetime | None) -> int | None:
+    return None if now is None else ticks(now)
 
 
 def _touch(conn: sqlite3.Connection, since: Mapping[bytes, int]) -> int:

@@ -156,47 +156,31 @@ def trace_of(row: Sequence[Any]) -> Trace:
     return Trace(relation_of(row[:_OF_RELATION]), source, scope, *times, is_promoted=bool(promoted))
 
 
-SAYING = "e.fact, e.confidence, e.denied, e.said, e.since, e.until, e.observed, e.promoted"
+SAID = (
+    "f.hash, f.subject, f.predicate, f.object, e.confidence, e.denied, e.said, e.since, e.until,"
+    " e.observed, e.promoted, e.scope"
+)
+_FIRST = 4  # columns of SAID that are the fact's
 
 
-class Sayings:
-    """What the episodes of one fact come to, from the columns that SAYING names."""
-
-    __slots__ = ("_denial", "_support", "episodes", "newest")
-
-    def __init__(self) -> None:
-        self._support: list[float] = []
-        self._denial: list[float] = []
-        self.newest = 0
-        self.episodes = 0
-
-    def add(self, row: Sequence[Any], now: int | None) -> None:
-        """Count one more."""
-        _, confidence, denied, said, since, until, observed, is_promoted = row
-        self.newest = said if not self.episodes else max(said, self.newest)
-        self.episodes += observed
-        if is_promoted:
-            self.episodes -= 1  # its promotion counts it
-            return
-        if now is not None and until is not None:
-            confidence = faded(confidence, (now - since) / SECOND)
-        (self._denial if denied else self._support).append(confidence)
-
-    @property
-    def confidence(self) -> float:
-        """Of all of them together."""
-        return belief(self._support, self._denial)
-
-
-def edge_of(row: Sequence[Any], sayings: Sayings) -> Edge:
-    """A fact from its row and what its episodes say."""
-    fact, subject, predicate, thing = row
-    return Edge(
-        FactHash(fact),
-        ConceptHash(subject),
-        predicate,
-        ConceptHash(thing),
-        sayings.confidence,
-        sayings.episodes,
-        moment(sayings.newest),
-    )
+def edge_of(
+    rows: Sequence[Sequence[Any]], now: int | None, names: dict[bytes, ConceptHash]
+) -> Edge:
+    """A fact from its episodes, by the columns that SAID names; `names` are hashes that were made
+    before, and grow.
+    """
+    fact, subject, predicate, thing = rows[0][:_FIRST]
+    worth: tuple[list[float], list[float]] = ([], [])
+    newest, count = rows[0][6], 0
+    for _, _, _, _, confidence, denied, said, since, until, observed, is_promoted, _ in rows:
+        count += observed - is_promoted  # its promotion counts it
+        newest = max(newest, said)
+        if not is_promoted:
+            fades = now is not None and until is not None
+            left = faded(confidence, (now - since) / SECOND) if fades else confidence
+            worth[denied].append(left)
+    for name in (subject, thing):
+        if name not in names:
+            names[name] = ConceptHash(name)
+    sure, at = belief(*worth), moment(newest)
+    return Edge(FactHash(fact), names[subject], predicate, names[thing], sure, count, at)
