@@ -103,15 +103,17 @@ def candidates(kind: Kind, traversal: Traversal, importance: Importance) -> list
         return [Found(kind, path, importance.fact(path)) for path in traversal.arrivals]
     ends = set(traversal.seeds) if kind is Kind.CONCEPT else set()
     paths = [p for p in traversal.arrivals if not p.steps[-1].is_loop and p.end not in ends]
-    return [Found(kind, path, importance.concept(path).score) for path in paths]
+    return [Found(kind, path, importance.score(path)) for path in paths]
 
 
 def best(found: Iterable[Found]) -> list[Found]:
-    """Each concept and each fact once, by its best path, the highest score first; ties by path."""
+    """Each concept and each fact once, by its best path, the highest score first; ties by path. What was
+    found comes in the order of its paths.
+    """
     kept: dict[ConceptHash | FactHash | Path, Found] = {}
-    for one in sorted(found, key=lambda one: one.path.order):
+    for one in found:
         kept.setdefault(_identity(one), one)
-    return sorted(kept.values(), key=lambda one: (-one.score, one.path.order))
+    return sorted(kept.values(), key=lambda one: -one.score)
 
 
 def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import log1p
 
@@ -83,20 +83,22 @@ class Importance:
         others = self._facts.keys() - set(traversal.seeds)
         self._most_facts = max((len(self._facts[one]) for one in others), default=0)
         self._most_said = max((self._said[one] for one in others), default=0)
+        self._rest: dict[ConceptHash, float] = {}  # of their scores, without the path
         self._most_episodes = max((edge.episodes for edge in edges), default=0)
 
     def concept(self, path: Path) -> RankedConcept:
         """The end of a path, scored by that path."""
+        parts = replace(self._parts(path.end), confidence=path.confidence)
         facts = tuple(self._facts.get(path.end, ()))
-        newest = max((edge.newest for edge in facts), default=None)
-        parts = Parts(
-            path.confidence,
-            recency(newest, self._now) if newest else 0.0,
-            _share(self._said.get(path.end, 0), self._most_said),
-            _share(len(facts), self._most_facts),
-        )
         score = parts.score(self._weights)
         return RankedConcept(path.end, score, path.depth, facts, path, parts)
+
+    def score(self, path: Path) -> float:
+        """The score of `concept`, without the rest."""
+        rest = self._rest.get(path.end)
+        if rest is None:
+            rest = self._rest[path.end] = self._parts(path.end).score(self._weights)
+        return rest + self._weights.confidence * path.confidence
 
     def fact(self, path: Path) -> float:
         """The score of the last fact of a path: recency and frequency are its own, the rest is as for
@@ -110,6 +112,17 @@ class Importance:
             _share(len(self._facts.get(path.end, ())), self._most_facts),
         )
         return parts.score(self._weights)
+
+    def _parts(self, concept: ConceptHash) -> Parts:
+        """The parts that do not depend on a path."""
+        facts = self._facts.get(concept, ())
+        newest = max((edge.newest for edge in facts), default=None)
+        return Parts(
+            0.0,
+            recency(newest, self._now) if newest else 0.0,
+            _share(self._said.get(concept, 0), self._most_said),
+            _share(len(facts), self._most_facts),
+        )
 
 
 def rank(

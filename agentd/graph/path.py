@@ -86,6 +86,7 @@ class Path:
     end: ConceptHash
     steps: tuple[Step, ...] = ()
     confidence: float = 1.0
+    trail: bytes = b""  # the hashes of the facts, to compare paths by
 
     @classmethod
     def at(cls, concept: ConceptHash) -> Self:
@@ -95,7 +96,8 @@ class Path:
     def then(self, step: Step) -> Path:
         """One step further."""
         confidence = self.confidence * step.edge.confidence
-        return Path(self.start, step.target, (*self.steps, step), confidence)
+        trail = self.trail + step.edge.fact.value
+        return Path(self.start, step.target, (*self.steps, step), confidence, trail)
 
     @property
     def depth(self) -> int:
@@ -119,7 +121,7 @@ class Path:
         return self.before(other)
 
     @property
-    def order(self) -> tuple[float, int, ConceptHash, ConceptHash, tuple[FactHash, ...]]:
+    def order(self) -> tuple[float, int, bytes, bytes, bytes]:
         """Sorts paths as `before` says."""
-        facts = tuple(step.edge.fact for step in self.steps)
-        return -self.confidence, len(self.steps), self.end, self.start, facts
+        ends = self.end.value, self.start.value
+        return -self.confidence, len(self.steps), *ends, self.trail

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.adjacency import WHOLE, Adjacency, View
@@ -23,18 +24,27 @@ class Traversal:
     `reached` holds the best path to each concept, the surest first, at most `Limits.results`.
     `arrivals` holds for every fact that was walked, and each way it was walked, the best path that
     ends with it; a path visits no concept twice, but a fact of a concept about itself is an arrival
-    too.
+    too. `edges` holds every fact that was walked, once. All are sorted, the surest first.
     """
 
     seeds: tuple[ConceptHash, ...]
     reached: tuple[Path, ...] = ()
     arrivals: tuple[Path, ...] = ()
+    edges: tuple[Edge, ...] = ()
 
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """Every fact that was walked, once, the surest first."""
-        seen = {path.steps[-1].edge.fact: path.steps[-1].edge for path in self.arrivals}
-        return tuple(sorted(seen.values(), key=lambda edge: (-edge.confidence, edge.fact)))
+    @classmethod
+    def of(
+        cls,
+        seeds: Iterable[ConceptHash],
+        best: Iterable[Path],
+        arrivals: Iterable[Path],
+        results: int,
+    ) -> Self:
+        """The walk with these best paths and arrivals, in any order."""
+        ends = _sorted(arrivals)
+        last = (path.steps[-1].edge for path in ends)
+        edges = sorted({edge.fact: edge for edge in last}.values(), key=_surest)
+        return cls(tuple(sorted(seeds)), _sorted(best)[:results], ends, tuple(edges))
 
 
 async def best_paths(
@@ -78,7 +88,7 @@ def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
     for path in paths:
         if path.end not in reached or path.before(reached[path.end]):
             reached[path.end] = path
-    return Traversal((), _sorted(reached.values())[: limits.results], _sorted(paths))
+    return Traversal.of((), reached.values(), paths, limits.results)
 
 
 async def _walk(
@@ -106,10 +116,8 @@ async def _walk(
                 found[path.end] = path
         best.update(found)
         moved = sorted(found.values(), key=lambda path: path.order)
-    reached = _sorted(path for path in best.values() if path.steps)
-    return Traversal(
-        tuple(sorted(set(seeds))), reached[: limits.results], _sorted(arrivals.values())
-    )
+    reached = (path for path in best.values() if path.steps)
+    return Traversal.of(set(seeds), reached, arrivals.values(), limits.results)
 
 
 def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:
@@ -117,6 +125,10 @@ def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:
         for step in around.steps(path.end):
             if step.is_loop or not path.visits(step.target):
                 yield path.then(step)
+
+
+def _surest(edge: Edge) -> tuple[float, bytes]:
+    return -edge.confidence, edge.fact.value
 
 
 def _sorted(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -1,0 +1,150 @@
+"""How the concept graph grows: what its store takes in a second, and how long questions take.
+
+Each concept has three facts, whose objects are any other concepts; each fact was said once. At last
+comes a concept that very many facts are about.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from random import Random
+from statistics import quantiles
+from time import perf_counter
+
+from agentd.domain.concept import Concept, Context, Record, Relation
+from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
+from agentd.graph.recall import Recollection
+from agentd.storage.graph import SqliteGraph
+from agentd.storage.migrations import INDEX
+from agentd.storage.sqlite import Database
+from agentd.testing import FakeClock
+from benchmarks.row import Row
+
+SIZES = {10_000: 10.0, 100_000: 50.0}  # concepts, and milliseconds at p95
+DENSITY = 3
+HUB_FACTS = 50_000
+QUESTIONS = 200
+WARM_UP = 10
+_BATCH = 1_000
+_NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+_PREDICATES = ("needs", "uses", "is_a", "belongs_to", "likes", "knows", "owns", "made")
+_HEADS = ("red", "old", "north", "quick", "glass", "paper", "sea", "iron")
+_TAILS = ("harbour", "engine", "garden", "letter", "theory", "market", "signal", "bridge")
+
+
+async def rows() -> AsyncIterator[Row]:
+    """Rates and times of each size, and what a hub costs."""
+    for size, goal in SIZES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            async with Database.open(Path(folder, "i.db"), INDEX, synchronous="NORMAL") as db:
+                store = SqliteGraph(db)
+                rate = await _fill(store, _records(size))
+                yield Row(
+                    f"records put into a graph of {size:,} concepts", [rate], "/s", least=5_000
+                )
+                async for row in _questions(store, size, goal):
+                    yield row
+                if size == min(SIZES):
+                    async for row in _hub(store):
+                        yield row
+
+
+async def _questions(store: SqliteGraph, size: int, goal: float) -> AsyncIterator[Row]:
+    memory, chance = Recollection(store, FakeClock(_NOW)), Random(2)
+    names = [_label(chance.randrange(size)) for _ in range(QUESTIONS)]
+
+    async def find(name: str) -> int:
+        text = f"FIND concept WHERE predicate = needs AND confidence > 0.5 FROM {name} DEPTH 2"
+        return len((await memory.answer(text)).rows)
+
+    async def far(name: str) -> int:
+        return len((await memory.answer(f"FIND concept FROM {name} DEPTH 3 LIMIT 50")).rows)
+
+    async def about(name: str) -> int:
+        words = name.replace("-", " ")
+        return len((await memory.about(f"What did we say of the {words} last week?")).rows)
+
+    async def nothing(_: str) -> int:
+        return len((await memory.about("Good morning, how did you sleep?")).rows)
+
+    asked: tuple[tuple[str, Callable[[str], Awaitable[int]], float], ...] = (
+        ("a question of depth 2", find, goal),
+        ("a question of depth 3, 50 results", far, goal),
+        ("what is known about a text", about, goal),
+        ("the same for a text that names nothing", nothing, 2.0),
+    )
+    for what, ask, below in asked:
+        taken = await _timed(ask, names)
+        yield Row(f"{what}, among {size:,} concepts", [taken], "ms at p95", below)
+
+
+async def _hub(store: SqliteGraph) -> AsyncIterator[Row]:
+    hub = (_record("user", _PREDICATES[n % 8], f"thing-{n}", n) for n in range(HUB_FACTS))
+    await _fill(store, hub)
+    memory = Recollection(store, FakeClock(_NOW))
+
+    async def ask(name: str) -> int:
+        return len((await memory.answer(f"FIND fact FROM {name} DEPTH 2")).rows)
+
+    taken = [await _milliseconds(ask, "user") for _ in range(5)]
+    yield Row(f"around a concept with {HUB_FACTS:,} facts", taken, "ms")
+
+
+async def _timed(ask: Callable[[str], Awaitable[int]], names: Sequence[str]) -> float:
+    """The milliseconds within which 95 of 100 are answered."""
+    taken = [await _milliseconds(ask, name) for name in [*names[:WARM_UP], *names]]
+    return quantiles(taken[WARM_UP:], n=20)[-1]
+
+
+async def _milliseconds(ask: Callable[[str], Awaitable[int]], name: str) -> float:
+    begun = perf_counter()
+    await ask(name)
+    return 1000 * (perf_counter() - begun)
+
+
+async def _fill(store: SqliteGraph, records: Iterable[Record]) -> float:
+    """Records that were inserted a second, in transactions of a thousand."""
+    waiting, count, seconds = iter(records), 0, 0.0
+    while batch := list(islice(waiting, _BATCH)):
+        begun = perf_counter()
+        await store.insert(batch)
+        seconds += perf_counter() - begun
+        count += len(batch)
+    return count / seconds
+
+
+def _records(size: int) -> Iterator[Record]:
+    chance = Random(1)
+    for number in range(size * DENSITY):
+        subject, target = _label(number // DENSITY), _label(chance.randrange(size))
+        yield _record(subject, chance.choice(_PREDICATES), target, number)
+
+
+def _record(subject: str, predicate: str, target: str, number: int) -> Record:
+    """A statement as the compiler would make it of one sentence."""
+    at = _NOW - timedelta(minutes=number % 10_000)
+    confidence = 0.5 + number % 50 / 100
+    context = Context(
+        context_hash(at, "bench", "main", "", str(number)), at, "bench", "main", "", str(number)
+    )
+    fact = fact_hash(subject, predicate, target)
+    ends = {
+        label: Concept(concept_hash(label), label, confidence, at, at)
+        for label in (subject, target)
+    }
+    relation = Relation(
+        fact, episode_hash(fact, context.hash), context.hash, ends[subject].hash, predicate,
+        ends[target].hash, confidence, at,
+    )  # fmt: skip
+    concepts = tuple(sorted(ends.values(), key=lambda concept: concept.hash))
+    return Record(concepts, (context,), (relation,))
+
+
+def _label(number: int) -> str:
+    rest, head = divmod(number, len(_HEADS))
+    rest, tail = divmod(rest, len(_TAILS))
+    return f"{_HEADS[head]}-{_TAILS[tail]}-{rest}"
