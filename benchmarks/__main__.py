@@ -9,6 +9,7 @@ from benchmarks import (
     ending,
     fact_page,
     facts,
+    graph_recall,
     graph_tokens,
     idle,
     indexing,
@@ -38,6 +39,7 @@ _ALL = {
     "facts": facts.rows,
     "fact_page": fact_page.rows,
     "learning": learning.rows,
+    "graph_recall": graph_recall.rows,
     "graph_tokens": graph_tokens.rows,
     "outside": outside.rows,
 }

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import quantiles
-from time import perf_counter
+from time import perf_counter, process_time
 
 from agentd.domain.concept import Concept, Context, Record, Relation
 from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
@@ -78,8 +78,9 @@ async def _questions(store: SqliteGraph, size: int, goal: float) -> AsyncIterato
         ("the same for a text that names nothing", nothing, 2.0),
     )
     for what, ask, below in asked:
-        taken = await _timed(ask, names)
+        taken, worked = await _timed(ask, names)
         yield Row(f"{what}, among {size:,} concepts", [taken], "ms at p95", below)
+        yield Row("processor time of it", [worked], "ms at p95")
 
 
 async def _hub(store: SqliteGraph) -> AsyncIterator[Row]:
@@ -94,10 +95,15 @@ async def _hub(store: SqliteGraph) -> AsyncIterator[Row]:
     yield Row(f"around a concept with {HUB_FACTS:,} facts", taken, "ms")
 
 
-async def _timed(ask: Callable[[str], Awaitable[int]], names: Sequence[str]) -> float:
-    """The milliseconds within which 95 of 100 are answered."""
-    taken = [await _milliseconds(ask, name) for name in [*names[:WARM_UP], *names]]
-    return quantiles(taken[WARM_UP:], n=20)[-1]
+async def _timed(ask: Callable[[str], Awaitable[int]], names: Sequence[str]) -> tuple[float, float]:
+    """The milliseconds within which 95 of 100 are answered, on the clock and of the processor."""
+    taken, worked = [], []
+    for name in [*names[:WARM_UP], *names]:
+        begun, cpu = perf_counter(), process_time()
+        await ask(name)
+        taken.append(1000 * (perf_counter() - begun))
+        worked.append(1000 * (process_time() - cpu))
+    return quantiles(taken[WARM_UP:], n=20)[-1], quantiles(worked[WARM_UP:], n=20)[-1]
 
 
 async def _milliseconds(ask: Callable[[str], Awaitable[int]], name: str) -> float:

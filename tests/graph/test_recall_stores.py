@@ -1,0 +1,77 @@
+"""Recall over the stores there are: the same answers, with faded facts and audiences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.graph.compiler import compile as compiled
+from agentd.graph.recall import Recollection
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.storage.graph import SqliteGraph
+from agentd.storage.migrations import INDEX
+from agentd.storage.sqlite import Database
+from agentd.testing import FakeClock
+from agentd.testing.graph import InMemoryGraph
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+async def store(request, tmp_path):
+    if request.param == "memory":
+        yield InMemoryGraph()
+        return
+    async with Database.open(tmp_path / "index.db", INDEX, synchronous="NORMAL") as db:
+        yield SqliteGraph(db)
+
+
+def said(*triples, days=0.0, scope="main", source="talk"):
+    tuples = tuple(
+        SemanticTuple(subject, predicate, target, confidence, subject_aliases=aliases)
+        for subject, predicate, target, confidence, *aliases in triples
+    )
+    context = ContextMeta(NOW - timedelta(days=days), source, scope)
+    return compiled(CompilerInput(tuples, context)).record
+
+
+async def test_what_was_compiled_is_recalled(store):
+    await store.insert(
+        [
+            said(("Acme Robotics", "is in", "Berlin", 0.9, "ACME"), ("User", "works at", "Acme Robotics", 0.8)),
+            said(("User", "likes", "Tea", 0.5), days=7),
+        ]
+    )  # fmt: skip
+    memory = Recollection(store, FakeClock(NOW))
+    answer = await memory.answer("FIND concept FROM user DEPTH 2")
+    assert [(row.label, round(row.confidence, 2)) for row in answer.rows] == [
+        ("acme-robotics", 0.8), ("berlin", 0.72), ("tea", 0.25),
+    ]  # fmt: skip
+    found = await memory.about("Which city is the ACME in?", 2)
+    assert set(found.as_prompt().splitlines()) == {
+        "- acme-robotics is in berlin", "- user works at acme-robotics",
+    }  # fmt: skip
+    assert (await memory.answer("FIND fact FROM acme")).rows
+    assert len((await memory.picture(["user"])).arrows) == 3
+
+
+async def test_a_faded_fact_is_no_longer_walked(store):
+    await store.insert([said(("User", "likes", "Tea", 0.5), days=21)])
+    answer = await Recollection(store, FakeClock(NOW)).answer("FIND fact FROM user")
+    assert answer.reason == "1 fact is known, but none as sure as 0.1: the surest has 0.062"
+
+
+async def test_other_audiences_see_nothing_of_it(store):
+    await store.insert(
+        [
+            said(("User", "hides", "Gold", 0.9), source="facts"),
+            said(("User", "likes", "Tea", 0.9), scope="group", source="facts"),
+        ]
+    )
+    memory = Recollection(store, FakeClock(NOW))
+    seen = await memory.answer("FIND fact FROM user", scopes=["group"])
+    assert seen.as_prompt() == "- user likes tea"
+    assert (await memory.about("the gold", scopes=["group"])).rows == ()
+    stated = await memory.answer("FIND fact WHERE predicate = hides", scopes=["group"])
+    assert stated.rows == ()
