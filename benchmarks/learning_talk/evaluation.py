@@ -40,7 +40,7 @@ class Outcome:
     twice: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
     stale_hits: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)  # stale, and told in a form held out
+    unread: list[str] = field(default_factory=list)  # stale, and told to rules in a form held out
     kept: list[str] = field(default_factory=list)
     lured: list[str] = field(default_factory=list)
     missing: list[Plant] = field(default_factory=list)
@@ -61,7 +61,8 @@ async def evaluate(script: Script, *, is_scripted: bool) -> Outcome:
     with folder() as root:
         home = root / "home"
         async with _provider(script, root, is_scripted=is_scripted) as provider:
-            talk = _Talk(script, home, root / "script.json.log", provider + _SETTINGS)
+            log, config = root / "script.json.log", provider + _SETTINGS
+            talk = _Talk(script, home, log, config, is_scripted=is_scripted)
             async with talk.daemon() as running:
                 for wave in range(len(script.waves)):
                     await talk.hold(running, wave)
@@ -78,12 +79,15 @@ async def evaluate(script: Script, *, is_scripted: bool) -> Outcome:
 class _Talk:
     """One evaluation in progress."""
 
-    def __init__(self, script: Script, home: Path, log: Path, config: str) -> None:
+    def __init__(
+        self, script: Script, home: Path, log: Path, config: str, *, is_scripted: bool
+    ) -> None:
         self.outcome = Outcome()
         self._script = script
         self._home = home
         self._log = log
         self._config = config
+        self._is_scripted = is_scripted
         self._since: dict[
             str, int
         ] = {}  # forgotten values, and where the log of requests ended then
@@ -241,8 +245,10 @@ class _Talk:
         olds = plant.values[:-1]
         if not olds:
             return
-        stale = self.outcome.unread if plant.is_unseen else self.outcome.stale
-        stale_hits = self.outcome.unread if plant.is_unseen else self.outcome.stale_hits
+        # What no rule was made for is a goal where a model has read it.
+        is_beyond = plant.is_unseen and (plant.is_explicit or not self._is_scripted)
+        stale = self.outcome.unread if is_beyond else self.outcome.stale
+        stale_hits = self.outcome.unread if is_beyond else self.outcome.stale_hits
         for fact in known:
             if fact["status"] == "active" and _is_stale(fact["text"], plant):
                 stale.append(f"list: {fact['text']} for {plant.value}")
