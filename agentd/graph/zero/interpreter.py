@@ -240,7 +240,8 @@ def _check_call(op: str, builtin: Builtin, node: Node) -> None:
     if count < builtin.least or (builtin.most is not None and count > builtin.most):
         most = "or more" if builtin.most is None else f"to {builtin.most}"
         wish = str(builtin.least) if builtin.least == builtin.most else f"{builtin.least} {most}"
-        raise MissingInput(f"{op} takes {wish} inputs, not {count}")
+        noun = "input" if wish == "1" else "inputs"
+        raise MissingInput(f"{op} takes {wish} {noun}, not {count}")
     if builtin.params is None:
         return
     unknown = node.params.keys() - builtin.params

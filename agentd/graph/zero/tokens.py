@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -46,7 +47,8 @@ class Source:
                 line=1,
                 column=1,
             )
-        self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        self._starts = array("Q", [0])
+        self._starts.extend(match.end() for match in re.finditer("\n", self.text))
         try:
             self.text.encode()
         except UnicodeEncodeError as error:
