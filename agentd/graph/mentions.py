@@ -13,6 +13,9 @@ MAX_WORDS = 100  # of a text that are read
 LONGEST = 5  # words of a name
 MOST_LETTERS = 32  # of a name whose misspellings are tried
 
+_STEM = 4  # letters that words of one stem begin with
+_READ = 2_000  # characters of a text whose words are looked for in predicates
+
 _OUTER = ".,;:!?…()[]{}<>\"“”„«»'‘’`*"
 _ENDS = tuple(".,;:!?…)]}")  # a name does not go on behind these
 _POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
@@ -58,6 +61,18 @@ def longest(found: Sequence[Span], known: Callable[[str], bool]) -> Iterator[str
             behind = end
             yield from (label for label in labels if label not in given)
             given.update(labels)
+
+
+def echoes(text: str) -> Callable[[str], bool]:
+    """Whether a text says a word of a predicate, in whatever ending: "where does she work" says
+    `works_at`. Words of fewer than four letters say nothing.
+    """
+    said = {
+        word[:_STEM] for word in re.findall(r"\w+", text.casefold()[:_READ]) if len(word) >= _STEM
+    }
+    return lambda predicate: any(
+        word[:_STEM] in said for word in predicate.split("_") if len(word) >= _STEM
+    )
 
 
 def similar(label: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from agentd.graph.traversal import Traversal, along, best_paths
 from agentd.ports import Clock, GraphStore
 
 STATED = 500  # facts looked at for a question that begins nowhere
+ECHO = 2.0  # times as much counts a fact whose predicate the text says
 NEAREST = 3  # labels that are proposed for an unknown name
 
 Scopes = Sequence[str] | None
@@ -76,16 +77,18 @@ class Recollection:
 
         Those between two of them come first, then by score, divided by log2(1 + facts known about
         the concept they were reached from): what is one of many facts comes to mind less (the fan
-        effect, Anderson 1974). Where the text names nothing known, the store is asked once.
+        effect, Anderson 1974). It is doubled for facts whose predicate the text says. Where the text
+        names nothing known, the store is asked once.
         """
         named = await self.named(text)
         seeds = [concept.hash for concept in named]
         if not seeds:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        traversal = await self._walk(seeds, depth, self._view(scopes))
+        echoed = mentions.echoes(text)
+        traversal = await self._walk(seeds, depth, self._view(scopes), echoed)
         importance = Importance(traversal, self._clock.now())
         facts = best(candidates(Kind.FACT, traversal, importance))
-        kept = sorted(facts, key=_fan(traversal))[: min(limit, MAX_RESULTS)]
+        kept = sorted(facts, key=_fan(traversal, echoed))[: min(limit, MAX_RESULTS)]
         if not kept:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         return Answer(Kind.FACT, rows(kept, await self._labels(kept)))
@@ -122,7 +125,7 @@ class Recollection:
     async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
         seeds, unknown = await self._seeds(asked.names)
         predicate = where.predicate if where else None
-        traversal = await self._walk(sorted(seeds), asked.depth, view, predicate)
+        traversal = await self._walk(sorted(seeds), asked.depth, view, lambda one: one == predicate)
         missing = [*unknown, *_unseen(seeds, traversal)]
         strangers = [Unknown(name, await self._nearest(name, view)) for name in missing]
         if not traversal.arrivals:
@@ -158,11 +161,13 @@ class Recollection:
         seeds: Sequence[ConceptHash],
         depth: int,
         view: View,
-        predicate: str | None = None,
+        is_about: Callable[[str], bool] = lambda _: False,
     ) -> Traversal:
-        preferred = (lambda edge: edge.predicate == predicate) if predicate is not None else None
+        """The walk; `is_about` tells the predicates that the question is about."""
         limits = replace(self._limits, depth=depth)
-        return await best_paths(self._store, seeds, limits, view, preferred=preferred)
+        return await best_paths(
+            self._store, seeds, limits, view, preferred=lambda edge: is_about(edge.predicate)
+        )
 
     async def _seeds(self, names: Sequence[str]) -> tuple[dict[ConceptHash, str], Sequence[str]]:
         """The concepts with these names, each with the name as written, and the names without one."""
@@ -214,7 +219,9 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
     return sorted({*seeds.values()} - {name for one, name in seeds.items() if one in seen})
 
 
-def _fan(traversal: Traversal) -> Callable[[Found], tuple[bool, float, tuple[object, ...]]]:
+def _fan(
+    traversal: Traversal, echoed: Callable[[str], bool]
+) -> Callable[[Found], tuple[bool, float, tuple[object, ...]]]:
     """The order of facts that come to mind with the concepts a walk began at."""
     seeds = set(traversal.seeds)
     fans = dict.fromkeys(seeds, 0)
@@ -223,8 +230,9 @@ def _fan(traversal: Traversal) -> Callable[[Found], tuple[bool, float, tuple[obj
             fans[one] += 1
 
     def order(found: Found) -> tuple[bool, float, tuple[object, ...]]:
-        edge = found.path.steps[-1].edge
+        edge = found.edge
         joins = edge.subject != edge.object and {edge.subject, edge.object} <= seeds
-        return not joins, -found.score / log2(1 + fans[found.path.start]), found.path.order
+        weight = found.score * (ECHO if echoed(edge.predicate) else 1)
+        return not joins, -weight / log2(1 + fans[found.path.start]), found.path.order
 
     return order

@@ -179,6 +179,14 @@ async def test_what_is_one_of_many_facts_comes_after_what_is_one_of_few():
     assert lines(answer)[0] == "- dog sleeps kitchen"
 
 
+async def test_what_a_text_says_of_a_thing_finds_the_facts_that_say_it():
+    rows = "\n".join(f"user likes thing{i} 0.9" for i in range(200))
+    graph = LineGraph(f"{rows}\n user works_at acme 0.5\n user needs glasses 0.5")
+    memory = Recollection(graph, FakeClock(NOW))
+    assert lines(await memory.about("Where does the user work now?"))[0] == "- user works at acme"
+    assert lines(await memory.about("What would the user be needing?"))[0] == "- user needs glasses"
+
+
 async def test_the_longest_name_counts():
     graph = LineGraph(
         "new-york is city\n york is town\n new is word\n new-york-city-marathon is run"
