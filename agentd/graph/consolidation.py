@@ -35,7 +35,9 @@ class Texts(Protocol):
 
 
 class Consolidation:
-    """The daily work on the graph. `run` at most once at a time."""
+    """The daily work on the graph. While it runs, nobody else takes episodes out: a promotion would
+    count what has just been forgotten.
+    """
 
     def __init__(self, store: GraphStore, texts: Texts, clock: Clock) -> None:
         self._store = store

@@ -335,6 +335,13 @@ async def test_three_surviving_sayings_of_one_scope_can_be_promoted(store):
     assert len(await store.promotable(NOW + 15 * DAY)) == 3
 
 
+async def test_an_episode_can_be_promoted_until_the_moment_it_is_worth_a_tenth(store):
+    await store.insert([said(session=f"{n}", confidence=0.2) for n in range(3)])
+    tick = timedelta(milliseconds=1)
+    assert len(await store.promotable(NOW + 7 * DAY - tick)) == 3
+    assert await store.promotable(NOW + 7 * DAY) == []
+
+
 async def test_what_was_promoted_counts_once_and_never_again(store):
     records = [said(at=NOW - n * DAY, confidence=0.5) for n in range(3)]
     promoted = promotion(*records, confidence=0.85)
