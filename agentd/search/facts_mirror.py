@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentd.domain.fact import Fact
 from agentd.ranking import facts as ranking
 from agentd.search import words
 from agentd.search.postings import Floats, Postings, Slots, best
 from agentd.search.vectors import unit_rows
+from agentd.statements.sentences import sentences
 
 SPARE = 1_000  # slots of facts that went; more than that and than there are facts: begin anew
 COVER_LEAST = 0.2  # of the words of a text, that a fact found by words alone has to hold
+Chosen = NDArray[np.bool_]
+
 _EVERYWHERE = frozenset({"user"})  # "The user's dog …": it tells no fact from another
 
 
@@ -35,7 +39,8 @@ class Found:
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked: the terms of each piece of it, all of them, whether a piece speaks of the user,
-    the cosines of each piece by slot, and the least that makes a candidate.
+    the cosines of each piece by slot, and the least that makes a candidate. `names` are the terms of
+    what it calls by name.
     """
 
     pieces: Sequence[frozenset[str]]
@@ -43,6 +48,7 @@ class Question:
     own: Sequence[bool]
     cosines: Floats | None
     least: float
+    names: Sequence[str]
 
 
 class FactMirror:
@@ -131,6 +137,7 @@ class FactMirror:
         related, cover = self._relations(slots, asked)
         held = np.isin(slots, heard) & (cover >= COVER_LEAST)
         by_words = held & ranking.is_said(np.where(held, cover, np.float32(0.0)))
+        by_words &= self._named(slots, asked, held)
         impacts = self._postings.impacts(slots, asked.terms).sum(axis=1)
         legs = [("keyword", impacts, by_words), ("keyword", impacts, held & ~by_words)]
         by_meaning = np.isin(slots, meant)
@@ -153,7 +160,17 @@ class FactMirror:
             own=[ranking.speaks_of_user(piece) for piece in pieces],
             cosines=None if vectors is None else self._cosines(vectors, model),
             least=ranking.threshold(model, self._similarity),
+            names=list(dict.fromkeys(term for piece in pieces for term in _names(piece))),
         )
+
+    def _named(self, slots: Slots, asked: Question, held: Chosen) -> Chosen:
+        """Who asks for something by name means no other: the facts with one of the names, or all if
+        none has any.
+        """
+        if not asked.names:
+            return np.ones(len(slots), np.bool_)
+        named: Chosen = held & (self._postings.impacts(slots, asked.names).sum(axis=1) > 0)
+        return named if named.any() else np.ones(len(slots), np.bool_)
 
     def _meant(self, asked: Question) -> Slots:
         """The facts near enough to any piece."""
@@ -254,6 +271,16 @@ class Matrix:
         known = slots < len(self._rows)
         rows[known] = self._rows[slots[known]]
         return rows
+
+
+def _names(text: str) -> list[str]:
+    """The terms of names: identifiers, and words with a capital that open no sentence."""
+    found = []
+    for sentence in sentences(text):
+        for at, word in enumerate(words.raw_words(sentence.text)):
+            if words.is_identifier(word) or (at and word[:1].isupper() and len(word) > 1):
+                found += _terms(word)
+    return found
 
 
 def _terms(text: str) -> list[str]:

@@ -174,6 +174,26 @@ async def test_the_rare_word_of_a_question_outweighs_the_one_that_many_facts_hav
         assert len(await found(index, "What is my favourite author?", 100)) > 30
 
 
+@pytest.mark.parametrize("embedders", [(), (packaged(),)])
+async def test_who_asks_by_a_name_is_not_told_first_of_others(facts, open_index, embedders) -> None:
+    names = ("Tulabri", "Tulumbe", "Tuloxta", "Corictu", "Benulmi")
+    others = [
+        fact(n, f"The domain of project {name} changed to host{n}.example.org.")
+        for n, name in enumerate(names)
+    ]
+    doubtful = replace(
+        fact(99, "The domain of Lorumbe is sibict.example.org.", source=FactSource.EXTRACTED),
+        confidence=0.6,
+    )
+    filling = [fact(200 + n, f"The user likes toy {n}.") for n in range(200)]
+    async with open_index(*embedders, patience=5) as index:
+        await learn(facts, index, *others, *filling, doubtful)
+        await index.settle()
+        asked = "What is the domain of project Lorumbe?"
+        assert (await found(index, asked))[0] == doubtful.text
+        assert len(await found(index, "What is the domain of project Nobody?", 100)) > 3
+
+
 async def test_superseded_and_removed_facts_are_no_longer_found(facts, open_index) -> None:
     old, new = fact(1, "The user's dog is called Max."), fact(2, REX)
     async with open_index(HashEmbedder()) as index:
