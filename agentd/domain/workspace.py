@@ -39,6 +39,7 @@ class Author:
 
 
 FACTS_PATH = "memory/facts.md"  # the page of facts
+GRAPH_FOLDER = "memory/graph"  # the text of the concept graph
 HAND = Author("hand")
 OWNER = Author("owner")
 RESTORE = Author("restore")
@@ -76,3 +77,11 @@ class ContextBlock:
     text: str
     stable: bool = True
     rank: int = 0
+
+
+def is_graph_text(path: str) -> bool:
+    """Whether a path is one of the files that agentd keeps the graph in; the user's table of aliases is
+    none of them.
+    """
+    folded = path.casefold()
+    return folded.startswith(f"{GRAPH_FOLDER}/") and folded.endswith(".0")

@@ -5,7 +5,7 @@ Who may write what:
 - the owner's chats: any file; protected ones after the user's yes to these very bytes;
 - groups and isolated sessions: nothing that is the owner's alone, the rest after a yes;
 - heartbeats, flushes and turns that have read foreign text: further entries of today's note;
-- nobody: the page of facts, which has tools of its own.
+- nobody: the page of facts, which has tools of its own, and the text of the concept graph.
 
 Text that looks like an attack on whoever reads the prompt needs a yes of its own; where nobody can be
 asked it is refused.
@@ -24,7 +24,7 @@ from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.suspicion import Suspicion
 from agentd.domain.tool import Approval, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.turn import Kind, Origin, SessionKey
-from agentd.domain.workspace import FACTS_PATH, Author, Reader
+from agentd.domain.workspace import FACTS_PATH, Author, Reader, is_graph_text
 from agentd.errors import EditConflict, FileMissing, PathRefused, ToolFailed
 from agentd.ports import Clock, Gate, Workspace
 from agentd.screening.scanner import scan_change
@@ -125,7 +125,8 @@ class MemoryWrite:
         if path.startswith(("@", "sessions/")):
             msg = f"{path} can only be read"
             raise PathRefused(msg, cure="Write to a file of the workspace itself.")
-        if path.casefold() == self._workspace.canonical(FACTS_PATH).casefold():
+        is_page = path.casefold() == self._workspace.canonical(FACTS_PATH).casefold()
+        if is_page or is_graph_text(path):
             msg = f"{path} is written by agentd alone"
             raise PathRefused(msg, cure="Use remember or forget.")
         return path

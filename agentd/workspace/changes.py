@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from agentd.domain.tool import FileAction, FileIntent
-from agentd.domain.workspace import FACTS_PATH, Author
+from agentd.domain.workspace import FACTS_PATH, Author, is_graph_text
 from agentd.errors import EditConflict, WorkspaceError
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.refusals import missing, translated
@@ -26,7 +26,9 @@ MAX_FACTS_BYTES = 64 << 20  # the one file that agentd itself fills, a line at a
 
 
 class Changes:
-    """Changes below one folder; `versions` keeps what was there, and who changed it."""
+    """Changes below one folder; `versions` keeps what was there, and who changed it. Of the graph's
+    text nothing is kept: what was taken out of it is to be gone.
+    """
 
     def __init__(self, folder: Folder, versions: Versions | None) -> None:
         self._folder = folder
@@ -73,8 +75,8 @@ class Changes:
             if not as_planned and not is_append:
                 raise _changed(intent.path)
             new = _outcome(old, intent)
-            if self._versions is not None and old != new:
-                self._versions.begin(intent.path, old, new, by, at)
+            if old != new and (versions := self._kept_of(intent.path)) is not None:
+                versions.begin(intent.path, old, new, by, at)
             if is_append:
                 self._folder.append(parts, intent.data, intent.offset)
             elif new is None:
@@ -94,12 +96,16 @@ class Changes:
         """The change is made, and what was there before is kept: if the new state cannot be noted
         now, the next change does it.
         """
-        if self._versions is None:
+        versions = self._kept_of(path)
+        if versions is None:
             return
         try:
-            self._versions.finish(path, old, new)
+            versions.finish(path, old, new)
         except OSError as error:
             log.warning("version_not_noted", path=path, error=error.strerror)
+
+    def _kept_of(self, path: str) -> Versions | None:
+        return None if is_graph_text(path) else self._versions
 
     def digest(self, parts: Sequence[str]) -> str:
         """The SHA-256 of what is on disk, "" for nothing."""

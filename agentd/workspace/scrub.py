@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentd.domain.erasure import MASK, Needles
 from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Reader
+from agentd.domain.workspace import Reader, is_graph_text
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end
@@ -25,7 +25,8 @@ _DEPTH = 64
 
 class NoteEraser:
     """The Eraser of the files below `root`: what agentd wrote there is masked, the user's own lines stay
-    as they are. Files of `apart` have other owners. It comes before the eraser of versions.
+    as they are. Files of `apart` and the graph's text have other owners. It comes before the eraser of
+    versions.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class NoteEraser:
             and not entry.path.startswith("@")
             and entry.size <= MAX_READ_BYTES
             and entry.path not in self._apart
+            and not is_graph_text(entry.path)
         ]
 
     def _find(self, path: str, needles: Needles) -> list[int]:

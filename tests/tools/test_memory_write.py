@@ -319,7 +319,13 @@ async def test_places_that_cannot_be_written(target):
     assert workspace.files == {}
 
 
-@pytest.mark.parametrize("target", ["memory/facts.md", "daily/facts.md", "Memory/FACTS.md"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("memory/facts.md", "daily/facts.md", "Memory/FACTS.md"),
+        *("memory/graph/2026-11-22.0", "daily/graph/x.0", "Memory/Graph/2026-11-22.0"),
+    ],
+)
 async def test_the_page_of_facts_is_written_by_other_tools(target):
     write, workspace = tool()
     with pytest.raises(PathRefused) as caught:

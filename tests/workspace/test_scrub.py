@@ -180,3 +180,15 @@ async def test_the_record_of_lines_is_bounded_and_private(home, owner) -> None:
     assert (home.versions / "key").stat().st_mode & 0o077 == 0
     assert Versions(home.versions).own("a.md", [b"2 9999", b"nothing"]) == [True, False]
     assert HAND.kind != OWNER.kind
+
+
+async def test_the_text_of_the_graph_is_left_to_the_graph_and_has_no_versions(home, owner) -> None:
+    files, path = home.files(), "memory/graph/2026-11-22.0"
+    await change(files, path, '{ "label": "quastel" }\n', owner)
+    await change(files, path, '{ "label": "quastel too" }\n', owner)
+    await change(files, "memory/graph/aliases.md", "quastel = cat\n", owner)
+    assert await notes(home, files).erase(NEEDLES) == 1
+    assert (home.root / path).read_text().count("quastel") == 2
+    assert (await files.history(path))[1] == ()
+    await VersionEraser(files, home.versions).erase(NEEDLES)
+    assert left(home.versions) == 0
