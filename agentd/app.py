@@ -70,7 +70,10 @@ async def open_app(
         warm, upkeep = warming(parts.model), Upkeep(parts, output)
         app = App(
             parts,
-            (*parts.alerts.work, *parts.memory.work, *parts.facts.work, warm.run),
+            (
+                *(*parts.alerts.work, *parts.memory.work, *parts.graph.work),
+                *(*parts.facts.work, warm.run),
+            ),
             upkeep.hangup,
         )
         stop = app.stop_requested.set

@@ -28,6 +28,7 @@ from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.errors import ConfigError
 from agentd.facts.settings import FactsSettings
+from agentd.graph.settings import GraphSettings
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings, holds_secret, redact
@@ -73,6 +74,7 @@ class Config(Settings):
     alerts: AlertsSettings = AlertsSettings()
     memory_search: MemorySearch = MemorySearch()
     facts: FactsSettings = FactsSettings()
+    graph: GraphSettings = GraphSettings()
     budget: BudgetSettings = BudgetSettings()
     server: ServerSettings = ServerSettings()
     storage: StorageSettings = StorageSettings()

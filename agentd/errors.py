@@ -20,6 +20,7 @@
     ├── BudgetReached          a limit of [budget] would be passed
     ├── EmbedderFault          texts could not be turned into vectors; search goes on with keywords
     ├── FactsOff               facts are asked for where the configuration switches them off
+    ├── GraphOff               the concept graph is asked where the configuration switches it off
     ├── GraphError             a label or a text of the concept graph cannot be used
     │   ├── QueryError         a question to the graph is not in its language
     │   └── ZeroError          a `.0` text cannot be read, or its graph cannot be run
@@ -173,6 +174,12 @@ class FactsOff(AgentdError):
     """Facts are asked for where the configuration switches them off."""
 
     code = "facts_off"
+
+
+class GraphOff(AgentdError):
+    """The concept graph is asked where the configuration switches it off."""
+
+    code = "graph_off"
 
 
 class GraphError(AgentdError):

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground, Work, prompt
 from agentd.assembly.memory import VERSIONS, Memory
 from agentd.assembly.storage import Stores
@@ -90,6 +91,7 @@ async def open_facts(
     ground: Ground,
     stores: Stores,
     memory: Memory,
+    graph: Graph,
     calls: SideCall,
     output: OpenLog,
 ) -> AsyncIterator[Known]:
@@ -98,7 +100,7 @@ async def open_facts(
     Raises StorageError.
     """
     settings, clock = ground.config.facts, ground.clock
-    forgetting = _forgetting(ground, stores, memory, output)
+    forgetting = _forgetting(ground, stores, memory, graph, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
         yield Known(forgetting, memory.recall, (waiting,), (forgetting.run,), forgetting.problems)
@@ -117,6 +119,7 @@ async def open_facts(
             forgetting=forgetting,
             decide=Decider(calls, settings) if settings.judge == "model" else None,
         )
+        book.listen(graph.changed)
         yield _around(ground, stores, memory, calls, forgetting, index, book)
 
 
@@ -162,7 +165,9 @@ def _around(
     )
 
 
-def _forgetting(ground: Ground, stores: Stores, memory: Memory, output: OpenLog) -> Forgetting:
+def _forgetting(
+    ground: Ground, stores: Stores, memory: Memory, graph: Graph, output: OpenLog
+) -> Forgetting:
     """What erases words, place by place: first where they were written, then what was made of that."""
     state = ground.places.state_dir
     versions = state / VERSIONS
@@ -186,6 +191,7 @@ def _forgetting(ground: Ground, stores: Stores, memory: Memory, output: OpenLog)
             Masking(stores.db, memory.indexer.without),
             notes,
             VersionEraser(memory.files, versions),
+            graph.keeper,
             Place("search index", erase_index),
             Place("log", erase_log),
             Place("chat history", stores.typed.erase_words),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from agentd.assembly.alerting import Alerting, open_alerting
 from agentd.assembly.engine import open_engine
 from agentd.assembly.facts import Known, open_facts
+from agentd.assembly.graph import Graph, build_graph, graph_desk
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory, open_memory
 from agentd.assembly.model import open_model
@@ -18,6 +19,7 @@ from agentd.assembly.tools import build_tools
 from agentd.engine.assembly import Engine
 from agentd.engine.sidecall import SideCall
 from agentd.engine.watchers import Watchers
+from agentd.graph.desk import GraphDesk
 from agentd.logs import OpenLog
 from agentd.ports import Approver, EventSink, Provider, Tool
 from agentd.providers.assembly import Model
@@ -31,7 +33,9 @@ class Parts:
     ground: Ground
     stores: Stores
     memory: Memory
+    graph: Graph
     facts: Known
+    desk: GraphDesk | None
     model: Model
     alerts: Alerting
     tools: tuple[Tool, ...]
@@ -63,11 +67,14 @@ async def open_parts(
         if provider is not None:
             model = replace(model, provider=provider)
         calls = SideCall(model.provider, stores.ledger, ground.clock, ground.budget.price)
-        facts = await opened(open_facts(ground, stores, memory, calls, output))
+        graph = build_graph(ground, stores, memory)
+        facts = await opened(open_facts(ground, stores, memory, graph, calls, output))
         events = Watchers(shown, *memory.watchers, *facts.watchers)
         alerts = await opened(open_alerting(ground, stores, clients, events))
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
-        tools = build_tools(ground, stores, memory, facts, alerts, agenda)
+        learning = facts.learning
+        desk = graph_desk(ground, stores, graph, learning.book.all if learning else None)
+        tools = build_tools(ground, stores, memory, desk, facts, alerts, agenda)
         engine = await opened(
             open_engine(
                 ground,
@@ -92,4 +99,6 @@ async def open_parts(
                 engine=engine,
             )
         )
-        yield Parts(ground, stores, memory, facts, model, alerts, tools, engine, schedule)
+        yield Parts(
+            ground, stores, memory, graph, facts, desk, model, alerts, tools, engine, schedule
+        )

@@ -26,6 +26,8 @@ from agentd.server.methods.export import ExportMethods
 from agentd.server.methods.facts import FactMethods
 from agentd.server.methods.facts_off import refusals
 from agentd.server.methods.forgetting import ForgetMethods
+from agentd.server.methods.graph import GraphMethods
+from agentd.server.methods.graph import refusals as graph_off
 from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.history import HistoryMethods
 from agentd.server.methods.jobs import JobMethods
@@ -115,6 +117,7 @@ def methods(
         ).routes(),
         **HistoryMethods(memory.files).routes(),
         **_facts(parts.facts),
+        **(GraphMethods(parts.desk).routes() if parts.desk else graph_off()),
         **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
         **JobMethods(
             schedule.agenda, schedule.jobs, pulse, stores.jobs, lambda: pulse.interval
@@ -167,13 +170,13 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
 
 def _erasure(parts: Parts) -> Erasure:
     stores, indexer = parts.stores, parts.memory.indexer
-    return Erasure(
-        parts.engine.sessions,
-        indexer,
-        stores.blobs.sweep,
-        stores.typed.erase,
-        parts.facts.deleted,
-    )
+
+    async def deleted(session: SessionKey) -> None:
+        if parts.desk is not None:
+            parts.desk.deleted(session)
+        await parts.facts.deleted(session)
+
+    return Erasure(parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted)
 
 
 def _status(parts: Parts, probes: tuple[Probe, ...]) -> StatusParts:
@@ -182,7 +185,15 @@ def _status(parts: Parts, probes: tuple[Probe, ...]) -> StatusParts:
     window = parts.ground.limits.window
 
     def problems() -> tuple[Problem, ...]:
-        told = (model, memory, parts.facts, memory.retention, schedule.pulse, schedule.jobs)
+        told = (
+            model,
+            memory,
+            parts.facts,
+            parts.graph,
+            memory.retention,
+            schedule.pulse,
+            schedule.jobs,
+        )
         return tuple(p for part in told for p in part.problems())
 
     return StatusParts(
@@ -194,6 +205,7 @@ def _status(parts: Parts, probes: tuple[Probe, ...]) -> StatusParts:
         index=memory.indexer.state,
         embedder=memory.embedders.status,
         retention=memory.retention.status,
+        graph=parts.graph.status,
         store=stores.sessions,
         turns=parts.engine.sessions,
         ledger=stores.ledger,

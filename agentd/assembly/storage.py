@@ -13,6 +13,7 @@ from agentd.errors import StorageError
 from agentd.paths import ensure_private_dir
 from agentd.storage.blobs import FileBlobs
 from agentd.storage.facts import SqliteFacts
+from agentd.storage.graph import SqliteGraph
 from agentd.storage.index import SqliteChunks
 from agentd.storage.jobs import SqliteJobs
 from agentd.storage.journal import SqliteJournal
@@ -46,6 +47,7 @@ class Stores:
     retention: SqliteRetention
     typed: TypedWords
     facts: SqliteFacts
+    graph: SqliteGraph
     blobs: FileBlobs
 
 
@@ -73,6 +75,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteRetention(db),
             TypedWords(ground.places.chat_history),
             SqliteFacts(db),
+            SqliteGraph(index_db),
             blobs,
         )
 

@@ -7,9 +7,11 @@ from agentd.assembly.facts import Known
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
+from agentd.graph.desk import GraphDesk
 from agentd.jobs.agenda import Agenda
 from agentd.ports import Tool
 from agentd.tools.forget import Forget
+from agentd.tools.graph_recall import GraphRecall
 from agentd.tools.memory_read import MemoryRead
 from agentd.tools.memory_search import MemorySearch
 from agentd.tools.memory_tree import MemoryTree
@@ -23,6 +25,7 @@ def build_tools(
     ground: Ground,
     stores: Stores,
     memory: Memory,
+    desk: GraphDesk | None,
     facts: Known,
     alerts: Alerting,
     agenda: Agenda,
@@ -36,6 +39,7 @@ def build_tools(
         MemoryWrite(memory.files, ground.clock),
         MemoryTree(memory.files),
         *((Remember(learning.desk), Forget(learning.desk)) if learning else ()),
+        *((GraphRecall(desk),) if desk else ()),
         Notify(stores.outbox, alerts.targets),
         ScheduleCreate(agenda, ground.clock),
         ScheduleList(agenda),

@@ -15,6 +15,7 @@ from agentd.cli import (
     doctor,
     export,
     facts,
+    graph,
     heartbeat,
     jobs,
     logs,
@@ -64,6 +65,8 @@ app.command()(talk.acp)
 app.command()(export.export)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
+facts.app.command("query")(graph.query)
+facts.app.command("graph")(graph.graph)
 app.add_typer(facts.app, name="facts")
 app.add_typer(heartbeat.app, name="heartbeat")
 app.add_typer(jobs.app, name="jobs")

@@ -71,6 +71,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
     yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
     yield f"index       {_index(status.get('index') or {})}"
+    if (graph := status.get("graph") or {}).get("enabled"):
+        yield f"graph       {_graph(graph)}"
     if (retention := status.get("retention") or {}).get("days"):
         yield f"retention   {_retention(retention)}"
     yield f"cost        {_cost(status.get('cost') or {})}"
@@ -117,6 +119,15 @@ def _index(index: dict[str, Any]) -> str:
     counts = ", ".join(f"{index.get(name)} {name}" for name in ("files", "chunks", "pending"))
     why = f" ({index['why']})" if index.get("why") else ""
     return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}"
+
+
+def _graph(graph: dict[str, Any]) -> str:
+    counts = ", ".join(f"{graph.get(name)} {name}" for name in ("concepts", "facts", "episodes"))
+    done = graph.get("consolidated")
+    if not done:
+        return f"{counts}; not consolidated yet"
+    told = f"{done['promoted']} promoted, {done['swept']} swept"
+    return f"{counts}; consolidated {words(done['at'])}: {told}"
 
 
 def _retention(retention: dict[str, Any]) -> str:

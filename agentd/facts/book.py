@@ -76,6 +76,7 @@ class FactBook:
         self._screen = screen
         self._forgetting = forgetting
         self._decide = decide
+        self._changed: Callable[[], None] = lambda: None
         self._digests = Digests(key)
         self._keeping = Keeping(store, workspace, self._digests, forgetting)
         self._lock = asyncio.Lock()
@@ -85,6 +86,10 @@ class FactBook:
         self._is_erasing = False
         self._notices = Notices()
         self._nearby = Nearby(index, clock)
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Call this after each change, once it is durable. It must not block."""
+        self._changed = changed
 
     async def learn(
         self,
@@ -209,6 +214,7 @@ class FactBook:
             now = self._clock.now()
             facts = page_facts(page, self._known, now, lambda f: keeps_all or f.id in parked)
             await self._store.rebuild(facts)
+            self._changed()
             self._digest = None
             await self._level()
             return len(self._known)
@@ -317,6 +323,7 @@ class FactBook:
         except EditConflict:
             self._digest = before
             raise
+        self._changed()
         self._is_erasing = self._is_erasing or bool(change.buried or change.revived)
         if change.buried:
             await self._index.remove(tuple(change.buried))

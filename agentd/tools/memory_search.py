@@ -43,7 +43,7 @@ _SCHEMA = {
 }
 _SPEC = ToolSpec(
     "memory_search",
-    "Search notes and past chats. Use before answering about people, decisions, dates or to-dos.",
+    "Search notes and past chats.",
     _SCHEMA,
     Effect.READ_ONLY,
     "search",

@@ -144,6 +144,9 @@ async def test_status_has_its_shape(store, turns, clock):
     async def beat():
         return {"enabled": True, "next_due": None, "last": None}
 
+    async def graph():
+        return {"enabled": False}
+
     parts = StatusParts(
         version="1.2.3",
         started=clock.monotonic() - 5,
@@ -151,6 +154,7 @@ async def test_status_has_its_shape(store, turns, clock):
         heartbeat=beat,
         compaction=lambda: None,
         index=Index().state,
+        graph=graph,
         retention=lambda: {"days": 30, "last": None, "removed": 0, "kept": {}},
         store=store,
         turns=turns,

@@ -24,7 +24,8 @@ class StatusParts:
 
     `started` is the clock's monotonic second at which the daemon began. `provider` answers
     `{kind, model, why, effective_window}`, `heartbeat` `{enabled, next_due, last}`, `compaction` the
-    last one or None, `embedder` `{provider, why}`, `retention` `{days, last, removed, kept}`.
+    last one or None, `embedder` `{provider, why}`, `retention` `{days, last, removed, kept}`, `graph`
+    `{enabled, concepts, facts, episodes, consolidated}`.
     """
 
     version: str
@@ -37,6 +38,7 @@ class StatusParts:
     store: SessionStore
     turns: Turns
     ledger: Ledger
+    graph: Callable[[], Awaitable[Mapping[str, Any]]]
     embedder: Callable[[], Mapping[str, str]] = dict
     probes: tuple[Probe, ...] = ()
     problems: Callable[[], tuple[Problem, ...]] = tuple
@@ -72,6 +74,7 @@ class StatusMethods:
             "compaction": {"last": parts.compaction()},
             "index": {**index_json(index), **parts.embedder()},
             "retention": dict(parts.retention()),
+            "graph": dict(await parts.graph()),
             "cost": await self._cost(),
             "problems": [problem.as_json() for problem in problems],
         }

@@ -1,0 +1,85 @@
+"""The concept graph: kept level with facts and text, asked, and looked after."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from agentd.assembly.ground import Ground, Work
+from agentd.assembly.memory import Memory
+from agentd.assembly.storage import Stores
+from agentd.domain.health import Problem
+from agentd.engine.daily import Daily
+from agentd.engine.nudged import Nudged
+from agentd.graph.desk import GraphDesk
+from agentd.graph.keeper import GraphKeeper
+from agentd.graph.recall import Recollection
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The graph; `work` runs on, unless it is switched off. Its text is erased from all the same."""
+
+    keeper: GraphKeeper
+    daily: Daily
+    level: Nudged
+    is_on: bool
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What runs on."""
+        return (self.level.run, self.daily.run) if self.is_on else ()
+
+    def changed(self) -> None:
+        """Facts have changed. Never blocks."""
+        self.keeper.touch()
+        self.level.nudge()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What of its text cannot be used, and what could not be done."""
+        return (*self.keeper.problems(), *self.daily.problems())
+
+    async def status(self) -> dict[str, Any]:
+        """`{enabled, concepts, facts, episodes, consolidated}`, the last `{at, promoted, swept}` or
+        None. Raises StorageError.
+        """
+        counts, last = await self.keeper.counts(), await self.keeper.last()
+        done = (
+            {"at": last.at.isoformat(), "promoted": last.promoted, "swept": last.swept}
+            if last
+            else None
+        )
+        held = {"concepts": counts.concepts, "facts": counts.facts, "episodes": counts.episodes}
+        return {"enabled": self.is_on, **held, "consolidated": done}
+
+
+def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
+    """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
+    config, clock = ground.config, ground.clock
+    fed = config.graph.enabled and config.facts.enabled
+    keeper = GraphKeeper(
+        memory.files, stores.graph, stores.chunks, clock, stores.facts.facts, fed=fed
+    )
+    level = Nudged("graph", keeper.level)
+    daily = Daily("graph_upkeep", keeper.consolidate, clock)
+    graph = Graph(keeper, daily, level, config.graph.enabled)
+    if graph.is_on:
+        memory.watching.listen(level.nudge)
+        level.nudge()
+    return graph
+
+
+def graph_desk(
+    ground: Ground,
+    stores: Stores,
+    graph: Graph,
+    refresh: Callable[[], Awaitable[object]] | None,
+) -> GraphDesk | None:
+    """Who answers from the graph; None where it is switched off. `refresh` lets facts take in what was
+    done to their page.
+    """
+    if not graph.is_on:
+        return None
+    recollection = Recollection(stores.graph, ground.clock, resolve=graph.keeper.resolve)
+    return GraphDesk(graph.keeper, recollection, stores.graph, ground.clock, refresh)

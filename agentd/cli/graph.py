@@ -1,0 +1,103 @@
+"""`agentd facts query` and `agentd facts graph`: how what the agent knows hangs together."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentd.cli.ask import ask
+from agentd.cli.plain import visible
+from agentd.cli.report import AsJson, reporting, show
+from agentd.errors import InvalidRequest
+
+
+class Format(StrEnum):
+    """What a picture is written as."""
+
+    TABLE = "table"
+    DOT = "dot"
+    SVG = "svg"
+    HTML = "html"
+
+
+def query(
+    question: Annotated[
+        str,
+        typer.Argument(
+            help='"FIND concept FROM user DEPTH 2", or any text: what it names is found.'
+        ),
+    ],
+    limit: Annotated[int, typer.Option(min=1, max=50, help="How many facts about a text.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Ask how what the agent knows hangs together."""
+    with reporting(as_json=as_json):
+        result = ask("facts/query", question=question, limit=limit)
+        show(result, _answered, as_json=as_json)
+
+
+def graph(
+    name: Annotated[str, typer.Argument(help="What is in the middle, such as user.")],
+    depth: Annotated[int, typer.Option(min=1, max=3, help="How many facts away.")] = 2,
+    most: Annotated[int, typer.Option(min=1, max=100, help="How many concepts.")] = 24,
+    form: Annotated[
+        Format, typer.Option("--format", help="table, dot (Graphviz), svg or html.")
+    ] = Format.TABLE,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what is known around a name."""
+    with reporting(as_json=as_json):
+        result = ask("facts/graph", name=name, depth=depth, most=most)
+        if output is None:
+            show(result, lambda told: _drawn(told, form), as_json=as_json)
+            return
+        size = _written(output, _drawn(result, form))
+        told = {"file": str(output), "bytes": size}
+        show(told, lambda done: f"written to {done['file']}", as_json=as_json)
+
+
+def _answered(result: dict[str, Any]) -> str:
+    from agentd.graph.picture_text import aligned
+    from agentd.graph.wire import answer_of
+
+    answer = answer_of(result)
+    if not answer.rows:
+        return visible(answer.reason)
+    return "\n".join([aligned(answer.as_table()), *(visible(str(one)) for one in answer.unknown)])
+
+
+def _drawn(result: dict[str, Any], form: Format) -> str:
+    from agentd.graph.picture_dot import as_dot
+    from agentd.graph.picture_svg import as_html, as_svg
+    from agentd.graph.picture_text import aligned
+    from agentd.graph.wire import picture_of
+
+    picture = picture_of(result)
+    match form:
+        case Format.DOT:
+            return as_dot(picture)
+        case Format.SVG:
+            return as_svg(picture)
+        case Format.HTML:
+            return as_html(picture)
+    if not picture.nodes:
+        return visible(picture.title)
+    return "\n".join(filter(None, (aligned(picture.as_table()), picture.left_out)))
+
+
+def _written(file: Path, text: str) -> int:
+    """The bytes that were written. Raises InvalidRequest."""
+    data = text.rstrip("\n").encode() + b"\n"
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        raise InvalidRequest(
+            f"{file}: {error.strerror}", cure="name a file that can be written"
+        ) from None
+    return len(data)

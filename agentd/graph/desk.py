@@ -1,0 +1,127 @@
+"""What is asked of the graph, by people, commands and models: questions of its language, or plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from agentd.domain.belief import FACTS
+from agentd.domain.concept import FactHash
+from agentd.domain.turn import Kind, SessionKey
+from agentd.errors import AgentdError, QueryError
+from agentd.graph.answer import Answer
+from agentd.graph.keeper import GraphKeeper
+from agentd.graph.picture import Picture
+from agentd.graph.pointing import pointed
+from agentd.graph.query import DEPTH, LIMIT
+from agentd.graph.query import Kind as Wanted
+from agentd.graph.recall import Recollection
+from agentd.graph.working import WorkingMemory
+from agentd.ports import Clock, GraphStore
+
+log = structlog.get_logger()
+
+_KINDS = frozenset(form for kind in Wanted for form in (kind.value, f"{kind.value}s"))
+
+Scopes = Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a session recalled. `is_foreign` says that others than the owner said some of it."""
+
+    answer: Answer
+    is_foreign: bool = False
+
+
+class GraphDesk:
+    """The graph, made level before each answer; where that fails, what was known answers.
+
+    `refresh` lets facts take in what was done to their page.
+    """
+
+    def __init__(
+        self,
+        keeper: GraphKeeper,
+        recollection: Recollection,
+        store: GraphStore,
+        clock: Clock,
+        refresh: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self._keeper = keeper
+        self._recollection = recollection
+        self._store = store
+        self._clock = clock
+        self._refresh = refresh
+        self._working = WorkingMemory()
+
+    async def ask(self, question: str, *, limit: int = LIMIT, scopes: Scopes = None) -> Answer:
+        """The answer to a question that begins with FIND, or the facts around what a text names, at
+        most `limit`. Raises QueryError that shows the place of a mistake, GraphError for a name that is
+        no label.
+        """
+        await self._fresh()
+        if not is_query(question):
+            return await self._recollection.about(question, limit, scopes=scopes)
+        try:
+            return await self._recollection.answer(question, scopes=scopes)
+        except QueryError as error:
+            raise pointed(question, error) from None
+
+    async def recall(self, question: str, session: SessionKey, kind: Kind) -> Recalled:
+        """The answer for a session: the owner's see all, any other what was said in it alone. A text
+        that names nothing known is about what the session recalled last. Raises as `ask` does.
+        """
+        scopes = None if kind is Kind.MAIN else (session,)
+        answer = await self.ask(question, scopes=scopes)
+        if not answer.rows and not is_query(question) and (names := await self._last(session)):
+            answer = await self._recollection.about(names, scopes=scopes)
+        traces = await self._store.traces([t.fact for t in answer.triples], scopes=scopes)
+        self._working.add(session, [trace.relation for trace in traces])
+        if fading := [trace.relation.episode for trace in traces if not trace.stands]:
+            await self._store.touch(fading, self._clock.now())
+        return Recalled(answer, any(trace.source != FACTS for trace in traces))
+
+    async def picture(
+        self, name: str, *, depth: int = DEPTH, most: int = 24, scopes: Scopes = None
+    ) -> Picture:
+        """What is around a name. Raises GraphError for a name that is no label."""
+        await self._fresh()
+        return await self._recollection.picture([name], depth=depth, most=most, scopes=scopes)
+
+    async def refs(self, facts: Sequence[FactHash]) -> tuple[str, ...]:
+        """The ids of the facts of the page that say these."""
+        traces = await self._store.traces(facts)
+        found = (ref for t in traces if t.source == FACTS for ref in t.relation.refs)
+        return tuple(dict.fromkeys(found))
+
+    def deleted(self, session: SessionKey) -> None:
+        """A session was deleted: nothing is known any more of what it recalled."""
+        self._working.drop(session)
+
+    async def _last(self, session: SessionKey) -> str:
+        """The names of what the session dealt with last, the newest first."""
+        held = reversed(self._working.peek(session))
+        ends = dict.fromkeys(end for one in held for end in (one.object, one.subject))
+        concepts = await self._store.concepts(sorted(ends))
+        return ", ".join(concepts[end].label for end in ends if end in concepts)
+
+    async def _fresh(self) -> None:
+        try:
+            if self._refresh is not None:
+                await self._refresh()
+            await self._keeper.level()
+        except AgentdError as error:  # `status` names it
+            log.warning("graph_not_level", reason=error.reason)
+
+
+def is_query(text: str) -> bool:
+    """Whether a text is meant as a question of the graph's language: it begins with FIND in capitals, or
+    in any case before what can be found.
+    """
+    first, *rest = text.split(maxsplit=2) or [""]
+    if first == "FIND":
+        return True
+    return first.casefold() == "find" and bool(rest) and rest[0].casefold() in _KINDS

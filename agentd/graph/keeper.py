@@ -1,0 +1,281 @@
+"""The one owner of the graph: it keeps text and tables level, lets facts in, and takes out what goes.
+
+The text is written first and the tables second. Which text the tables say is noted with them, so a
+crash between the two, a change by hand and a lost database are all made good in the same way: what
+the text says is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+import structlog
+
+from agentd.domain.belief import FACTS, Consolidated
+from agentd.domain.concept import EpisodeHash, GraphCounts, Record, Relation
+from agentd.domain.erasure import Needles
+from agentd.domain.fact import Fact
+from agentd.domain.health import Problem
+from agentd.domain.turn import Kind, SessionKey
+from agentd.domain.workspace import Reader
+from agentd.errors import AgentdError, FileMissing, FileUnreadable, GraphError
+from agentd.graph.compiler import compile as compiled
+from agentd.graph.consolidation import Consolidation
+from agentd.graph.delta import merged
+from agentd.graph.emitter import emit
+from agentd.graph.feed import Saying, Wanted, wanted
+from agentd.graph.files import FOLDER, Damage, GraphFiles
+from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
+from agentd.ports import Clock, GraphStore, Workspace
+
+log = structlog.get_logger()
+
+ALIASES = f"{FOLDER}/aliases.md"
+OWN_NAMES = {"me": "user", "myself": "user"}  # how the owner speaks of himself
+
+_READER = Reader(SessionKey("graph"), Kind.MAIN)
+_NOTE = "graph"  # which text the tables say
+_DAMAGED = " damaged"
+_TOGETHER = 25  # facts that come at once and stand in one graph of the text
+_SHOWN = 5  # problems of one kind
+
+Facts = Callable[[], Awaitable[Sequence[Fact]]]
+
+
+class Notes(Protocol):
+    """What is kept beside the tables, and lost with them."""
+
+    async def meta(self, name: str) -> str:
+        """What was noted under the name; "" if nothing."""
+
+    async def set_meta(self, name: str, value: str) -> None:
+        """Note something."""
+
+
+class GraphKeeper:
+    """Text and tables of the graph. `facts` gives all that is known of the owner, forgotten ones as
+    ids. Unless it is `fed` with them, what they no longer say is only taken out. Nothing is read before
+    `level`.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: GraphStore,
+        notes: Notes,
+        clock: Clock,
+        facts: Facts,
+        *,
+        fed: bool = True,
+    ) -> None:
+        self._workspace = workspace
+        self._files = GraphFiles(workspace, clock)
+        self._store = store
+        self._notes = notes
+        self._facts = facts
+        self._is_fed = fed
+        self._consolidation = Consolidation(store, self._files, clock)
+        self._lock = asyncio.Lock()
+        self._aliases = Aliases({**DEFAULT_ALIASES, **OWN_NAMES})
+        self._alias_text = ""
+        self._fed: dict[EpisodeHash, Relation] | None = (
+            None  # None: what the tables hold is not known
+        )
+        self._is_due = True
+        self._damage: tuple[Damage, ...] = ()
+        self._unfit: tuple[str, ...] = ()
+        self._mistake: GraphError | None = None  # in the table of aliases
+        self._failure: AgentdError | None = None
+
+    @property
+    def name(self) -> str:
+        """See Eraser."""
+        return "graph"
+
+    def touch(self) -> None:
+        """Facts have changed; `level` takes that in. Never blocks."""
+        self._is_due = True
+
+    def resolve(self, name: str) -> str:
+        """The normal label of the concept that a name stands for. Raises GraphError for what is none."""
+        return self._aliases.resolve(name)
+
+    async def level(self) -> None:
+        """Let the tables say what the text says, and both what the facts say. Raises WorkspaceError,
+        StorageError; then it is tried again the next time.
+        """
+        async with self._lock:
+            await self._level()
+
+    async def erase(self, needles: Needles) -> int:
+        """See Eraser; counts episodes and damaged texts. Raises FileUnreadable while a file of the
+        graph cannot be read.
+        """
+        async with self._lock:
+            await self._level()
+            done = await self._files.rewrite((), needles.stand_in)
+            if done.paths:
+                await self._read_text()
+            if done.unread:
+                first = done.unread[0]
+                raise FileUnreadable(str(first), cure=first.cure)
+        return len(done.episodes) + done.damaged
+
+    async def consolidate(self) -> Consolidated:
+        """The work of every day: see Consolidation. Raises WorkspaceError, StorageError."""
+        async with self._lock:
+            await self._level()
+            done = await self._consolidation.run()
+            await self._note_text()
+        log.info("graph_consolidated", promoted=done.promoted, swept=done.swept)
+        return done
+
+    async def counts(self) -> GraphCounts:
+        """How much there is."""
+        return await self._store.counts()
+
+    async def last(self) -> Consolidated | None:
+        """What was consolidated last."""
+        found = await self._store.consolidations(1)
+        return found[0] if found else None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Text that cannot be used, mistakes in the table of aliases, facts that are no part of it."""
+        found = [Problem("graph_damaged", str(one), one.cure) for one in self._damage[:_SHOWN]]
+        if (more := len(self._damage) - _SHOWN) > 0:
+            text = f"{more} more graphs of {FOLDER} cannot be used"
+            found.append(Problem("graph_damaged", text, self._damage[-1].cure))
+        if self._mistake is not None:
+            text = f"{ALIASES} is not used: {self._mistake.message}"
+            found.append(Problem("graph_aliases", text, self._mistake.cure))
+        if self._unfit:
+            text = f"facts whose words are no labels are not in the graph: {', '.join(self._unfit[:_SHOWN])}"
+            found.append(Problem("graph_unfit", text, "say them in other words"))
+        if self._failure is not None:
+            text = f"the graph is not level with facts and text: {self._failure.message}"
+            found.append(Problem("graph_behind", text, self._failure.cure))
+        return tuple(found)
+
+    async def _level(self) -> None:
+        try:
+            await self._read_aliases()
+            noted = await self._notes.meta(_NOTE)
+            is_untold = (
+                noted.endswith(_DAMAGED) and not self._damage
+            )  # what is damaged, after a start
+            if is_untold or noted.removesuffix(_DAMAGED) != await self._stamp():
+                await self._read_text()
+            if self._is_due or self._fed is None:
+                await self._feed()
+        except AgentdError as error:
+            self._fed = None
+            self._failure = error
+            raise
+        self._failure = None
+
+    async def _read_aliases(self) -> None:
+        """The table as it stands; one with a mistake changes nothing."""
+        try:
+            text = (await self._workspace.read(ALIASES, _READER)).text
+        except FileMissing:
+            text = ""
+        if text == self._alias_text:
+            return
+        self._alias_text = text
+        try:
+            own = parse_aliases(text)
+            self._aliases = Aliases({**DEFAULT_ALIASES, **OWN_NAMES, **own})
+        except GraphError as error:
+            self._mistake = error
+            return
+        self._mistake = None
+        self._is_due = True
+
+    async def _read_text(self) -> None:
+        """Make the tables of the text."""
+        self._fed = None
+        await self._notes.set_meta(_NOTE, "")
+        stamp = await self._stamp()
+        loaded = await self._files.load()
+        await self._store.rebuild(loaded.records)
+        self._damage = loaded.damage
+        await self._note(stamp)
+        log.info("graph_read", graphs=len(loaded.records), damaged=len(loaded.damage))
+
+    async def _feed(self) -> None:
+        """Take out what facts no longer say, and add what they say now."""
+        self._is_due = False
+        try:
+            facts = await self._facts()
+            due = await asyncio.to_thread(wanted, facts, self._aliases)
+            if self._fed is None:
+                self._fed = await self._known()
+            gone = [
+                name for name, said in self._fed.items() if not _says(due.sayings.get(name), said)
+            ]
+            if gone:
+                await self._take_out(gone)
+            if self._is_fed:
+                await self._add(due, self._fed)
+        except BaseException:
+            self._is_due = True
+            self._fed = None
+            raise
+        self._unfit = due.unfit
+
+    async def _known(self) -> dict[EpisodeHash, Relation]:
+        """The episodes that come from facts."""
+        relations = await self._store.episodes()
+        contexts = await self._store.contexts(sorted({one.context for one in relations}))
+        own = {name for name, context in contexts.items() if context.source == FACTS}
+        return {one.episode: one for one in relations if one.context in own}
+
+    async def _take_out(self, gone: Collection[EpisodeHash]) -> None:
+        assert self._fed is not None
+        done = await self._files.rewrite(gone)
+        await self._store.remove([*gone, *(done.episodes - set(gone))])
+        for name in gone:
+            self._fed.pop(name, None)
+        await self._note_text()
+
+    async def _add(self, due: Wanted, fed: dict[EpisodeHash, Relation]) -> None:
+        fresh = [saying for name, saying in due.sayings.items() if name not in fed]
+        for start in range(0, len(fresh), _TOGETHER):
+            record, text = await asyncio.to_thread(
+                _written, fresh[start : start + _TOGETHER], due.aliases
+            )
+            await self._files.append([text])
+            await self._store.insert([record])
+            await self._note_text()
+            fed.update((relation.episode, relation) for relation in record.relations)
+
+    async def _note_text(self) -> None:
+        """The tables say what the text says."""
+        await self._note(await self._stamp())
+
+    async def _note(self, stamp: str) -> None:
+        await self._notes.set_meta(_NOTE, f"{stamp}{_DAMAGED if self._damage else ''}")
+
+    async def _stamp(self) -> str:
+        """Which text there is, by names, sizes and times."""
+        try:
+            entries = await self._workspace.tree(FOLDER, 1, _READER)
+        except FileMissing:
+            entries = ()
+        rows = [f"{e.path} {e.size} {e.mtime_ns}\n" for e in entries if e.path.endswith(".0")]
+        return sha256("".join(rows).encode()).hexdigest()
+
+
+def _says(saying: Saying | None, relation: Relation) -> bool:
+    if saying is None or relation.denied:
+        return False
+    return (saying.confidence, saying.refs) == (relation.confidence, relation.refs)
+
+
+def _written(sayings: Sequence[Saying], aliases: Aliases) -> tuple[Record, str]:
+    """One record of all, and its text."""
+    record = merged([compiled(saying.source(), aliases).record for saying in sayings])
+    return record, emit(record)

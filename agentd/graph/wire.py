@@ -1,0 +1,98 @@
+"""Answers and pictures as plain data, for clients, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from agentd.domain.concept import FactHash
+from agentd.graph.answer import Answer, Hop, Row, Triple, Unknown
+from agentd.graph.picture import Arrow, Node, Picture
+from agentd.graph.query import Kind
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """`{kind, rows, reason, unknown}`; each row is `{start, label, way, depth, confidence, score, path}`,
+    its path the facts from `start` to `label` with the direction in which each was walked.
+    """
+    return {
+        "kind": str(answer.kind),
+        "rows": [
+            {
+                "start": row.start,
+                "label": row.label,
+                "way": row.way,
+                "depth": row.depth,
+                "confidence": row.confidence,
+                "score": row.score,
+                "path": [_hop_json(hop) for hop in row.path],
+            }
+            for row in answer.rows
+        ],
+        "reason": answer.reason,
+        "unknown": [{"name": one.name, "nearest": list(one.nearest)} for one in answer.unknown],
+    }
+
+
+def answer_of(data: Mapping[str, Any]) -> Answer:
+    """What `answer_json` made the data of."""
+    rows = tuple(
+        Row(
+            row["start"],
+            row["label"],
+            tuple(map(_hop, row["path"])),
+            row["confidence"],
+            row["score"],
+        )
+        for row in data["rows"]
+    )
+    unknown = tuple(Unknown(one["name"], tuple(one["nearest"])) for one in data["unknown"])
+    return Answer(Kind(data["kind"]), rows, data["reason"], unknown)
+
+
+def picture_json(picture: Picture) -> dict[str, Any]:
+    """`{title, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence}],
+    hidden_nodes, hidden_arrows}`; arrows name nodes by their places.
+    """
+    told = asdict(picture)
+    return {**told, "nodes": list(told["nodes"]), "arrows": list(told["arrows"])}
+
+
+def picture_of(data: Mapping[str, Any]) -> Picture:
+    """What `picture_json` made the data of."""
+    return Picture(
+        data["title"],
+        tuple(Node(**node) for node in data["nodes"]),
+        tuple(Arrow(**arrow) for arrow in data["arrows"]),
+        data["hidden_nodes"],
+        data["hidden_arrows"],
+    )
+
+
+def _hop_json(hop: Hop) -> dict[str, Any]:
+    triple = hop.triple
+    return {
+        "fact": triple.fact.hex,
+        "subject": triple.subject,
+        "predicate": triple.predicate,
+        "object": triple.object,
+        "confidence": triple.confidence,
+        "episodes": triple.episodes,
+        "newest": triple.newest.isoformat(),
+        "direction": hop.direction,
+    }
+
+
+def _hop(data: Mapping[str, Any]) -> Hop:
+    triple = Triple(
+        FactHash.from_hex(data["fact"]),
+        data["subject"],
+        data["predicate"],
+        data["object"],
+        data["confidence"],
+        data["episodes"],
+        datetime.fromisoformat(data["newest"]),
+    )
+    return Hop(triple, data["direction"])

@@ -1,0 +1,65 @@
+"""`_agentd/facts/query` and `_agentd/facts/graph`: how what is known hangs together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from agentd.errors import GraphOff
+from agentd.graph.desk import GraphDesk
+from agentd.graph.path import MAX_DEPTH, MAX_RESULTS
+from agentd.graph.wire import answer_json, picture_json
+from agentd.server.methods.params import Params, handler
+from agentd.server.peer import Handler, Peer
+
+NAMES = ("_agentd/facts/query", "_agentd/facts/graph")
+MOST = 100  # concepts of a picture
+
+
+class QueryParams(Params):
+    """A question of the graph's language, or any text; `limit` is for the text."""
+
+    question: str
+    limit: int = Field(10, ge=1, le=MAX_RESULTS)
+
+
+class PictureParams(Params):
+    """What is to be in the middle, how many facts away the rest may be, and how many there may be."""
+
+    name: str
+    depth: int = Field(2, ge=1, le=MAX_DEPTH)
+    most: int = Field(24, ge=1, le=MOST)
+
+
+class GraphMethods:
+    """The graph for commands."""
+
+    def __init__(self, desk: GraphDesk) -> None:
+        self._desk = desk
+
+    def routes(self) -> dict[str, Handler]:
+        """The methods by name."""
+        return {
+            "_agentd/facts/query": handler(QueryParams, self._query),
+            "_agentd/facts/graph": handler(PictureParams, self._picture),
+        }
+
+    async def _query(self, params: QueryParams) -> dict[str, Any]:
+        return answer_json(await self._desk.ask(params.question, limit=params.limit))
+
+    async def _picture(self, params: PictureParams) -> dict[str, Any]:
+        picture = await self._desk.picture(params.name, depth=params.depth, most=params.most)
+        return picture_json(picture)
+
+
+def refusals() -> dict[str, Handler]:
+    """A refusal under each name, where the graph is switched off."""
+    return dict.fromkeys(NAMES, _refuse)
+
+
+async def _refuse(_params: dict[str, Any], _peer: Peer) -> Any:
+    raise GraphOff(
+        "the concept graph is switched off",
+        cure="set `enabled = true` in the [graph] table of config.toml, then `agentd restart`",
+    )
