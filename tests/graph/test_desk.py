@@ -1,0 +1,165 @@
+"""Questions and plain words to the graph, and what sessions may recall of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.domain.tool import ToolCall
+from agentd.domain.turn import MAIN, Origin, SessionKey, kind_of
+from agentd.errors import QueryError
+from agentd.graph.compiler import compile as compiled
+from agentd.graph.desk import GraphDesk, is_query
+from agentd.graph.keeper import GraphKeeper
+from agentd.graph.pointing import pointed
+from agentd.graph.query import parse
+from agentd.graph.recall import Recollection
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.graph.wire import answer_json, answer_of, picture_json, picture_of
+from agentd.testing import FakeClock, InMemoryGraph, MemoryWorkspace
+from agentd.tools.graph_recall import GraphRecall
+from tests.graph.test_keeper import Notes, fact
+
+NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
+GROUP = SessionKey("group:family")
+
+
+FOREIGN = compiled(
+    CompilerInput(
+        (SemanticTuple("Klara", "owes", "Otto", 0.9),),
+        ContextMeta(NOW - timedelta(days=7), "chat", GROUP),
+    )
+).graph_text
+
+
+@pytest.fixture
+def store():
+    return InMemoryGraph()
+
+
+@pytest.fixture
+def desk(store):
+    clock = FakeClock(NOW)
+
+    async def facts():
+        return (fact("f1", "sister name", "Klara"), fact("f2", "home", "Bern", "Klara"))
+
+    workspace = MemoryWorkspace({"memory/graph/b.0": FOREIGN}, clock)
+    keeper = GraphKeeper(workspace, store, Notes(), clock, facts)
+    return GraphDesk(keeper, Recollection(store, clock), store, clock)
+
+
+class NoGate:
+    """Nothing is asked and nothing intended."""
+
+    async def approve(self, approval):
+        raise AssertionError(approval)
+
+    async def intend(self, intent=None):
+        raise AssertionError(intent)
+
+
+async def recalled(desk, query, session=MAIN):
+    call = ToolCall("c", "graph_recall", {"query": query}, session, kind_of(session), Origin.USER)
+    return await GraphRecall(desk).run(call, NoGate())
+
+
+def triples(answer):
+    return sorted(str(triple) for triple in answer.triples)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("FIND concept FROM x", True),
+        ("  FIND nonsense", True),
+        ("find facts from x", True),
+        ("find my keys", False),
+        ("find", False),
+        ("Where does Klara live?", False),
+        ("", False),
+    ],
+)
+def test_what_is_a_question_of_the_language(text, is_one):
+    assert is_query(text) is is_one
+
+
+async def test_a_question_and_plain_words_are_answered(desk):
+    answer = await desk.ask("FIND concept WHERE predicate = home FROM user DEPTH 2")
+    assert [row.label for row in answer.rows] == ["bern"]
+    assert "klara home bern" in triples(await desk.ask("Where does Klara live?"))
+    assert len((await desk.ask("Klara", limit=1)).rows) == 1
+    assert (await desk.ask("zeppelins")).reason
+
+
+async def test_a_mistake_is_shown_below_the_question(desk):
+    with pytest.raises(QueryError) as caught:
+        await desk.ask("FIND concept\nWHERE 東京 = tea = 3")
+    message = caught.value.message.splitlines()
+    assert message[0].startswith("line 2, column ")
+    assert message[1] == "  WHERE 東京 = tea = 3"
+    assert message[2].strip() == "^"
+
+
+@pytest.mark.parametrize(
+    "question", ["FIND", "FIND concept FROM x LIMIT 0", f"FIND fact {'x ' * 300}"]
+)
+def test_the_mark_stands_below_the_place_of_the_mistake(question):
+    with pytest.raises(QueryError) as caught:
+        parse(question)
+    _, line, mark = pointed(question, caught.value).message.splitlines()
+    assert len(line) <= 80
+    at = caught.value.column - 1
+    assert line[len(mark) - 1 :].rstrip("…") in question[at:] or at == len(question)
+
+
+async def test_the_tool_tells_facts_as_data_and_taints_where_others_said_them(desk):
+    own = await recalled(desk, "FIND fact FROM user DEPTH 1")
+    assert own.text == "```text\n- user sister name klara\n```"
+    assert (own.tainted, own.is_error) == (False, False)
+    both = await recalled(desk, "Klara")
+    assert "- klara owes otto" in both.text
+    assert both.tainted
+    assert not (await recalled(desk, "zeppelins", SessionKey("chat:new"))).tainted
+    wrong = await recalled(desk, "FIND nothing")
+    assert wrong.is_error
+    assert "^" in wrong.text
+
+
+@pytest.mark.parametrize("query", ["Klara", "FIND fact FROM klara DEPTH 3", "user", "bern home"])
+async def test_other_sessions_see_what_was_said_in_them_alone(desk, query):
+    await recalled(desk, "Klara")
+    group = await recalled(desk, query, GROUP)
+    assert "bern" not in group.text.replace("'bern'", "")
+    assert "sister" not in group.text
+    other = await recalled(desk, query, SessionKey("isolated:job"))
+    assert "otto" not in other.text
+    assert "- " not in other.text
+    assert "klara owes otto" in (await recalled(desk, "Klara", GROUP)).text
+
+
+async def test_words_that_name_nothing_are_about_what_was_recalled_last(desk):
+    assert "- " not in (await recalled(desk, "and where does she live?")).text
+    await recalled(desk, "FIND fact FROM user DEPTH 1")
+    assert "klara home bern" in (await recalled(desk, "and where does she live?")).text
+    assert "- " not in (await recalled(desk, "and she?", SessionKey("chat:b"))).text
+    desk.deleted(MAIN)
+    assert "- " not in (await recalled(desk, "and where does she live?")).text
+
+
+async def test_what_is_recalled_fades_from_then_on(desk, store):
+    await recalled(desk, "Klara")
+    (trace,) = [
+        t for t in await store.traces([e.fact for e in await store.episodes()]) if not t.stands
+    ]
+    assert (trace.said, trace.since) == (NOW - timedelta(days=7), NOW)
+
+
+async def test_answers_and_pictures_survive_the_wire(desk):
+    for answer in (await desk.ask("FIND path FROM user, nobody DEPTH 2"), await desk.ask("?")):
+        assert answer_of(json.loads(json.dumps(answer_json(answer)))) == answer
+    for name in ("user", "nobody"):
+        picture = await desk.picture(name)
+        assert picture_of(json.loads(json.dumps(picture_json(picture)))) == picture
