@@ -5,13 +5,28 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from agentd.assembly.ground import Ground
+from agentd.domain.turn import Origin, SessionKey, Usage
 from agentd.embedders import assembly
 from agentd.embedders.assembly import Embedders
+from agentd.ports import Ledger
 
 __all__ = ["Embedders", "open_embedders"]
 
+_NOBODY = SessionKey("")  # vectors serve every session
 
-def open_embedders(ground: Ground) -> AbstractAsyncContextManager[Embedders]:
-    """The best embedder, and the one that stands in for it."""
-    state = ground.places.state_dir
-    return assembly.open_embedders(ground.config.memory_search, ground.environ, state, ground.clock)
+
+def open_embedders(ground: Ground, ledger: Ledger) -> AbstractAsyncContextManager[Embedders]:
+    """The best embedder, and the one that stands in for it; `ledger` gets what a service costs."""
+
+    async def spent(model: str, tokens: int) -> None:
+        usage = Usage(tokens)
+        cost = ground.budget.price(model, usage)
+        await ledger.charge(_NOBODY, Origin.EMBEDDING, model, usage, cost)
+
+    return assembly.open_embedders(
+        ground.config.memory_search,
+        ground.environ,
+        ground.places.state_dir,
+        ground.clock,
+        spent,
+    )

@@ -72,7 +72,7 @@ async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
     injection = Injection(files, settings)
     await injection.audit(Kind.MAIN)
     async with (
-        open_embedders(ground) as embedders,
+        open_embedders(ground, stores.ledger) as embedders,
         LiveIndex.open(stores.chunks, clock, embedders.chain, ground.config.memory_search) as index,
     ):
         yield _around(ground, stores, files, injection, embedders, index)

@@ -25,7 +25,9 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One model call in the ledger; `session` is empty while it is only set aside for."""
+    """One model call in the ledger; `session` is empty while it is only set aside for, and where it
+    was for no session alone.
+    """
 
     at: datetime
     session: SessionKey

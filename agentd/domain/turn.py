@@ -29,7 +29,7 @@ def kind_of(key: str) -> Kind:
 
 
 class Origin(StrEnum):
-    """Why a turn runs."""
+    """Why a turn runs, or a model is asked."""
 
     USER = "user"
     HEARTBEAT = "heartbeat"
@@ -37,6 +37,7 @@ class Origin(StrEnum):
     SUMMARY = "summary"
     EXTRACTION = "extraction"
     JOB = "job"
+    EMBEDDING = "embedding"  # no turn: a service makes vectors
 
 
 class Context(StrEnum):

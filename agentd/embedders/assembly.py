@@ -19,7 +19,7 @@ from agentd.embedders.daily import DailyTokens
 from agentd.embedders.environment import clean
 from agentd.embedders.export import Exporter
 from agentd.embedders.late import packaged
-from agentd.embedders.openai import OpenAIEmbedder
+from agentd.embedders.openai import OpenAIEmbedder, Spent
 from agentd.embedders.places import hub_marker
 from agentd.embedders.settings import EmbedderSettings
 from agentd.embedders.spec import Spec
@@ -66,10 +66,15 @@ class Embedders:
 
 @asynccontextmanager
 async def open_embedders(
-    settings: EmbedderSettings, environ: Mapping[str, str], state_dir: Path, clock: Clock
+    settings: EmbedderSettings,
+    environ: Mapping[str, str],
+    state_dir: Path,
+    clock: Clock,
+    spent: Spent | None = None,
 ) -> AsyncIterator[Embedders]:
     """What the configuration and the installed packages lead to; loads no model. Models that are
-    exported or fetched stand in `models` below the state directory.
+    exported or fetched stand in `models` below the state directory; `spent` keeps account of what a
+    service is sent.
     """
     models = state_dir / "models"
     choice = await asyncio.to_thread(choose, settings, environ, models)
@@ -91,7 +96,7 @@ async def open_embedders(
         worker = _worker(choice.spec, environ, models, clock)
         yield make(best=Cached(worker), first=static, work=(worker.run,), worker=worker)
     elif choice.service is not None:
-        remote = _remote(choice.service, settings, ensure_private_dir(state_dir), clock)
+        remote = _remote(choice.service, settings, ensure_private_dir(state_dir), clock, spent)
         try:
             yield make(best=Cached(remote), first=static, work=())
         finally:
@@ -107,8 +112,12 @@ def _worker(spec: Spec, environ: Mapping[str, str], models: Path, clock: Clock) 
 
 
 def _remote(
-    service: Service, settings: EmbedderSettings, state_dir: Path, clock: Clock
+    service: Service,
+    settings: EmbedderSettings,
+    state_dir: Path,
+    clock: Clock,
+    spent: Spent | None,
 ) -> OpenAIEmbedder:
     model = settings.embedder
     tokens = DailyTokens(state_dir / "embedder_tokens.json", model.daily_tokens, clock)
-    return OpenAIEmbedder(service, model, tokens, clock)
+    return OpenAIEmbedder(service, model, tokens, clock, spent=spent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -13,7 +13,7 @@ from agentd.embedders.choice import DIMENSIONS, Service
 from agentd.embedders.daily import DailyTokens
 from agentd.embedders.pause import Pause
 from agentd.embedders.settings import ModelSettings
-from agentd.errors import EmbedderFault
+from agentd.errors import EmbedderFault, StorageError
 from agentd.ports import Clock
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 20_000  # characters
 CHARACTERS = 3  # of a token, counted low: a batch must not be larger than the service takes
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0  # seconds between tries, doubling
+
+Spent = Callable[[str, int], Awaitable[None]]  # keeps account: a model, the tokens it was sent
 
 log = structlog.get_logger()
 
@@ -38,12 +40,17 @@ class OpenAIEmbedder:
         tokens: DailyTokens,
         clock: Clock,
         chance: Callable[[], float] = random.random,
+        spent: Spent | None = None,
     ) -> None:
+        """`spent` is told the tokens of each request that was answered: those that the service names,
+        else an estimate. It raises StorageError when it cannot keep them.
+        """
         self._service = service
         self._settings = settings
         self._tokens = tokens
         self._clock = clock
         self._chance = chance
+        self._spent = spent
         self._pause = Pause(clock, after=5, first=30.0, longest=600.0)
         self._api: EmbeddingsApi | None = None
         self._opening = asyncio.Lock()
@@ -105,7 +112,18 @@ class OpenAIEmbedder:
         self._pause.worked()
         if answer.tokens:
             await self._tokens.correct(answer.tokens - estimate)
+        await self._book(answer.tokens or estimate)
         return answer.rows
+
+    async def _book(self, tokens: int) -> None:
+        if self._spent is None:
+            return
+        try:
+            await self._spent(self._service.model, tokens)
+        except StorageError as error:
+            raise EmbedderFault(
+                f"What {self.model} costs cannot be written down: {error.message}", cure=error.cure
+            ) from error
 
     async def _tried(self, body: dict[str, Any]) -> Answer:
         api = await self._ready()

@@ -168,7 +168,7 @@ def _answer(data: bytes, count: int, model: str, dimension: int) -> Answer:
                 raise vectors.wrong_size(model, len(numbers), dimension)
             rows[place] = vectors.unit(numbers, model)
         tokens = (body.get("usage") or {}).get("total_tokens", 0)
-        return Answer(rows, tokens if isinstance(tokens, int) else 0)
+        return Answer(rows, max(0, tokens) if isinstance(tokens, int) else 0)
     except (
         ValueError,
         KeyError,

@@ -74,4 +74,6 @@ class Ledger(Protocol):
         """Every call, the oldest first."""
 
     async def cache_use(self, since: datetime) -> tuple[int, int]:
-        """Tokens read from a cache since then, and all tokens read."""
+        """Tokens read from a cache since then, and all tokens read by models that have one: not by
+        those that make vectors.
+        """

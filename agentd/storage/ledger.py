@@ -34,7 +34,7 @@ GROUP BY session, origin ORDER BY sum(cost_usd) DESC, sum(total_tokens) DESC, se
 _CACHED = """
 SELECT coalesce(sum(usage ->> 2), 0),
     coalesce(sum(total_tokens - (usage ->> 1)), 0)
-FROM charges WHERE at >= ?
+FROM charges WHERE at >= ? AND origin != ?
 """
 
 
@@ -117,7 +117,7 @@ class SqliteLedger:
         """See Ledger."""
 
         def add_up(conn: sqlite3.Connection) -> tuple[int, int]:
-            cached, read = conn.execute(_CACHED, (stamp(since),)).fetchone()
+            cached, read = conn.execute(_CACHED, (stamp(since), Origin.EMBEDDING)).fetchone()
             return int(cached), int(read)
 
         return await self._db.read(add_up)

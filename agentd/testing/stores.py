@@ -76,7 +76,11 @@ class MemoryLedger:
         return tuple(Charge(*c) for c in self.charges)
 
     async def cache_use(self, since: datetime) -> tuple[int, int]:
-        used = [c[4] for c in self.charges if c[0] >= since]
+        used = [
+            usage
+            for at, _, origin, _, usage, _ in self.charges
+            if at >= since and origin is not Origin.EMBEDDING
+        ]
         return sum(u.cache_read_tokens for u in used), sum(u.context_tokens for u in used)
 
 

@@ -6,13 +6,20 @@ import sys
 
 import pytest
 
+from agentd.assembly import embedding
+from agentd.assembly.ground import Ground
+from agentd.config import Config
+from agentd.domain.turn import Origin, Usage
 from agentd.embedders import late
 from agentd.embedders.assembly import open_embedders
 from agentd.embedders.environment import clean
 from agentd.embedders.export import Exporter
 from agentd.embedders.places import are_installed
 from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.engine.budget import Budget, BudgetSettings, Price
 from agentd.errors import EmbedderFault
+from agentd.paths import daemon_places
+from agentd.testing import MemoryLedger
 
 IMPORTS = """
 import asyncio, sys
@@ -76,6 +83,23 @@ async def test_a_service_has_static_vectors_behind_it(tmp_path, clock, service):
         await best.embed(["a"], query=True)
         assert first.model.startswith("static")
     assert len(service.requests) == 1
+
+
+async def test_what_a_service_reads_is_in_the_ledger_under_its_own_name(tmp_path, clock, service):
+    model = ModelSettings(base_url=service.url, model="m-1", dimension=3)
+    search = Config().memory_search.model_copy(update={"provider": "openai", "embedder": model})
+    config = Config(memory_search=search)
+    environ = {"AGENTD_HOME": str(tmp_path)}
+    budget = Budget(BudgetSettings(prices={"m": Price(input=2.0, output=0.0)}))
+    ground = Ground(config, daemon_places(environ), clock, environ, budget)
+    ledger = MemoryLedger(clock)
+    async with embedding.open_embedders(ground, ledger) as embedders:
+        await embedders.chain[0].embed(["a", "b"])
+        await embedders.chain[0].embed(["c"], query=True)
+        await embedders.chain[0].embed(["c"], query=True)  # known by now
+    (charge, _) = await ledger.entries()
+    assert (charge.session, charge.origin, charge.model) == ("", Origin.EMBEDDING, "m-1")
+    assert (charge.usage, charge.cost_usd) == (Usage(10), pytest.approx(20e-6))
 
 
 async def test_what_cannot_be_had_is_a_problem_and_static_vectors_stand_in(tmp_path, clock):

@@ -12,7 +12,7 @@ from agentd.embedders.choice import Service
 from agentd.embedders.daily import DailyTokens
 from agentd.embedders.openai import OpenAIEmbedder
 from agentd.embedders.settings import ModelSettings
-from agentd.errors import EmbedderFault
+from agentd.errors import EmbedderFault, StorageError
 from agentd.secrets import Secret
 from agentd.testing import FakeClock
 
@@ -21,7 +21,7 @@ from agentd.testing import FakeClock
 async def asking(service, clock, tmp_path):
     opened = []
 
-    def asking(model: str = "m", tokens: DailyTokens | None = None, **settings):
+    def asking(model: str = "m", tokens: DailyTokens | None = None, spent=None, **settings):
         settings.setdefault("tries", 1)
         embedder = OpenAIEmbedder(
             Service("there-m-3", model, 3, Secret("sk-SENTINEL", "test")),
@@ -29,6 +29,7 @@ async def asking(service, clock, tmp_path):
             tokens or DailyTokens(tmp_path / "tokens.json", settings.get("daily_tokens", 0), clock),
             clock,
             chance=lambda: 0.0,
+            spent=spent,
         )
         opened.append(embedder)
         return embedder
@@ -211,3 +212,30 @@ async def test_a_damaged_count_begins_again(clock: FakeClock, tmp_path):
     await DailyTokens(tmp_path / "day.json", 5, clock).take(5)
     with pytest.raises(EmbedderFault):
         await DailyTokens(tmp_path / "day.json", 5, clock).take(1)
+
+
+async def test_what_was_sent_is_booked_as_told_or_else_as_estimated_and_never_below_nothing(
+    asking, service
+):
+    booked = []
+
+    async def spent(model, tokens):
+        booked.append((model, tokens))
+
+    told = [{}, {"usage": {"total_tokens": 7}}, {"usage": {"total_tokens": -9}}]
+    service.answers = [vectors([1, 0, 0], **more) for more in told]
+    for _ in told:
+        await asking(spent=spent).embed(["x" * 30])
+    assert booked == [("m", 11), ("m", 7), ("m", 11)]
+    service.answers = [reply(400)]
+    await fault(asking(spent=spent), "a")
+    assert len(booked) == 3
+
+
+async def test_what_cannot_be_booked_is_told(asking):
+    async def spent(model, tokens):
+        raise StorageError("the disk is gone", cure="plug it in")
+
+    told = await fault(asking(spent=spent), "a")
+    assert "cannot be written down: the disk is gone" in told.message
+    assert told.cure == "plug it in"

@@ -52,6 +52,7 @@ async def test_a_cap_of_one_origin_leaves_the_others_alone(stores, clock):
 
 async def test_cache_use_is_a_share_of_what_was_read(stores, clock):
     await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(10, 5, 80, 10), 0.0)
+    await stores.ledger.charge(MAIN, Origin.EMBEDDING, "e", Usage(1000), 0.0)
     assert await stores.ledger.cache_use(clock.now()) == (80, 100)
 
 

@@ -66,6 +66,8 @@ def _reply(prompt: Prompt) -> Reply:
             return summary.reply(prompt)
         case Origin.EXTRACTION:
             return extract.reply(prompt)
+        case Origin.EMBEDDING:
+            raise ValueError("vectors are not asked for with a prompt")
 
 
 def _pieces(text: str) -> list[str]:
