@@ -16,6 +16,10 @@ from agentd.search.units import embedded_text
 BATCH = 128
 PATIENCE = 120.0  # seconds for one batch
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
+FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
+PROBE = "memory"  # what an embedder that works can embed
+STRIKES = 2  # failures at one text, right after the probe worked: it is the text
+NAMED = 3  # texts that a problem names
 COUNTED = 100_000  # pending chunks; more are not counted
 
 log = structlog.get_logger()
@@ -28,7 +32,9 @@ class Backfill:
     """One embedder and what it has still to do.
 
     `pack` turns its float32 vectors into what is stored, or raises EmbedderFault for what is none;
-    `tell` is called with the ids and stored vectors of all chunks that have one now.
+    `tell` is called with the ids and stored vectors of all chunks that have one now. What fails is
+    tried again in smaller batches, until a text is alone; one that fails while others work is left
+    without a vector and named, until the next start.
     """
 
     def __init__(
@@ -47,6 +53,10 @@ class Backfill:
         self._unlooked = True
         self._resume = 0.0
         self._pause = FIRST_PAUSE
+        self._size = BATCH
+        self._suspect = -1  # the chunk that failed when it was alone
+        self._strikes = 0
+        self._given_up: dict[int, str] = {}
 
     @property
     def model(self) -> str:
@@ -63,6 +73,22 @@ class Backfill:
         """How many seconds it is left alone after a failure."""
         return max(0.0, self._resume - self._clock.monotonic())
 
+    def problems(self) -> tuple[Problem, ...]:
+        """Why it fails, and the texts that it could not embed."""
+        told = [self.problem] if self.problem else []
+        if self._given_up:
+            places = [*self._given_up.values()][:NAMED]
+            more = len(self._given_up) - len(places)
+            named = ", ".join(places) + (f" and {more} more" if more else "")
+            told.append(
+                Problem(
+                    "text_not_embedded",
+                    f"{self.model} fails at what stands in {named}: words alone find it",
+                    "change or shorten these lines; a restart of agentd tries them again",
+                )
+            )
+        return tuple(told)
+
     def notice(self) -> None:
         """There are new chunks."""
         self._unlooked = True
@@ -71,6 +97,7 @@ class Backfill:
         """How many chunks are without a vector. Raises StorageError."""
         if self._unlooked:
             await self._find_mark()
+            await self._check_given_up()
             self._unlooked = False
             self.left = await self._store.count_pending(self.model, self._mark, COUNTED)
         return self.left
@@ -83,16 +110,17 @@ class Backfill:
             if not await self.look():
                 return True
             done = 0
-            while batch := await self._store.pending(self.model, self._mark, BATCH):
+            while batch := await self._store.pending(self.model, self._mark, self._size):
                 if most is not None and done >= most:
                     return True  # the others came meanwhile
-                if self.pause or not await self._embed(batch):
+                if self.pause or not await self._done_with(batch):
                     return False
                 self._mark = batch[-1].id
                 self.left = max(0, self.left - len(batch))
                 done += len(batch)
             self.left = 0
-            await self._store.set_meta(self._name, str(self._mark))
+            done_up_to = min([self._mark, *(number - 1 for number in self._given_up)])
+            await self._store.set_meta(self._name, str(done_up_to))
             await self._store.prune()
             log.info("embedded", model=self.model)
         return True
@@ -108,11 +136,51 @@ class Backfill:
         self._recover()
         return vector
 
+    async def _done_with(self, batch: Sequence[Unembedded]) -> bool:
+        """Whether nothing is left to do for these: they have vectors, or the only one is given up."""
+        first = batch[0]
+        is_suspect = len(batch) == 1 and first.id == self._suspect
+        if is_suspect and not await self._works():
+            return False
+        if await self._embed(batch):
+            self._size = min(BATCH, 2 * self._size)
+            return True
+        self._size = max(1, len(batch) // FEWER)
+        if len(batch) == 1:
+            self._suspect, self._strikes = first.id, self._strikes + 1 if is_suspect else 0
+        if not is_suspect or self._strikes < STRIKES:
+            return False
+        chunk = first.chunk
+        self._given_up[first.id] = f"{chunk.path}:{chunk.start_line}"
+        self.problem = None  # it is the text's
+        log.warning("text_not_embedded", model=self.model, path=chunk.path, line=chunk.start_line)
+        return True
+
+    async def _works(self) -> bool:
+        """Whether the embedder works just now."""
+        return await self._vectors([PROBE]) is not None
+
+    async def _check_given_up(self) -> None:
+        """Forget texts that are gone or have got a vector."""
+        for number in list(self._given_up):
+            found = await self._store.pending(self.model, number - 1, 1)
+            if not found or found[0].id != number:
+                del self._given_up[number]
+
     async def _embed(self, batch: Sequence[Unembedded]) -> bool:
         texts = {row.digest: embedded_text(row.chunk) for row in batch}
+        stored = await self._vectors(list(texts.values()))
+        if stored is None:
+            return False
+        rows = dict(zip(texts, stored, strict=True))
+        await self._tell(self.model, await self._store.put_vectors(self.model, rows))
+        return True
+
+    async def _vectors(self, texts: Sequence[str]) -> Sequence[bytes] | None:
+        """One vector for each text, as it is stored; None when the embedder fails."""
         try:
             async with asyncio.timeout(PATIENCE):
-                vectors = await self.embedder.embed(list(texts.values()))
+                vectors = await self.embedder.embed(texts)
             if len(vectors) != len(texts):
                 raise EmbedderFault(
                     f"{self.model} gave {len(vectors)} vectors for {len(texts)} texts"
@@ -121,14 +189,12 @@ class Backfill:
             stored = await self._pack(vectors)
         except TimeoutError:
             self._fail(EmbedderFault(f"{self.model} gave no vectors in {PATIENCE:.0f} seconds"))
-            return False
+            return None
         except EmbedderFault as fault:
             self._fail(fault)
-            return False
+            return None
         self._recover()
-        rows = dict(zip(texts, stored, strict=True))
-        await self._tell(self.model, await self._store.put_vectors(self.model, rows))
-        return True
+        return stored
 
     def _check(self, vectors: Sequence[bytes]) -> None:
         wanted = 4 * self.embedder.dimension
@@ -158,4 +224,6 @@ class Backfill:
         """Where to go on: below it every chunk has its vector."""
         if self._epoch != self._store.epoch:
             self._epoch = self._store.epoch
+            self._given_up.clear()
+            self._suspect = -1
             self._mark = int(await self._store.meta(self._name) or 0)

@@ -183,8 +183,8 @@ class LiveIndex:
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and why words alone answer."""
-        told = (self._broken, *(backfill.problem for backfill in self._backfills))
-        return tuple(problem for problem in told if problem is not None)
+        broken = (self._broken,) if self._broken else ()
+        return (*broken, *(one for backfill in self._backfills for one in backfill.problems()))
 
     async def _ranked(self, text: str, query: SearchQuery, audience: Audience) -> Found | None:
         """What the searcher finds; None when it is not ready in time, or breaks."""

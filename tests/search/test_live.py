@@ -14,7 +14,7 @@ import pytest
 from agentd.domain.memory import OWNER, PUBLIC, Source
 from agentd.domain.search import SearchQuery
 from agentd.embedders.late import packaged
-from agentd.errors import StorageCorrupt
+from agentd.errors import EmbedderFault, StorageCorrupt
 from agentd.search import live
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
@@ -230,6 +230,65 @@ async def test_a_failing_embedder_leaves_keywords_and_says_so(store, clock, chun
         await clock.advance(1)
         assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
         assert index.problems() == ()
+
+
+class Picky(HashEmbedder):
+    """Fails at any batch that holds poison."""
+
+    def __init__(self):
+        super().__init__()
+        self.failures = 0
+
+    async def embed(self, texts, *, query=False):
+        if self.broken or any("poison" in text for text in texts):
+            self.failures += 1
+            raise EmbedderFault("The process of picky failed: it was killed by SIGSEGV.")
+        return await super().embed(texts, query=query)
+
+
+async def settled(index, clock, seconds=60):
+    for _ in range(seconds):
+        await index.settle()
+        await clock.advance(1)
+
+
+async def test_a_text_that_no_embedder_survives_is_named_and_all_others_get_vectors(
+    store, clock, chunk
+):
+    embedder = Picky()
+    async with open_index(store, clock, embedder) as index:
+        rows = [chunk(f"tea number {n}", line=n) for n in range(1, 301)]
+        rows[200] = chunk("tea with poison", line=201)
+        await index.replace(NOTE, "d", rows)
+        await settled(index, clock)
+        (problem,) = index.problems()
+        assert problem.code == "text_not_embedded"
+        assert f"{NOTE}:201: " in problem.text
+        assert len([text for text in embedder.texts if text.startswith("tea number")]) == 299
+        assert (await index.state()).vectors == 0
+        assert embedder.failures < 10
+        assert await paths(index, "poison") == [NOTE]
+    async with open_index(store, clock, Picky()) as index:  # a restart tries again
+        assert (await index.state()).vectors == 1
+        await settled(index, clock)
+        assert [problem.code for problem in index.problems()] == ["text_not_embedded"]
+        await index.replace(NOTE, "e", [chunk("tea without")])
+        await settled(index, clock, 1)
+        assert index.problems() == ()
+
+
+async def test_no_text_is_blamed_for_an_embedder_that_is_down(store, clock, chunk):
+    embedder = Picky()
+    async with open_index(store, clock, embedder) as index:
+        await index.replace(NOTE, "d", [chunk(f"tea number {n}", line=n) for n in range(1, 30)])
+        embedder.broken = True
+        await settled(index, clock, 200)
+        assert [problem.code for problem in index.problems()] == ["embedder_down"]
+        embedder.broken = False
+        await settled(index, clock, 200)
+        assert index.problems() == ()
+        assert (await index.state()).vectors == 0
+        assert len([text for text in embedder.texts if text.startswith("tea number")]) == 29
 
 
 async def test_a_failing_embedder_is_left_alone_longer_and_longer(store, clock, chunk):
