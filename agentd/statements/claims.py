@@ -66,7 +66,13 @@ _CLAUSE = re.compile(
     r"|,?\s+and\s+(?=(?:he|she|it|they)\s)|,\s+(?=(?:he|she|it|they|not)\s)|:\s+(?=(?:i|my)\s)",
     re.IGNORECASE,
 )
-_SUBJECT = re.compile(r"(?P<who>i|we|ich|wir)\b", re.IGNORECASE)
+_SUBJECT = re.compile(
+    r"(?P<who>i|we|ich|wir)(?:(?:'m|'re| am| are| bin| sind)|(?:'ve| have)?(?: (?:just|recently|now"
+    r"|finally|also|still))? (?:quit|left|resigned|retired|stopped|gave|moved|live|work|study|joined"
+    r"|grew|was|come|use|drive|speak|play|have|got|prefer|habe|haben|wohne|wohnen|lebe|leben|arbeite"
+    r"|komme|heiße))\b",
+    re.IGNORECASE,
+)
 # “I live in Rome and work at …” has one subject for both, but “I want to go and work at …” is a wish.
 _ELLIPSIS = re.compile(
     r"(?<=\S)(?P<and>,? (?:and|but|und|aber) )(?=(?:(?:now|currently|also|still|jetzt) )?"
@@ -75,8 +81,9 @@ _ELLIPSIS = re.compile(
     re.IGNORECASE,
 )
 _DEPENDS = re.compile(
-    r"\b(?:to (?-i:[a-z])|will|shall|can|can't|cannot|won't|must|should|going|gonna|let|need|do|don't"
-    r"|did|didn't|never|not|zu|will|werde|kann|muss|soll|möchte|nicht)|'ll\b",
+    r"\b(?:to(?= (?-i:[a-z]))|will|shall|can|can't|cannot|won't|must|should|going|gonna|let|need|do|don't"
+    r"|did|didn't|never|not|who|which|that|whose|where|he|she|they|people|friends|zu|die|der|werde"
+    r"|kann|muss|soll|möchte|nicht)\b|'ll\b",
     re.IGNORECASE,
 )
 _CUT = re.compile(
