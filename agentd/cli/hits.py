@@ -29,6 +29,38 @@ _TOLD = (  # scores that tell a person something when they are as high as this
     ("amount", 0.99, "tells a number"),
     ("answers", 0.4, "follows such a question"),
 )
+SCORES: Mapping[str, str] = {  # in the table; at most 24 letters, so that seven hits fit beside
+    "keyword": "words of the query",
+    "window": "words, neighbours too",
+    "cover": "share of its words",
+    "window_cover": "share, neighbours too",
+    "wide_cover": "share, wider around",
+    "pairs": "words side by side",
+    "exact": "to the letter",
+    "vector": "found by meaning",
+    "cosine": "meaning",
+    "meaning": "meaning against others",
+    "meaning_sure": "the same, if words fit",
+    "meaning_near": "meaning of neighbours",
+    "prev": "what is before it",
+    "next": "what is after it",
+    "prev2": "further before",
+    "next2": "further after",
+    "answers": "follows such a question",
+    "asked": "asks, answered next",
+    "question": "asks",
+    "file": "rest of its file",
+    "length": "length",
+    "speaker": "said by who is named",
+    "when": "tells a time, as asked",
+    "amount": "tells a number, as asked",
+    "date": "of the days asked for",
+    "date_both": "of these days and fits",
+    "fused": "all of this together",
+    "certainty": "how sure that is",
+    "decay": "left of it by its age",
+    "importance": "trust in its source",
+}
 _BESIDE = 0.2  # of the query's words, more in the lines around than in the hit
 
 EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
@@ -169,14 +201,17 @@ def _rivals(hit: Hit, hits: Sequence[Hit]) -> int:
 
 
 def _scores(hits: Sequence[Hit], first: int) -> str:
-    """Every partial score: a line each, a column for each hit."""
-    names = list(dict.fromkeys(name for hit in hits for name in hit["scores"]))
-    width = max(map(len, ["score", *names]))
+    """Every partial score: a line each, a column for each hit. What a newer daemon adds keeps its name."""
+    given = dict.fromkeys(name for hit in hits for name in hit["scores"])
+    names = [*(name for name in SCORES if name in given), *(n for n in given if n not in SCORES)]
+    width = max(map(len, ["score", *(SCORES.get(name, name) for name in names)]))
     rows = [("hit", [str(first + at) for at in range(len(hits))])]
     rows.append(("score", [f"{hit['score']:.3f}" for hit in hits]))
     for name in names:
         found = (hit["scores"].get(name) for hit in hits)
-        rows.append((name, ["-" if value is None else f"{value:.3f}" for value in found]))
+        rows.append(
+            (SCORES.get(name, name), ["-" if value is None else f"{value:.3f}" for value in found])
+        )
     return "\n".join(
         f"{name:{width}}" + "".join(f"{cell:>8}" for cell in cells) for name, cells in rows
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
+import numpy as np
 import pytest
 
-from agentd.cli.hits import DEGRADED, EMPTY, Look, degraded, shown
-from agentd.domain.search import EmptyReason, Lack
+from agentd.cli.hits import DEGRADED, EMPTY, SCORES, Look, degraded, shown
+from agentd.domain.memory import Chunk, Source
+from agentd.domain.search import EmptyReason, Lack, SearchOptions
+from agentd.search.searcher import Searcher
 
 HIT: dict[str, Any] = {
     "path": "memory/2026-11-21.md",
@@ -77,9 +81,32 @@ def test_every_partial_score_is_in_the_table() -> None:
     table = shown(answer(HIT, OLD), "invoice", Look(), explain=True).split("\n\n")[-1].split("\n")
     assert table[0].split() == ["hit", "1", "2"]
     assert table[1].split() == ["score", "0.834", "0.834"]
-    assert [line.split()[0] for line in table[2:]] == ["keyword", "cosine", "decay"]
+    assert [line[:24].rstrip(" 0.1") for line in table[2:]] == [
+        "words of the query",
+        "meaning",
+        "left of it by its age",
+    ]
+    newer = {**HIT, "scores": {"keyword": 1.0, "eclipse": 0.5}}
+    assert shown(answer(newer), "x", Look(), explain=True).endswith("\neclipse              0.500")
     many = shown(answer(*[HIT] * 9), "invoice", Look(), explain=True)
     assert max(map(len, many.split("\n"))) <= 80
+
+
+def test_every_score_that_a_search_gives_has_plain_words() -> None:
+    searcher = Searcher()
+    day = date(2026, 11, 20)
+    said = [("Ann", "When does the roofer come?"), ("Bo", "On Friday, invoice 4711, 3 men.")]
+    chunks = [
+        Chunk("sessions/a", n, n, text, Source.SESSIONS, "main", day, who)
+        for n, (who, text) in enumerate(said, 1)
+    ]
+    searcher.add(chunks, np.eye(2, dtype=np.float32))
+    options = SearchOptions(today=day, join=False)
+    found = searcher.search("roofer invoice", np.ones(2, np.float32), options)
+    assert set(SCORES) == {name for hit in found for name in hit.scores}
+    assert max(map(len, SCORES.values())) <= 24
+    assert len(set(SCORES.values())) == len(SCORES)
+    assert not any("_" in words for words in SCORES.values())
 
 
 @pytest.mark.parametrize("reason", [*EmptyReason, *Lack])
