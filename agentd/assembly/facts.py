@@ -120,6 +120,8 @@ async def open_facts(
             decide=Decider(calls, settings) if settings.judge == "model" else None,
         )
         book.listen(graph.changed)
+        if graph.desk is not None:
+            graph.desk.refresh_with(book.all)
         yield _around(ground, stores, memory, calls, forgetting, index, book)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,17 +18,19 @@ from agentd.graph.recall import Recollection
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The graph; `work` runs on, unless it is switched off. Its text is erased from all the same."""
+    """The graph; `work` runs on, and `desk` answers, unless it is switched off. Its text is erased from
+    all the same.
+    """
 
     keeper: GraphKeeper
     daily: Daily
     level: Nudged
-    is_on: bool
+    desk: GraphDesk | None = None
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
-        return (self.level.run, self.daily.run) if self.is_on else ()
+        return (self.level.run, self.daily.run) if self.desk else ()
 
     def changed(self) -> None:
         """Facts have changed. Never blocks."""
@@ -51,7 +52,7 @@ class Graph:
             else None
         )
         held = {"concepts": counts.concepts, "facts": counts.facts, "episodes": counts.episodes}
-        return {"enabled": self.is_on, **held, "consolidated": done}
+        return {"enabled": self.desk is not None, **held, "consolidated": done}
 
 
 def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
@@ -63,23 +64,9 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     )
     level = Nudged("graph", keeper.level)
     daily = Daily("graph_upkeep", keeper.consolidate, clock)
-    graph = Graph(keeper, daily, level, config.graph.enabled)
-    if graph.is_on:
-        memory.watching.listen(level.nudge)
-        level.nudge()
-    return graph
-
-
-def graph_desk(
-    ground: Ground,
-    stores: Stores,
-    graph: Graph,
-    refresh: Callable[[], Awaitable[object]] | None,
-) -> GraphDesk | None:
-    """Who answers from the graph; None where it is switched off. `refresh` lets facts take in what was
-    done to their page.
-    """
-    if not graph.is_on:
-        return None
-    recollection = Recollection(stores.graph, ground.clock, resolve=graph.keeper.resolve)
-    return GraphDesk(graph.keeper, recollection, stores.graph, ground.clock, refresh)
+    if not config.graph.enabled:
+        return Graph(keeper, daily, level)
+    memory.watching.listen(level.nudge)
+    level.nudge()
+    recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
+    return Graph(keeper, daily, level, GraphDesk(keeper, recollection, stores.graph, clock))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from agentd.assembly.alerting import Alerting, open_alerting
 from agentd.assembly.engine import open_engine
 from agentd.assembly.facts import Known, open_facts
-from agentd.assembly.graph import Graph, build_graph, graph_desk
+from agentd.assembly.graph import Graph, build_graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory, open_memory
 from agentd.assembly.model import open_model
@@ -19,7 +19,6 @@ from agentd.assembly.tools import build_tools
 from agentd.engine.assembly import Engine
 from agentd.engine.sidecall import SideCall
 from agentd.engine.watchers import Watchers
-from agentd.graph.desk import GraphDesk
 from agentd.logs import OpenLog
 from agentd.ports import Approver, EventSink, Provider, Tool
 from agentd.providers.assembly import Model
@@ -35,7 +34,6 @@ class Parts:
     memory: Memory
     graph: Graph
     facts: Known
-    desk: GraphDesk | None
     model: Model
     alerts: Alerting
     tools: tuple[Tool, ...]
@@ -72,9 +70,7 @@ async def open_parts(
         events = Watchers(shown, *memory.watchers, *facts.watchers)
         alerts = await opened(open_alerting(ground, stores, clients, events))
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
-        learning = facts.learning
-        desk = graph_desk(ground, stores, graph, learning.book.all if learning else None)
-        tools = build_tools(ground, stores, memory, desk, facts, alerts, agenda)
+        tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda)
         engine = await opened(
             open_engine(
                 ground,
@@ -99,6 +95,4 @@ async def open_parts(
                 engine=engine,
             )
         )
-        yield Parts(
-            ground, stores, memory, graph, facts, desk, model, alerts, tools, engine, schedule
-        )
+        yield Parts(ground, stores, memory, graph, facts, model, alerts, tools, engine, schedule)

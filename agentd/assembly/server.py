@@ -117,7 +117,7 @@ def methods(
         ).routes(),
         **HistoryMethods(memory.files).routes(),
         **_facts(parts.facts),
-        **(GraphMethods(parts.desk).routes() if parts.desk else graph_off()),
+        **(GraphMethods(parts.graph.desk).routes() if parts.graph.desk else graph_off()),
         **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
         **JobMethods(
             schedule.agenda, schedule.jobs, pulse, stores.jobs, lambda: pulse.interval
@@ -172,8 +172,8 @@ def _erasure(parts: Parts) -> Erasure:
     stores, indexer = parts.stores, parts.memory.indexer
 
     async def deleted(session: SessionKey) -> None:
-        if parts.desk is not None:
-            parts.desk.deleted(session)
+        if parts.graph.desk is not None:
+            parts.graph.desk.deleted(session)
         await parts.facts.deleted(session)
 
     return Erasure(parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agentd.assembly.alerting import Alerting
 from agentd.assembly.facts import Known
+from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
-from agentd.graph.desk import GraphDesk
 from agentd.jobs.agenda import Agenda
 from agentd.ports import Tool
 from agentd.tools.forget import Forget
@@ -25,7 +25,7 @@ def build_tools(
     ground: Ground,
     stores: Stores,
     memory: Memory,
-    desk: GraphDesk | None,
+    graph: Graph,
     facts: Known,
     alerts: Alerting,
     agenda: Agenda,
@@ -39,7 +39,7 @@ def build_tools(
         MemoryWrite(memory.files, ground.clock),
         MemoryTree(memory.files),
         *((Remember(learning.desk), Forget(learning.desk)) if learning else ()),
-        *((GraphRecall(desk),) if desk else ()),
+        *((GraphRecall(graph.desk),) if graph.desk else ()),
         Notify(stores.outbox, alerts.targets),
         ScheduleCreate(agenda, ground.clock),
         ScheduleList(agenda),

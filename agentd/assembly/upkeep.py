@@ -162,6 +162,7 @@ class Upkeep:
             memory.indexer,
             memory.watching,
             memory.retention,
+            self._parts.graph,
             schedule.pulse,
         )
         return tuple(problem for part in asked for problem in part.problems())

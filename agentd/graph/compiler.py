@@ -23,7 +23,7 @@ class CompilerOutput:
     graph_text: str
 
 
-def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:  # noqa: A001
+def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:  # noqa: A001 - what it is called everywhere
     """The record and the `.0` text of these statements: always the same for the same input.
 
     - A concept stands in it once, with the highest confidence of its statements, and with all its other

@@ -37,10 +37,7 @@ class Recalled:
 
 
 class GraphDesk:
-    """The graph, made level before each answer; where that fails, what was known answers.
-
-    `refresh` lets facts take in what was done to their page.
-    """
+    """The graph, made level before each answer; where that fails, what was known answers."""
 
     def __init__(
         self,
@@ -48,14 +45,17 @@ class GraphDesk:
         recollection: Recollection,
         store: GraphStore,
         clock: Clock,
-        refresh: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._keeper = keeper
         self._recollection = recollection
         self._store = store
         self._clock = clock
-        self._refresh = refresh
+        self._refresh: Callable[[], Awaitable[object]] | None = None
         self._working = WorkingMemory()
+
+    def refresh_with(self, refresh: Callable[[], Awaitable[object]]) -> None:
+        """Await this before each answer: facts take in then what was done to their page."""
+        self._refresh = refresh
 
     async def ask(self, question: str, *, limit: int = LIMIT, scopes: Scopes = None) -> Answer:
         """The answer to a question that begins with FIND, or the facts around what a text names, at

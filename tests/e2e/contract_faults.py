@@ -76,6 +76,11 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("facts", "parked", "--accept", "--restore"), 2, "invalid"),
     (("facts", "import", "nothing.jsonl"), 2, "invalid"),
     (("facts", "import", "config.toml"), 2, "invalid"),
+    (("facts", "query", "FIND nothing"), 1, "graph_query"),
+    (("facts", "query", "tea", "--limit", "51"), 2, "invalid"),
+    (("facts", "graph", " "), 1, "graph"),
+    (("facts", "graph", "user", "--depth", "4"), 2, "invalid"),
+    (("facts", "graph", "user", "--output", "nowhere/x.svg"), 2, "invalid"),
     (("heartbeat", "history", "--limit", "1001"), 2, "invalid"),
     (("heartbeat", "pause", "a while"), 2, "invalid"),
     (("heartbeat", "pause", "0s"), 2, "invalid"),
@@ -136,6 +141,9 @@ METHODS: tuple[tuple[str, Any, int, str], ...] = (
     ("_agentd/facts/history", {"fact": "the zeppelin over Ulm"}, -32602, "invalid"),
     ("_agentd/facts/import", {"facts": [{"text": 5}]}, -32602, "invalid"),
     ("_agentd/facts/parked", {"accept": True, "restore": True}, -32602, "invalid"),
+    ("_agentd/facts/query", {"question": "FIND nothing"}, -32011, "graph_query"),
+    ("_agentd/facts/graph", {"name": " "}, -32011, "graph"),
+    ("_agentd/facts/graph", {"name": "user", "depth": 4}, -32602, "invalid"),
     ("_agentd/heartbeat/pause", {"duration": 5}, -32602, "invalid"),
     ("_agentd/jobs/run", {"id": 99}, -32002, "not_found"),
     ("_agentd/jobs/run", {"id": "soon"}, -32602, "invalid"),
@@ -163,7 +171,7 @@ LINES = (
 ALONE: frozenset[str | int] = frozenset(
     {
         *("unreachable", "connection_lost", "shutting_down", "queue_full"),
-        *("facts_off", "provider_…", -32010, -32012, "withdrawn", -32800),
+        *("facts_off", "graph_off", "provider_…", -32010, -32012, "withdrawn", -32800),
     }
 )
 
@@ -171,6 +179,7 @@ ALONE: frozenset[str | int] = frozenset(
 # of tests that does, and a word of it.
 ELSEWHERE: dict[str | int, tuple[str, str]] = {
     -32603: ("tests/server/test_connection.py", "-32603"),
+    "zero": ("tests/graph/zero/test_parser.py", "ZeroError"),
     "storage": ("tests/storage/test_migrations.py", "StorageError"),
     "storage_full": ("tests/e2e/test_disk_full.py", "storage_full"),
     "storage_corrupt": ("tests/storage/test_migrations.py", "StorageCorrupt"),

@@ -104,6 +104,12 @@ def a_changed_fact(world: World) -> str:
     return str(added["fact"]["id"])
 
 
+def a_picture(world: World) -> str:
+    """A file that is not there, in the folder of the home."""
+    a_changed_fact(world)
+    return f"picture{number(world)}.svg"
+
+
 def a_file_of_facts(world: World) -> str:
     """As `facts export` writes it."""
     name, at = f"facts{number(world)}.jsonl", "2026-11-01T09:00:00+00:00"

@@ -123,6 +123,11 @@ STATUS = {
     "compaction": {"last": ({"at": TIME}, None)},
     "index": {**INDEX, **EMBEDDER},
     "cost": {"today_usd": float, "month_usd": float},
+    "graph": {
+        "enabled": bool,
+        **dict.fromkeys(("concepts", "facts", "episodes"), int),
+        "consolidated": ({"at": TIME, "promoted": int, "swept": int}, None),
+    },
     "problems": [PROBLEM],
 }
 COST = {

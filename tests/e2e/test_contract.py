@@ -32,7 +32,7 @@ from tests.e2e.shell import Done, Shell
 
 INTERACTIVE = frozenset({"up", "run", "chat", "acp"})
 NO_COMMANDS = (
-    *(["facts", "graph"], ["facts", "query", "x"], ["mcp"], ["storage", "migrate"]),
+    *(["mcp"], ["storage", "migrate"]),
     ["import", "nanobot", "."],
     *(["import", "hermes", "."], ["import", "ironclaw", "."], ["nonsense"]),
 )

@@ -14,10 +14,11 @@ import pytest
 import agentd.errors
 from agentd.errors import AgentdError
 from agentd.server import frames
-from agentd.server.methods import facts_off
+from agentd.server.methods import facts_off, graph
 from tests.e2e.contract import Wire, World, misfits, plain
 from tests.e2e.contract_facts import FACT_ROWS
 from tests.e2e.contract_faults import ALONE, COMMANDS, ELSEWHERE, LINES, METHODS, TEXT
+from tests.e2e.contract_graph import GRAPH_ROWS
 from tests.e2e.contract_rows import ROWS
 from tests.e2e.contract_shapes import COMMAND_ERROR, METHOD_ERROR
 
@@ -187,6 +188,28 @@ def test_where_facts_are_off_each_command_says_so_and_how_to_have_them(scene: Wo
         r"^error: facts are switched off.*\n.*enabled = true", shell("facts", "list").err
     )
     file.write_text(before)
+
+
+def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: World) -> None:
+    shell = scene.fleeting
+    file = shell.root / "config.toml"
+    before = file.read_text()
+    file.write_text(f"{before}[graph]\nenabled = false\n")
+    shell.ok("restart")
+    with Wire(shell.socket) as wire:
+        for method in graph.NAMES:
+            error = wire.error(method)
+            assert (error["code"], error["data"]["code"]) == (-32011, "graph_off"), method
+            assert "[graph]" in error["data"]["cure"]
+        assert wire.call("_agentd/status")["graph"]["enabled"] is False
+        wire.call("_agentd/facts/add", {"text": "my cat is called Isar"})
+    for row in GRAPH_ROWS:
+        done = plain(shell(*row.argv("none.svg"), "--json"))
+        assert (done.code, done.json["error"]["code"]) == (1, "graph_off"), done
+    assert not (shell.workspace / "memory" / "graph").exists()
+    file.write_text(before)
+    shell.ok("restart")
+    assert "isar" in shell.ok("facts", "query", "FIND fact FROM user").out
 
 
 def test_a_mistake_in_the_file_changes_nothing_that_runs(scene: World) -> None:

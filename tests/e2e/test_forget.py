@@ -45,8 +45,9 @@ def plant(shell: Shell) -> str:
     learnt = shell.json("facts", "add", f"My hamster is called {WORD}.")
     shell.ok("memory", "index")
     shell.ok("memory", "search", WORD)
+    assert WORD.lower() in shell.ok("facts", "query", "FIND fact FROM user").out
     places = holding(shell.root)
-    for part in ("state.db", "index.db", "versions", "facts.md", "chat_history"):
+    for part in ("state.db", "index.db", "versions", "facts.md", "chat_history", "memory/graph/2"):
         assert any(part in place for place in places), "the test could not fail"
     return str(learnt["fact"]["id"])
 
@@ -58,6 +59,7 @@ def test_no_file_holds_a_byte_of_a_forgotten_fact(shell: Shell) -> None:
     assert report
     assert shell.json("memory", "search", WORD)["results"] == []
     assert WORD not in shell.ok("facts", "list", "--json").out
+    assert shell.json("facts", "graph", WORD)["nodes"] == []
     assert WORD not in shell.ok("sessions", "export", "main").out
     assert "[forgotten] What does it eat?" in shell.ok("sessions", "export", "main").out
     assert WORD not in shell.ok("send", "what is my hamster called?").out

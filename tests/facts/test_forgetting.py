@@ -34,11 +34,13 @@ from agentd.domain.turn import MAIN, Kind, SessionKey, StopReason, Turn, TurnReq
 from agentd.domain.workspace import Author, Reader
 from agentd.errors import Busy, InvalidRequest, StorageError
 from agentd.facts.forgetting import Forgetting, Place
+from agentd.graph.keeper import GraphKeeper
 from agentd.logs import LogSettings, OpenLog, open_log
 from agentd.memory.indexer import Indexer
 from agentd.search.live import LiveIndex
 from agentd.storage.copies import Copies
 from agentd.storage.facts import SqliteFacts
+from agentd.storage.graph import SqliteGraph
 from agentd.storage.index import SqliteChunks
 from agentd.storage.masking import Masking
 from agentd.storage.migrations import INDEX, STATE
@@ -56,7 +58,7 @@ SAID = f"Hello. My hamster is called {WORD}. What now?"
 TEXT = f"The user's hamster is called {WORD}."
 NEEDLES = Needles((), ((WORD, ()),))
 CHAT = SessionKey("chat:one")
-PLACES = ("transcripts", "notes", "versions", "index", "typed", "log")
+PLACES = ("transcripts", "notes", "versions", "graph", "index", "typed", "log")
 
 log = structlog.get_logger()
 
@@ -72,6 +74,7 @@ class Home:
     sessions: SqliteSessions
     outbox: SqliteOutbox
     files: Files
+    graph: GraphKeeper
     index: LiveIndex
     indexer: Indexer
     embedder: HashEmbedder
@@ -100,6 +103,7 @@ class Home:
             Masking(self.db, self.indexer.without),
             notes,
             VersionEraser(self.files, state / "versions"),
+            self.graph,
             Place("index", again),
             Place("typed", TypedWords(state / "chat_history").erase_words),
             Place("log", in_log),
@@ -147,12 +151,15 @@ class Home:
             origin=Provenance(MAIN, 1), triple=Triple("user", "hamster name", WORD),
         )  # fmt: skip
         await self.facts.save([fact])
+        self.graph.touch()
+        await self.graph.level()
         return fact
 
     async def forget(self, fact: Fact, forgetting: Forgetting) -> ErasureReport:
         """As the book does it."""
         await forgetting.begin([fact])
         await self.facts.bury([fact.id], [b"hash"], self.clock.now())
+        self.graph.touch()
         return await forgetting.carry_out()
 
     async def found(self, text: str) -> list[str]:
@@ -177,9 +184,10 @@ async def opened_home(root: Path, clock: FakeClock):
             indexer = Indexer(index, files, sessions, clock)
             outbox = SqliteOutbox(db, clock)
             facts = SqliteFacts(db)
-            yield Home(
-                root, clock, db, facts, sessions, outbox, files, index, indexer, embedder, opened
-            )
+            chunks, tables = SqliteChunks(index_db), SqliteGraph(index_db)
+            graph = GraphKeeper(files, tables, chunks, clock, facts.facts)
+            kept = (facts, sessions, outbox, files, graph, index, indexer)
+            yield Home(root, clock, db, *kept, embedder, opened)
 
 
 @pytest.fixture
@@ -202,7 +210,8 @@ def disarmed():
 async def test_no_byte_is_left_anywhere_and_everything_else_stays(home):
     fact = await home.plant()
     before = home.holding()
-    files = {"state.db-wal", "index.db-wal", "2026-11-21.md", "chat_history", "agentd.log"}
+    files = {"state.db-wal", "index.db-wal", "chat_history", "agentd.log"}
+    files |= {"2026-11-21.md", "2026-11-21.0"}
     assert files < {*before}
     report = await home.forget(fact, home.forgetting())
     assert home.holding() == []
@@ -242,7 +251,7 @@ async def test_no_vector_of_it_is_left(home):
     assert not any(vectors[0] in file.read_bytes() for file in in_files)
 
 
-@pytest.mark.parametrize("count", range(1, 7))
+@pytest.mark.parametrize("count", range(1, len(PLACES) + 1))
 async def test_a_crash_after_any_place_is_made_good_at_the_next_start(tmp_path, clock, count):
     async with opened_home(tmp_path / "home", clock) as home:
         fact = await home.plant()
