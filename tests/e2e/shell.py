@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.forked import parent
+
 PATIENCE = 60.0  # seconds that a command may take on a busy machine
 _ALL_DAY = {
     "AGENTD__AGENT__TIMEZONE": "UTC",
@@ -64,16 +66,10 @@ class Shell:
         return {**usual, **_ALL_DAY, "AGENTD_HOME": str(self.root), **self.variables}
 
     def __call__(self, *argv: str, given: str = "") -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", "agentd", *argv],
-            input=given.encode(),
-            env=self.environ(),
-            cwd=self.root,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
+        code, out, err = parent().run(
+            argv, given=given.encode(), environ=self.environ(), folder=self.root, timeout=PATIENCE
         )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Done(code, out.decode(), err.decode())
 
     def ok(self, *argv: str, given: str = "") -> Done:
         """The same, of a command that must succeed."""
