@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.domain.fact import Triple
-from agentd.statements.relations import canonical, is_functional, slot
+from agentd.statements.relations import canonical, excludes, is_functional, slot, slots
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,18 @@ def test_a_denial_shares_the_slot_of_what_it_denies() -> None:
     one = Triple("user", "allergic to", "nuts")
     other = Triple("The User", "no longer allergic to", "nuts")
     assert slot(one) == slot(other)
+
+
+@pytest.mark.parametrize(
+    ("diet", "food", "is_left_out"),
+    [("vegetarian", "meat", True), ("vegetarian", "fish", True), ("vegetarian", "cheese", False),
+     ("vegan", "cheese", True), ("pescatarian", "fish", False), ("pescatarian", "beef", True),
+     ("flexitarian", "meat", False)],
+)  # fmt: skip
+def test_a_diet_leaves_food_out(diet: str, food: str, is_left_out: bool) -> None:
+    one, other = Triple("user", "diet", diet), Triple("The user", "eats", food)
+    assert excludes(one, other) is excludes(other, one) is is_left_out
+    assert not excludes(one, Triple("Klara", "eats", food))
+    assert not excludes(one, Triple("user", "not eats", food))
+    assert slot(other) in slots(one)
+    assert slot(one) in slots(other)

@@ -101,6 +101,33 @@ async def test_what_is_said_stands_on_the_page_and_the_newer_replaces_the_older(
     assert (await home.store.marks())[MAIN] == 5
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("I work at Siemens.", "I quit Siemens and work at Bosch now.", ["Bosch"]),
+        ("My sister Klara lives in Oslo.", "My sister Klara moved to Bonn.", ["Klara", "Bonn"]),
+        ("I'm vegetarian.", "I eat meat again.", ["meat"]),
+        ("I started eating fish again.", "I'm vegan now.", ["vegan"]),
+        ("I stopped smoking.", "I started smoking again.", ["smokes"]),
+        ("Remember that the boiler code is 4417.", "Remember: the boiler code is 5523.", ["5523"]),
+        (
+            "Remember that the user's scanner is a Canon.",
+            "Remember: my scanner is an Epson.",
+            ["Epson"],
+        ),
+        ("I'm vegetarian.", "I'm a non-smoker.", ["vegetarian", "non-smoker"]),
+        ("I'm vegetarian.", "I eat cheese again.", ["vegetarian", "cheese"]),
+        ("Remember: the meeting is at 5.", "Remember: the meeting is at 3.", ["5", "3"]),
+    ],
+)
+async def test_the_newer_value_holds_by_words_alone(home, old, new, left) -> None:
+    for said in (old, new):
+        await home.say(said)
+        await home.extractor.extract(MAIN)
+    active = [text.rstrip(".").split()[-1] for text, _, holds in await home.known() if holds]
+    assert sorted(active) == sorted(left)
+
+
 async def test_what_is_forgotten_before_it_was_read_is_never_learnt(home) -> None:
     async def nobody_asks(session):
         return ()
