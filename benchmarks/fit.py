@@ -4,9 +4,10 @@ Every question becomes a list of candidates with their features (`agentd.ranking
 which some answer it. A listwise softmax gives those the probability; its weights, rounded, are
 `STRUCTURED` in `agentd/ranking/weights.py`, and a logistic curve over its scores is `CERTAINTY`.
 The conversations of DIR and the `dev` questions of the invented year are fitted together, the latter
-counted twice; `test` is not looked at. The shipped table was fitted to the packaged vectors and to
-those of the transformer that they come from, so expect figures near it, not the same. `CERTAINTY`
-and `TOPIC` were fitted to questions of one conversation asked of another as well.
+counted twice; `test` is not looked at. `CERTAINTY` and `TOPIC` see the questions of each conversation
+asked of another one as well, which speaks of none of that. The shipped table was fitted to the
+packaged vectors and to those of the transformer that they come from, so expect figures near it, not
+the same.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from agentd.domain.search import SearchOptions
 from agentd.embedders.static import load
-from agentd.ranking import structured
-from agentd.search.searcher import Searcher
 from benchmarks import retrieval, year
 from benchmarks.workspace_year.reading import questions
 
@@ -72,49 +71,82 @@ def certainty(listed: Sequence[Listed], weights: np.ndarray, names: Sequence[str
     tables = [np.stack([one.columns[name] for name in names], axis=1) @ weights for one in listed]
     best = np.array([scores.max() for scores in tables])
     right = np.array([one.answers[s.argmax()] > 0 for one, s in zip(listed, tables, strict=True)])
-    sides = np.stack([np.ones_like(best), best], axis=1)
-    curve = np.zeros(2)
+    return _curve(best[:, None], right)
+
+
+def topic(known: Sequence[Listed], foreign: Sequence[Listed]) -> np.ndarray:
+    """Bias, weight of the best cosine and weight of the widest cover, of the log-odds that a question
+    is one of `known`.
+    """
+    listed = [*known, *foreign]
+    sides = [[one.columns[name].max() for name in ("cosine", "wide_cover")] for one in listed]
+    return _curve(np.array(sides), np.arange(len(listed)) < len(known))
+
+
+def found(known: Sequence[Listed], foreign: Sequence[Listed], name: str) -> Iterator[str]:
+    """The lines of the table `name`: weights, certainty, and with vectors the topic. `known` can be
+    answered, `foreign` are about other things.
+    """
+    known, foreign = ([one for one in some if len(one.answers)] for some in (known, foreign))
+    names = list(known[0].columns)
+    weights = fitted(known, names)
+    rounded = {n: round(float(w), 1) for n, w in zip(names, weights, strict=True)}
+    yield f'STRUCTURED["{name}"] = {rounded}'
+    yield f'CERTAINTY["{name}"] = {_tuple(certainty([*known, *foreign], weights, names))}'
+    if "cosine" in names:
+        yield f"TOPIC = {_tuple(topic(known, foreign))}"
+
+
+def _curve(values: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Bias and slopes of a logistic curve (Newton's method)."""
+    sides = np.hstack([np.ones((len(values), 1)), values])
+    curve = np.zeros(sides.shape[1])
+    ridge = 1e-6 * np.eye(len(curve))
     for _ in range(50):
-        chance = 1 / (1 + np.exp(-sides @ curve))
-        bend = (sides * (chance * (1 - chance))[:, None]).T @ sides + 1e-6 * np.eye(2)
-        curve -= np.linalg.solve(bend, sides.T @ (chance - right))
+        chance = 1 / (1 + np.exp(-np.clip(sides @ curve, -30, 30)))
+        bend = (sides * (chance * (1 - chance))[:, None]).T @ sides + ridge
+        curve -= np.linalg.solve(bend, sides.T @ (chance - right) + ridge @ curve)
     return curve
 
 
-def _columns(
-    searcher: Searcher, query: str, vector: np.ndarray | None, today: date
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    asked = searcher._proposer.asked(query, vector, SearchOptions(today=today))  # noqa: SLF001 - features are no part of an answer
-    slots = searcher._proposer.propose(asked, searcher.vectors).slots  # noqa: SLF001 - the same
-    evidence = searcher._gatherer.evidence(asked, slots, searcher.vectors)  # noqa: SLF001 - the same
-    return slots, structured.features(evidence)
+def _tuple(numbers: np.ndarray) -> tuple[float, ...]:
+    return tuple(round(float(number), 1) for number in numbers)
 
 
-async def _conversations(folder: Path, *, vectors: bool) -> list[Listed]:
-    out = []
-    for talk in await retrieval.talks(folder, "sessions", load() if vectors else None):
+def _conversations(talks: Sequence[retrieval.Talk]) -> Iterator[Listed]:
+    for talk in talks:
         lines = {
             turn["id"]: (turn["jsonl"], turn["jsonl_line"]) for turn in talk.conversation.turns
         }
-        for asked, vector in zip(talk.conversation.queries, talk.vectors, strict=True):
-            if asked["category"] != "adversarial":
-                slots, columns = _columns(talk.searcher, asked["query"], vector, talk.today)
-                gold = {lines[turn] for turn in asked["gold_turns"]}
-                places = [(talk.chunks[at].path, talk.chunks[at].start_line) for at in slots]
-                out.append(Listed(columns, np.array([place in gold for place in places], float)))
-    return out
+        options = SearchOptions(today=talk.today)
+        for asked, vector in _questions(talk):
+            slots, columns = talk.searcher.features(asked["query"], vector, options)
+            gold = {lines[turn] for turn in asked["gold_turns"]}
+            places = [(talk.chunks[at].path, talk.chunks[at].start_line) for at in slots]
+            yield Listed(columns, np.array([place in gold for place in places], float))
 
 
-async def _year(*, vectors: bool) -> list[Listed]:
-    built = await year.built()
-    return list(_asked_of(built, vectors=vectors)) * YEAR_COUNTS
+def _foreign(talks: Sequence[retrieval.Talk]) -> Iterator[Listed]:
+    """The questions of each conversation, asked of the next one."""
+    for talk, other in zip(talks, [*talks[1:], *talks[:1]], strict=True):
+        options = SearchOptions(today=other.today)
+        for asked, vector in _questions(talk):
+            slots, columns = other.searcher.features(asked["query"], vector, options)
+            yield Listed(columns, np.zeros(len(slots)))
 
 
-def _asked_of(built: year.Year, *, vectors: bool) -> Iterator[Listed]:
+def _questions(talk: retrieval.Talk) -> Iterator[tuple[Any, np.ndarray | None]]:
+    for asked, vector in zip(talk.conversation.queries, talk.vectors, strict=True):
+        if asked["category"] != "adversarial":
+            yield asked, vector
+
+
+def _of_year(built: year.Year, *, vectors: bool) -> Iterator[Listed]:
     for asked in questions():
         if asked.split == "dev" and asked.gold:
             vector = built.vectors[asked.id] if vectors else None
-            slots, columns = _columns(built.searcher, asked.query, vector, asked.now.date())
+            options = SearchOptions(today=asked.now.date())
+            slots, columns = built.searcher.features(asked.query, vector, options)
             units = [built.by_slot[slot] for slot in slots.tolist()]
             right = [
                 any(u.path == g.path and u.start_line <= g.line <= u.end_line for g in asked.gold)
@@ -124,15 +156,13 @@ def _asked_of(built: year.Year, *, vectors: bool) -> Iterator[Listed]:
 
 
 async def tables(folder: Path) -> None:
-    """Print the weights and the certainty for both cases, with vectors and without."""
+    """Print the weights, the certainty and the topic: with vectors, then without."""
+    built = await year.built()
     for name, vectors in (("both", True), ("keywords", False)):
-        listed = await _conversations(folder, vectors=vectors) + await _year(vectors=vectors)
-        listed = [one for one in listed if len(one.answers)]
-        names = list(listed[0].columns)
-        weights = fitted(listed, names)
-        print(f'"{name}":', {n: round(float(w), 1) for n, w in zip(names, weights, strict=True)})
-        bias, slope = certainty(listed, weights, names)
-        print("certainty:", (round(float(bias), 1), round(float(slope), 1)), flush=True)
+        talks = await retrieval.talks(folder, "sessions", load() if vectors else None)
+        known = [*_conversations(talks), *list(_of_year(built, vectors=vectors)) * YEAR_COUNTS]
+        for line in found(known, list(_foreign(talks)), name):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from agentd.search.candidates import QUIET, Candidates, Proposer
 from agentd.search.corpus import NOBODY, Corpus
 from agentd.search.entries import entry, head_size
 from agentd.search.evidence import Asked, Gatherer
-from agentd.search.postings import Floats, Postings
+from agentd.search.postings import Floats, Postings, Slots
 from agentd.search.spelling import Spelling
 from agentd.search.vectors import Vectors
 
@@ -110,6 +110,14 @@ class Searcher:
         if len(self) >= FEW:
             _calibrate(found)
         return self._pack(found, newer, options)
+
+    def features(
+        self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
+    ) -> tuple[Slots, dict[str, Floats]]:
+        """The candidates for a text, and what structured fusion looks at of each, by name."""
+        asked = self._proposer.asked(query, self._usable(vector), options)
+        slots = self._proposer.propose(asked, self.vectors).slots
+        return slots, structured.features(self._gatherer.evidence(asked, slots, self.vectors))
 
     def _usable(self, vector: NDArray[np.float32] | None) -> Floats | None:
         if vector is None or self.vectors is None or not len(self.vectors):

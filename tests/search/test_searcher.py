@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agentd.domain.memory import Chunk, Source
 from agentd.domain.search import EmptyReason, Fusion, SearchOptions
+from agentd.ranking import structured
 from agentd.search.searcher import Searcher
 
 TODAY = date(2026, 11, 1)
@@ -308,3 +309,15 @@ def test_few_units_are_found_by_a_little_likeness():
     searcher = filled(*NOTES, vectors=np.eye(4, 12, dtype=np.float32))
     far = np.full(12, 12**-0.5, np.float32)
     assert searcher.search("zeppelin", far, SearchOptions()).hits
+
+
+def test_the_features_of_candidates_are_those_that_a_search_goes_by():
+    searcher = Searcher()
+    slots = searcher.add(NOTES, np.eye(4, dtype=np.float32))
+    vector = np.array([1, 0.5, 0, 0], np.float32)
+    options = SearchOptions(today=TODAY, join=False)
+    candidates, columns = searcher.features("router password", vector, options)
+    assert sorted(candidates.tolist()) == slots
+    wanted = dict(zip(candidates.tolist(), structured.score(columns).tolist(), strict=True))
+    hits = searcher.search("router password", vector, replace(options, min_score=0.0))
+    assert {hit.slots[0]: hit.scores["fused"] for hit in hits} == pytest.approx(wanted, abs=1e-3)
