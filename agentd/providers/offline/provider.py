@@ -54,7 +54,7 @@ class OfflineProvider:
 
 def _reply(prompt: Prompt) -> Reply:
     match prompt.origin:
-        case Origin.USER:
+        case Origin.USER | Origin.EMBEDDING:  # that one never has a prompt
             return chat.reply(prompt)
         case Origin.HEARTBEAT:
             return beat.reply(prompt)
@@ -66,8 +66,6 @@ def _reply(prompt: Prompt) -> Reply:
             return summary.reply(prompt)
         case Origin.EXTRACTION:
             return extract.reply(prompt)
-        case Origin.EMBEDDING:
-            raise ValueError("vectors are not asked for with a prompt")
 
 
 def _pieces(text: str) -> list[str]:
