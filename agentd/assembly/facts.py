@@ -103,7 +103,7 @@ async def open_facts(
     forgetting = _forgetting(ground, stores, memory, graph, output)
     if not settings.enabled:
         waiting = WhenEnded(forgetting.touch)
-        yield Known(forgetting, memory.recall, (waiting,), (forgetting.run,), forgetting.problems)
+        yield Known(forgetting, graph.recall, (waiting,), (forgetting.run,), forgetting.problems)
         return
     async with LiveFacts.open(
         stores.facts, memory.embedders.chain, clock, settings.similarity_threshold
@@ -122,15 +122,17 @@ async def open_facts(
         book.listen(graph.changed)
         if graph.desk is not None:
             graph.desk.refresh_with(book.all)
-        yield _around(ground, stores, memory, calls, forgetting, index, book)
+        yield _around(ground, stores, memory, graph, calls, forgetting, index=index, book=book)
 
 
 def _around(
     ground: Ground,
     stores: Stores,
     memory: Memory,
+    graph: Graph,
     calls: SideCall,
     forgetting: Forgetting,
+    *,
     index: LiveFacts,
     book: FactBook,
 ) -> Known:
@@ -157,7 +159,7 @@ def _around(
     tokens = ground.config.memory_search.max_tokens
     return Known(
         forgetting,
-        CurrentFirst(memory.recall, book, stores.facts, memory.files, tokens),
+        CurrentFirst(graph.recall, book, stores.facts, memory.files, tokens),
         (WhenEnded(extractor.touch), WhenEnded(forgetting.touch)),
         (forgetting.run, index.run, level.run, extractor.run, upkeep.run),
         problems,

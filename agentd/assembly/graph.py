@@ -13,18 +13,21 @@ from agentd.engine.daily import Daily
 from agentd.engine.nudged import Nudged
 from agentd.graph.desk import GraphDesk
 from agentd.graph.keeper import GraphKeeper
+from agentd.graph.leg import GraphLeg
 from agentd.graph.recall import Recollection
+from agentd.ports import Recall
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """The graph; `work` runs on, and `desk` answers, unless it is switched off. Its text is erased from
-    all the same.
+    all the same. `recall` is the search of memory, with the graph as a leg if that is wanted.
     """
 
     keeper: GraphKeeper
     daily: Daily
     level: Nudged
+    recall: Recall
     desk: GraphDesk | None = None
 
     @property
@@ -65,8 +68,11 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     level = Nudged("graph", keeper.level)
     daily = Daily("graph_upkeep", keeper.consolidate, clock)
     if not config.graph.enabled:
-        return Graph(keeper, daily, level)
+        return Graph(keeper, daily, level, memory.recall)
     memory.watching.listen(level.nudge)
     level.nudge()
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
-    return Graph(keeper, daily, level, GraphDesk(keeper, recollection, stores.graph, clock))
+    desk = GraphDesk(keeper, recollection, stores.graph, clock)
+    search = config.memory_search
+    recall = GraphLeg(memory.recall, desk, search.max_tokens) if search.graph else memory.recall
+    return Graph(keeper, daily, level, recall, desk)
