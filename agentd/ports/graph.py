@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -68,8 +68,15 @@ class GraphStore(Protocol):
         *,
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
+        most: int | None = None,
+        about: Collection[str] = (),
     ) -> Sequence[Edge]:
-        """The facts with one of these as subject or object, each once, in the order of their hashes."""
+        """The facts with one of these as subject or object, each once, in the order of their hashes.
+
+        With `most`, a concept with thousands of facts costs little: of each concept there are at least
+        its `most` surest and newest facts, and as many with a predicate of `about`; others may be left
+        out. Who is the surest is told as if all audiences counted and no denial had faded.
+        """
 
     async def stating(
         self,
@@ -79,7 +86,10 @@ class GraphStore(Protocol):
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> Sequence[Edge]:
-        """The facts with this predicate, the surest first, at most `limit`."""
+        """The facts with this predicate, the surest first, of those the newest, at most `limit`."""
+
+    async def predicates(self) -> Sequence[str]:
+        """The names of all predicates, sorted."""
 
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
         """The episodes about these concepts, or all, in the order of their hashes."""
@@ -102,7 +112,8 @@ class GraphStore(Protocol):
 
     async def sweep(self, now: datetime) -> Sequence[Relation]:
         """Take out the episodes that have faded below 0.01, as `remove` does, but for the promotions:
-        these stay, and know what they count. Returns what went, in the order of the hashes.
+        these stay, and know what they count. Returns what went, in the order of the hashes. It is done
+        some at a time: what cuts it short leaves the rest for the next time.
         """
 
     async def note(self, consolidated: Consolidated) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from agentd.domain.belief import GROUP, LEAST, SURVIVING, Consolidated, Trace
 from agentd.domain.concept import (
@@ -23,14 +21,14 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.storage import graph_rows as rows
+from agentd.storage.graph_edges import around, stating
+from agentd.storage.graph_removal import remove
 from agentd.storage.graph_values import (
     RELATION,
-    SAID,
     SECOND,
     TRACE,
     concept_of,
     context_of,
-    edge_of,
     end_of,
     moment,
     relation_of,
@@ -39,36 +37,44 @@ from agentd.storage.graph_values import (
 )
 from agentd.storage.sqlite import Database
 
+SWEPT = 500  # episodes that go in one transaction, so that others come in between
+
 _COUNTS = """
 SELECT (SELECT count(*) FROM graph_concepts), (SELECT count(*) FROM graph_facts),
     (SELECT count(*) FROM graph_episodes), (SELECT count(*) FROM graph_contexts)
 """
+_SHARES = """
+SELECT name, n FROM (SELECT predicate, count(*) AS n FROM graph_facts GROUP BY predicate)
+JOIN graph_predicates ON id = predicate ORDER BY name
+"""
 _NAMED = (
-    "SELECT hash FROM graph_concepts WHERE label IN (?)",
+    "SELECT id FROM graph_concepts WHERE label IN (?)",
     "SELECT concept FROM graph_aliases WHERE folded IN (?)",
 )
-_CONCEPTS = "SELECT * FROM graph_concepts WHERE hash IN (?)"
+_CONCEPTS = "SELECT * FROM graph_concepts WHERE id IN (?)"
 _ALIASES = "SELECT DISTINCT concept, name FROM graph_aliases WHERE concept IN (?)"
 _CONTEXTS = "SELECT * FROM graph_contexts WHERE hash IN (?)"
-_AROUND = (
-    "SELECT hash FROM graph_facts WHERE subject IN (?)",
-    "SELECT hash FROM graph_facts WHERE object IN (?)",
+_NUMBERS = "SELECT id FROM graph_concepts WHERE hash IN (?)"
+_ABOUT = (
+    "SELECT id FROM graph_facts WHERE subject IN (?)",
+    "SELECT id FROM graph_facts WHERE object IN (?)",
 )
-_SAID = "SELECT COLUMNS FROM graph_facts f CROSS JOIN graph_episodes e ON e.fact = f.hash"
-_OUT, _IN, _STATING = (
-    f"{_SAID} WHERE f.{end}".replace("COLUMNS", SAID)
-    for end in ("subject IN (?)", "object IN (?)", "predicate = ?")
-)
-_JOINED = "FROM graph_episodes e JOIN graph_facts f ON f.hash = e.fact"
+_JOINED = """
+FROM graph_episodes e CROSS JOIN graph_facts f ON f.id = e.fact
+CROSS JOIN graph_contexts c ON c.id = e.context CROSS JOIN graph_predicates p ON p.id = f.predicate
+CROSS JOIN graph_concepts s ON s.id = f.subject CROSS JOIN graph_concepts o ON o.id = f.object
+"""
 _EPISODES = f"SELECT {RELATION} {_JOINED} WHERE e.fact IN (?)"
 _ALL_EPISODES = f"SELECT {RELATION} {_JOINED} ORDER BY e.hash"
+_OF_FACTS = "SELECT id FROM graph_facts WHERE hash IN (?)"
 _TRACES = f"SELECT {TRACE} {_JOINED} WHERE e.fact IN (?)"
 _LIVELY = f"SELECT {TRACE} {_JOINED} WHERE e.until >= ? AND e.promoted = 0"
-_ENDED = f"SELECT {TRACE} {_JOINED} WHERE e.until <= ?"
+_ENDED = f"SELECT {TRACE} {_JOINED} WHERE e.until <= ? ORDER BY e.until LIMIT {SWEPT}"
 _FADING = """
-SELECT fact, hash, confidence, since FROM graph_episodes WHERE until IS NOT NULL AND hash IN (?)
+SELECT id, fact, hash, confidence, since FROM graph_episodes
+WHERE until IS NOT NULL AND hash IN (?)
 """
-_TOUCH = "UPDATE graph_episodes SET since = ?, until = ? WHERE fact = ? AND hash = ?"
+_TOUCH = "UPDATE graph_episodes SET since = ?, until = ? WHERE id = ?"
 _TOUCHED = "SELECT hash, since FROM graph_episodes WHERE since > said"
 _NOTE = "INSERT INTO graph_consolidations (at, promoted, swept) VALUES (?, ?, ?)"
 _NOTED = "SELECT promoted, swept, at FROM graph_consolidations ORDER BY id DESC LIMIT ?"
@@ -102,15 +108,14 @@ class SqliteGraph:
     async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
         """See GraphStore."""
         wanted = [episode.value for episode in episodes]
-        return await self._db.write(lambda conn: rows.remove(conn, wanted))
+        return await self._db.write(lambda conn: remove(conn, wanted))
 
     async def counts(self) -> GraphCounts:
         """See GraphStore."""
 
         def look(conn: sqlite3.Connection) -> GraphCounts:
             concepts, facts, episodes, contexts = conn.execute(_COUNTS).fetchone()
-            query = "SELECT predicate, count(*) FROM graph_facts GROUP BY predicate ORDER BY 1"
-            predicates = {row[0]: row[1] for row in conn.execute(query)}
+            predicates = {row[0]: row[1] for row in conn.execute(_SHARES)}
             return GraphCounts(concepts, facts, episodes, contexts, predicates)
 
         return await self._db.read(look)
@@ -118,7 +123,7 @@ class SqliteGraph:
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
         """See GraphStore."""
         wanted = [name.value for name in hashes]
-        found = await self._db.read(lambda conn: _concepts(conn, wanted))
+        found = await self._db.read(lambda conn: _concepts(conn, _numbers(conn, wanted)))
         return {concept.hash: concept for concept in found}
 
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
@@ -146,18 +151,12 @@ class SqliteGraph:
         *,
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
+        most: int | None = None,
+        about: Collection[str] = (),
     ) -> Sequence[Edge]:
         """See GraphStore."""
-        names = {concept.value: concept for concept in concepts}
-
-        def look(conn: sqlite3.Connection) -> list[Edge]:
-            out = rows.among(conn, _OUT, names)
-            back = (row for row in rows.among(conn, _IN, names) if row[1] not in names)
-            found = _by_fact((*out, *back), scopes)
-            made, at = dict(names), _at(now)
-            return [edge_of(found[fact], at, made) for fact in sorted(found)]
-
-        return await self._db.read(look)
+        wanted = set(concepts)
+        return await self._db.read(lambda conn: around(conn, wanted, scopes, _at(now), most, about))
 
     async def stating(
         self,
@@ -168,14 +167,12 @@ class SqliteGraph:
         now: datetime | None = None,
     ) -> Sequence[Edge]:
         """See GraphStore."""
+        return await self._db.read(lambda conn: stating(conn, predicate, limit, scopes, _at(now)))
 
-        def look(conn: sqlite3.Connection) -> list[Edge]:
-            found = _by_fact(map(tuple, conn.execute(_STATING, (predicate,))), scopes)
-            made, at = dict[bytes, ConceptHash](), _at(now)
-            edges = (edge_of(said, at, made) for said in found.values())
-            return heapq.nsmallest(limit, edges, key=lambda edge: (-edge.confidence, edge.fact))
-
-        return await self._db.read(look)
+    async def predicates(self) -> Sequence[str]:
+        """See GraphStore."""
+        query = "SELECT name FROM graph_predicates ORDER BY name"
+        return await self._db.read(lambda conn: [row[0] for row in conn.execute(query)])
 
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
         """See GraphStore."""
@@ -183,7 +180,7 @@ class SqliteGraph:
         def look(conn: sqlite3.Connection) -> list[Relation]:
             if concepts is None:
                 return [relation_of(tuple(row)) for row in conn.execute(_ALL_EPISODES)]
-            found = rows.among(conn, _EPISODES, _around(conn, concepts))
+            found = rows.among(conn, _EPISODES, _facts_about(conn, concepts))
             return sorted(map(relation_of, found), key=lambda relation: relation.episode)
 
         return await self._db.read(look)
@@ -194,7 +191,9 @@ class SqliteGraph:
         """See GraphStore."""
 
         def look(conn: sqlite3.Connection) -> list[Trace]:
-            found = map(trace_of, rows.among(conn, _TRACES, {fact.value for fact in facts}))
+            names = {fact.value for fact in facts}
+            numbers = [row[0] for row in rows.among(conn, _OF_FACTS, names)]
+            found = map(trace_of, rows.among(conn, _TRACES, numbers))
             return _sorted(t for t in found if scopes is None or t.scope in scopes)
 
         return await self._db.read(look)
@@ -220,14 +219,10 @@ class SqliteGraph:
 
     async def sweep(self, now: datetime) -> Sequence[Relation]:
         """See GraphStore."""
-
-        def change(conn: sqlite3.Connection) -> list[Relation]:
-            near = [trace_of(tuple(row)) for row in conn.execute(_ENDED, (ticks(now) + _SLACK,))]
-            gone = [t.relation for t in _sorted(near) if t.effective(now) < LEAST]
-            rows.remove(conn, [relation.episode.value for relation in gone], promotions=False)
-            return gone
-
-        return await self._db.write(change)
+        gone: list[Relation] = []
+        while some := await self._db.write(lambda conn: _sweep(conn, now)):
+            gone += some
+        return sorted(gone, key=lambda relation: relation.episode)
 
     async def note(self, consolidated: Consolidated) -> None:
         """See GraphStore."""
@@ -244,10 +239,10 @@ class SqliteGraph:
         return await self._db.read(look)
 
 
-def _concepts(conn: sqlite3.Connection, hashes: Iterable[bytes]) -> list[Concept]:
+def _concepts(conn: sqlite3.Connection, numbers: Iterable[int]) -> list[Concept]:
     """Those that are there, in the order of their hashes."""
-    wanted = sorted(set(hashes))
-    aliases: dict[bytes, list[str]] = {}
+    wanted = sorted(set(numbers))
+    aliases: dict[int, list[str]] = {}
     for concept, name in rows.among(conn, _ALIASES, wanted):
         aliases.setdefault(concept, []).append(name)
     found = rows.among(conn, _CONCEPTS, wanted)
@@ -255,22 +250,21 @@ def _concepts(conn: sqlite3.Connection, hashes: Iterable[bytes]) -> list[Concept
     return sorted(concepts, key=lambda concept: concept.hash)
 
 
-def _around(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> set[bytes]:
-    """The facts about these concepts."""
-    wanted = {concept.value for concept in concepts}
-    return {row[0] for query in _AROUND for row in rows.among(conn, query, wanted)}
+def _numbers(conn: sqlite3.Connection, hashes: Iterable[bytes]) -> list[int]:
+    return [row[0] for row in rows.among(conn, _NUMBERS, hashes)]
 
 
-def _by_fact(
-    found: Iterable[tuple[Any, ...]], scopes: Sequence[str] | None
-) -> dict[bytes, list[tuple[Any, ...]]]:
-    """Episodes by fact, those of these scopes."""
-    seen = None if scopes is None else frozenset(scopes)
-    facts: dict[bytes, list[tuple[Any, ...]]] = {}
-    for row in found:
-        if seen is None or row[-1] in seen:
-            facts.setdefault(row[0], []).append(row)
-    return facts
+def _facts_about(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> set[int]:
+    wanted = _numbers(conn, {concept.value for concept in concepts})
+    return {row[0] for query in _ABOUT for row in rows.among(conn, query, wanted)}
+
+
+def _sweep(conn: sqlite3.Connection, now: datetime) -> list[Relation]:
+    """Take some of the faded episodes out."""
+    near = [trace_of(tuple(row)) for row in conn.execute(_ENDED, (ticks(now) + _SLACK,))]
+    gone = [trace.relation for trace in near if trace.effective(now) < LEAST]
+    remove(conn, [relation.episode.value for relation in gone], promotions=False)
+    return gone
 
 
 def _at(now: datetime | None) -> int | None:
@@ -281,11 +275,12 @@ def _touch(conn: sqlite3.Connection, since: Mapping[bytes, int]) -> int:
     """Let episodes fade from then on; returns how many of them fade at all."""
     found = list(rows.among(conn, _FADING, since))
     later = [
-        (since[episode], end_of(confidence, since[episode]), fact, episode)
-        for fact, episode, confidence, before in found
+        (since[episode], end_of(confidence, since[episode]), number)
+        for number, _, episode, confidence, before in found
         if since[episode] > before
     ]
     conn.executemany(_TOUCH, later)
+    rows.tell(conn, {fact for _, fact, *_ in found})
     return len(found)
 
 

@@ -1,80 +1,71 @@
-"""Records of the concept graph into the tables of the index database, and episodes out of them."""
+"""Records of the concept graph into the tables of the index database."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from agentd.domain.belief import check
 from agentd.domain.concept import Concept, Context, Inserted, Record, Relation
 from agentd.storage.graph_values import (
+    LONE,
+    WORTH,
     Values,
+    Worth,
     context_row,
     episode_row,
-    mention_row,
     mentions,
     promoted_rows,
+    ticks,
+    told,
 )
 
+_Name = TypeVar("_Name", bytes, str)
+
 _BATCH = 2_000  # records whose rows are held at once
+_MANY = 200  # records from which on more of the database is held in memory meanwhile
+_HELD = 32 << 10  # KiB of it
 _VALUES = 512  # that one statement takes
-_CLEAR = (
-    "DELETE FROM graph_concepts",
-    "DELETE FROM graph_mentions",
-    "DELETE FROM graph_aliases",
-    "DELETE FROM graph_contexts",
-    "DELETE FROM graph_facts",
-    "DELETE FROM graph_episodes",
-    "DELETE FROM graph_promoted",
+_TABLES = (
+    "concepts",
+    "mentions",
+    "aliases",
+    "contexts",
+    "predicates",
+    "facts",
+    "episodes",
+    "promoted",
 )
-_CONCEPT = "INSERT OR IGNORE INTO graph_concepts VALUES (?, ?, ?, ?, ?)"
-_STRENGTHEN = """
-UPDATE graph_concepts SET confidence = max(confidence, ?2), created = min(created, ?3),
-    updated = max(updated, ?4)
-WHERE hash = ?1 AND (confidence < ?2 OR created > ?3 OR updated < ?4)
-"""
+_CLEAR = "DELETE FROM graph_TABLE"
+_NUMBERS = "SELECT hash, id FROM graph_TABLE WHERE hash IN (?)"
+_LAST = "SELECT coalesce(max(id), 0) FROM graph_TABLE"
+_CONCEPT = "INSERT INTO graph_concepts VALUES (?, ?, ?, ?, ?, ?)"
+_STRENGTHEN = "UPDATE graph_concepts SET confidence = ?, created = ?, updated = ? WHERE id = ?"
 _MENTION = """
 INSERT INTO graph_mentions VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET confidence = max(confidence, excluded.confidence),
     created = min(created, excluded.created), updated = max(updated, excluded.updated)
 """
 _ALIAS = "INSERT OR IGNORE INTO graph_aliases VALUES (?, ?, ?, ?)"
-_CONTEXT = "INSERT OR IGNORE INTO graph_contexts VALUES (?, ?, ?, ?, ?, ?)"
-_FACT = "INSERT OR IGNORE INTO graph_facts VALUES (?, ?, ?, ?)"
-_EPISODE = """
-INSERT OR IGNORE INTO graph_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-    EXISTS (SELECT 1 FROM graph_promoted WHERE episode = ?2))
-"""
+_CONTEXT = "INSERT INTO graph_contexts VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PREDICATE = "INSERT INTO graph_predicates VALUES (?, ?)"
+_FACT = "INSERT INTO graph_facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_EPISODE = "INSERT INTO graph_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _PROMOTED = "INSERT OR IGNORE INTO graph_promoted VALUES (?, ?)"
 _MARK = """
 UPDATE graph_episodes SET promoted = EXISTS (SELECT 1 FROM graph_promoted WHERE episode = ?1)
 WHERE hash = ?1
 """
-
-_PROMOTIONS = "SELECT promotion FROM graph_promoted WHERE episode IN (?)"
-_EVIDENCE = "SELECT episode FROM graph_promoted WHERE promotion IN (?)"
-_THERE = """
-SELECT e.hash, e.fact, e.context, f.subject, f.object FROM graph_episodes e
-JOIN graph_facts f ON f.hash = e.fact WHERE e.hash IN (?)
-"""
-_DROP_CONTEXT = """
-DELETE FROM graph_contexts WHERE hash = ?1
-    AND NOT EXISTS (SELECT 1 FROM graph_episodes WHERE context = ?1)
-"""
-_DROP_FACT = """
-DELETE FROM graph_facts WHERE hash = ?1
-    AND NOT EXISTS (SELECT 1 FROM graph_episodes WHERE fact = ?1)
-"""
-_DROP_CONCEPT = """
-DELETE FROM graph_concepts WHERE hash = ?1
-    AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE concept = ?1)
-"""
-_TELL_AGAIN = """
-UPDATE graph_concepts SET (confidence, created, updated) = (
-    SELECT max(confidence), min(created), max(updated) FROM graph_mentions WHERE concept = ?1
-) WHERE hash = ?1
+_FACTS_OF = "SELECT fact FROM graph_episodes WHERE hash IN (?)"
+_COUNTED = "SELECT episode FROM graph_promoted WHERE episode IN (?)"
+_EPISODES = "FROM graph_episodes"
+WORTHS = f"SELECT fact, {WORTH} {_EPISODES} WHERE fact IN (?)"
+_TELL = """
+UPDATE graph_facts SET stands = ?, rank = ?, newest = ?, scope = ?, confidence = ?, denied = ?,
+    since = ?, until = ?, observed = ? WHERE id = ?
 """
 
 
@@ -84,43 +75,34 @@ def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
     """
     concepts = facts = episodes = total = 0
     remaining = iter(records)
-    while batch := list(islice(remaining, _BATCH)):
-        for record in batch:
-            check(record)
-        concepts += _insert_concepts(conn, batch)
-        added = _insert_relations(conn, batch)
-        facts, episodes = facts + added[0], episodes + added[1]
-        total += sum(len(record.relations) for record in batch)
+    with _room(conn, len(records)):
+        while batch := list(islice(remaining, _BATCH)):
+            for record in batch:
+                check(record)
+            added = _insert(conn, batch)
+            concepts, facts, episodes = concepts + added[0], facts + added[1], episodes + added[2]
+            total += sum(len(record.relations) for record in batch)
     return Inserted(concepts, facts, episodes, total - episodes)
 
 
 def clear(conn: sqlite3.Connection) -> None:
     """Take all records out."""
-    for statement in _CLEAR:
-        conn.execute(statement)
+    for name in _TABLES:
+        conn.execute(_CLEAR.replace("TABLE", name))
 
 
-def remove(conn: sqlite3.Connection, episodes: Iterable[bytes], *, promotions: bool = True) -> int:
-    """Take episodes out with what nothing else needs, and with the promotions that count them unless
-    that is denied; returns how many of the episodes were there.
-    """
-    wanted = set(episodes)
-    also = {row[0] for row in among(conn, _PROMOTIONS, wanted)} if promotions else set()
-    rows = list(among(conn, _THERE, wanted | also))
-    pairs = {(end, row[0]) for row in rows for end in row[3:]}
-    gone = [(row[0],) for row in rows]
-    counted = [(row[0],) for row in among(conn, _EVIDENCE, [row[0] for row in rows])]
-    conn.executemany("DELETE FROM graph_episodes WHERE fact = ? AND hash = ?", _ids(rows))
-    conn.executemany("DELETE FROM graph_mentions WHERE concept = ? AND episode = ?", pairs)
-    conn.executemany("DELETE FROM graph_aliases WHERE concept = ? AND episode = ?", pairs)
-    conn.executemany("DELETE FROM graph_promoted WHERE promotion = ?", gone)
-    conn.executemany(_MARK, counted)
-    conn.executemany(_DROP_FACT, {(row[1],) for row in rows})
-    conn.executemany(_DROP_CONTEXT, {(row[2],) for row in rows})
-    touched = {(concept,) for concept, _ in pairs}
-    conn.executemany(_DROP_CONCEPT, touched)
-    conn.executemany(_TELL_AGAIN, touched)
-    return sum(row[0] in wanted for row in rows)
+def mark(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:
+    """Note of these whether promotions count them."""
+    conn.executemany(_MARK, [(episode,) for episode in episodes])
+    tell(conn, {row[0] for row in among(conn, _FACTS_OF, episodes)})
+
+
+def tell(conn: sqlite3.Connection, facts: Iterable[int]) -> None:
+    """Let these facts say what all their episodes come to."""
+    found: dict[int, list[Worth]] = {}
+    for fact, *worth in among(conn, WORTHS, facts):
+        found.setdefault(fact, []).append(Worth(*worth))
+    conn.executemany(_TELL, [(*told(episodes), fact) for fact, episodes in found.items()])
 
 
 def among(
@@ -139,50 +121,144 @@ def among(
         yield from cursor.execute(statement.replace("IN (?)", f"IN ({marks})"), (*batch, *more))
 
 
-def _insert_concepts(conn: sqlite3.Connection, batch: Sequence[Record]) -> int:
+@contextmanager
+def _room(conn: sqlite3.Connection, records: int) -> Iterator[None]:
+    """Hold more pages for a while: each record changes a dozen of them, and those are everywhere."""
+    if records < _MANY:
+        yield
+        return
+    (usual,) = conn.execute("PRAGMA cache_size").fetchone()
+    conn.execute(f"PRAGMA cache_size = -{_HELD}")
+    try:
+        yield
+    finally:
+        conn.execute(f"PRAGMA cache_size = {usual}")
+
+
+def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int, int]:
+    """How many concepts, facts and episodes are new."""
     mentioned = [(concept, episode) for record in batch for concept, episode in mentions(record)]
-    mentioned.sort(key=_place)
-    rows = [mention_row(concept, episode) for concept, episode in mentioned]
-    named = (
-        (row[0], concept.label, *row[2:]) for row, (concept, _) in zip(rows, mentioned, strict=True)
-    )
-    added = conn.executemany(_CONCEPT, named).rowcount
-    conn.executemany(_STRENGTHEN, ((row[0], *row[2:]) for row in rows))
-    conn.executemany(_MENTION, rows)
-    aliases = (
-        (concept.hash.value, episode, alias, alias.casefold())
-        for concept, episode in mentioned
-        for alias in concept.aliases
-    )
-    conn.executemany(_ALIAS, aliases)
-    return added
-
-
-def _insert_relations(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int]:
-    """How many facts and how many episodes are new."""
-    said: list[tuple[Relation, Context]] = []
+    concepts, new_concepts = _insert_concepts(conn, [concept for concept, _ in mentioned])
+    said: dict[bytes, tuple[Relation, Context]] = {}
     for record in batch:
         contexts = {context.hash: context for context in record.contexts}
-        said += [(relation, contexts[relation.context]) for relation in record.relations]
-    conn.executemany(_CONTEXT, sorted(context_row(context) for _, context in said))
-    facts = ((r.fact.value, r.subject.value, r.predicate, r.object.value) for r, _ in said)
-    new_facts = conn.executemany(_FACT, sorted(facts)).rowcount
-    said.sort(key=_first)
-    rows = (episode_row(relation, context) for relation, context in said)
-    new_episodes = conn.executemany(_EPISODE, rows).rowcount
-    promoted = [row for relation, context in said for row in promoted_rows(relation, context)]
-    conn.executemany(_PROMOTED, promoted)
-    conn.executemany(_MARK, [(episode,) for episode, _ in promoted])
-    return new_facts, new_episodes
+        for relation in record.relations:
+            said.setdefault(relation.episode.value, (relation, contexts[relation.context]))
+    episodes, new_facts, new_episodes = _insert_relations(conn, said, concepts)
+    rows = []
+    aliases = []
+    for concept, episode in mentioned:
+        key = concepts[concept.hash.value], episodes[episode]
+        rows.append((*key, concept.confidence, ticks(concept.created), ticks(concept.updated)))
+        aliases += [(*key, alias, alias.casefold()) for alias in concept.aliases]
+    rows.sort()
+    conn.executemany(_MENTION, rows)
+    conn.executemany(_ALIAS, aliases)
+    return new_concepts, new_facts, new_episodes
 
 
-def _place(mentioned: tuple[Concept, bytes]) -> tuple[bytes, bytes]:
-    return mentioned[0].hash.value, mentioned[1]
+def _insert_concepts(
+    conn: sqlite3.Connection, concepts: Iterable[Concept]
+) -> tuple[dict[bytes, int], int]:
+    """The numbers of concepts, and how many are new; each as what is said of it comes to."""
+    united: dict[bytes, tuple[str, float, int, int]] = {}
+    for concept in concepts:
+        name, sure = concept.hash.value, concept.confidence
+        created, updated = ticks(concept.created), ticks(concept.updated)
+        if (known := united.get(name)) is not None:
+            sure, created = max(known[1], sure), min(known[2], created)
+            updated = max(known[3], updated)
+        united[name] = (concept.label, sure, created, updated)
+    query = "SELECT hash, id, confidence, created, updated FROM graph_concepts WHERE hash IN (?)"
+    ids: dict[bytes, int] = {}
+    stronger = []
+    for name, number, *before in among(conn, query, united):
+        ids[name] = number
+        _, sure, created, updated = united[name]
+        after = [max(before[0], sure), min(before[1], created), max(before[2], updated)]
+        if after != before:
+            stronger.append((*after, number))
+    conn.executemany(_STRENGTHEN, stronger)
+    fresh = _numbered(conn, "concepts", united, ids)
+    conn.executemany(_CONCEPT, ((ids[name], name, *united[name]) for name in fresh))
+    return ids, len(fresh)
 
 
-def _first(said: tuple[Relation, Context]) -> tuple[bytes, bytes]:
-    return said[0].fact.value, said[0].episode.value
+def _insert_relations(
+    conn: sqlite3.Connection,
+    said: dict[bytes, tuple[Relation, Context]],
+    concepts: dict[bytes, int],
+) -> tuple[dict[bytes, int], int, int]:
+    """The numbers of episodes, and how many facts and episodes are new."""
+    contexts = _insert_contexts(conn, {c.hash.value: c for _, c in said.values()})
+    episodes = _ids(conn, "episodes", said)
+    new = _numbered(conn, "episodes", said, episodes)
+    episodes[LONE] = 0
+    relations = {said[name][0].fact.value: said[name][0] for name in new}
+    facts = _ids(conn, "facts", relations)
+    old_facts = set(facts.values())
+    new_facts = _numbered(conn, "facts", relations, facts)
+    counted = {row[0] for row in among(conn, _COUNTED, new)}
+    rows, worth = [], dict[int, list[Worth]]()
+    for name in new:
+        relation, context = said[name]
+        fact, values = facts[relation.fact.value], episode_row(relation, context)
+        promoted = name in counted
+        key = episodes[name], name, fact, contexts[context.hash.value]
+        rows.append((*key, *values, promoted))
+        sure, _, denied, _, at, _, scope, since, until, observed = values
+        worth.setdefault(fact, []).append(
+            Worth(sure, denied, at, since, until, observed, promoted, scope)
+        )
+    predicates = _insert_predicates(conn, {r.predicate for r in relations.values()})
+    conn.executemany(
+        _FACT, (_fact_row(relations[f], facts[f], predicates, concepts, worth) for f in new_facts)
+    )
+    conn.executemany(_EPISODE, rows)
+    tell(conn, old_facts)
+    promotions = [row for name in new for row in promoted_rows(*said[name])]
+    conn.executemany(_PROMOTED, promotions)
+    mark(conn, {episode for episode, _ in promotions})
+    return episodes, len(new_facts), len(new)
 
 
-def _ids(rows: Iterable[tuple[Any, ...]]) -> list[tuple[bytes, bytes]]:
-    return [(row[1], row[0]) for row in rows]
+def _fact_row(
+    relation: Relation,
+    number: int,
+    predicates: dict[str, int],
+    concepts: dict[bytes, int],
+    worth: dict[int, list[Worth]],
+) -> Values:
+    subject, thing = concepts[relation.subject.value], concepts[relation.object.value]
+    key = number, relation.fact.value, subject, predicates[relation.predicate], thing
+    return *key, *told(worth[number])
+
+
+def _insert_contexts(conn: sqlite3.Connection, contexts: dict[bytes, Context]) -> dict[bytes, int]:
+    ids = _ids(conn, "contexts", contexts)
+    fresh = _numbered(conn, "contexts", contexts, ids)
+    conn.executemany(_CONTEXT, ((ids[name], *context_row(contexts[name])) for name in fresh))
+    return ids
+
+
+def _insert_predicates(conn: sqlite3.Connection, names: set[str]) -> dict[str, int]:
+    query = "SELECT name, id FROM graph_predicates WHERE name IN (?)"
+    ids: dict[str, int] = dict(among(conn, query, names))
+    fresh = _numbered(conn, "predicates", names, ids)
+    conn.executemany(_PREDICATE, [(ids[name], name) for name in fresh])
+    return ids
+
+
+def _ids(conn: sqlite3.Connection, table: str, hashes: Iterable[bytes]) -> dict[bytes, int]:
+    """The numbers of those that are there."""
+    return dict(among(conn, _NUMBERS.replace("TABLE", table), hashes))
+
+
+def _numbered(
+    conn: sqlite3.Connection, table: str, names: Iterable[_Name], ids: dict[_Name, int]
+) -> list[_Name]:
+    """Those that have no number, in order; now they have the next ones."""
+    fresh = sorted(name for name in names if name not in ids)
+    (last,) = conn.execute(_LAST.replace("TABLE", table)).fetchone()
+    ids.update(zip(fresh, range(last + 1, last + 1 + len(fresh)), strict=True))
+    return fresh

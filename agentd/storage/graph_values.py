@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import log2
 from typing import Any
@@ -23,7 +24,6 @@ from agentd.domain.concept import (
     ConceptHash,
     Context,
     ContextHash,
-    Edge,
     EpisodeHash,
     FactHash,
     Record,
@@ -37,9 +37,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _HALF_LIFE = HALF_LIFE // _TICK
 _LONG_AGO = -(1 << 62)
-_LONE = b""  # the episode of a concept that stands by itself
+LONE = b""  # the episode of a concept that stands by itself
 
-Values = tuple[object, ...]
+Values = tuple[Any, ...]
 
 
 def ticks(at: datetime) -> int:
@@ -68,30 +68,21 @@ def mentions(record: Record) -> Iterator[tuple[Concept, bytes]]:
     related = {end for r in record.relations for end in (r.subject, r.object)}
     for concept in record.concepts:
         if concept.hash not in related:
-            yield concept, _LONE
-
-
-def mention_row(concept: Concept, episode: bytes) -> Values:
-    """A row of graph_mentions."""
-    created, updated = ticks(concept.created), ticks(concept.updated)
-    return concept.hash.value, episode, concept.confidence, created, updated
+            yield concept, LONE
 
 
 def context_row(context: Context) -> Values:
-    """A row of graph_contexts."""
+    """A row of graph_contexts, from the column `hash` on."""
     said = ticks(context.event_time)
     where = (context.source, context.scope, context.agent, context.session)
     return context.hash.value, said, *where
 
 
 def episode_row(relation: Relation, context: Context) -> Values:
-    """A row of graph_episodes, but for the column `promoted`."""
+    """A row of graph_episodes from `confidence` on, but for the column `promoted`."""
     said = ticks(context.event_time)
     stands = context.source in STANDING
     return (
-        relation.fact.value,
-        relation.episode.value,
-        relation.context.value,
         relation.confidence,
         ticks(relation.created),
         relation.denied,
@@ -114,14 +105,14 @@ def promoted_rows(relation: Relation, context: Context) -> list[tuple[bytes, byt
 
 def concept_of(row: Sequence[Any], aliases: Iterable[str]) -> Concept:
     """A concept from its row."""
-    name, label, confidence, created, updated = row
+    _, name, label, confidence, created, updated = row
     times = moment(created), moment(updated)
     return Concept(ConceptHash(name), label, confidence, *times, tuple(sorted(set(aliases))))
 
 
 def context_of(row: Sequence[Any]) -> Context:
     """A context from its row."""
-    return Context(ContextHash(row[0]), moment(row[1]), *row[2:])
+    return Context(ContextHash(row[1]), moment(row[2]), *row[3:])
 
 
 def relation_of(row: Sequence[Any]) -> Relation:
@@ -142,8 +133,7 @@ def relation_of(row: Sequence[Any]) -> Relation:
 
 
 RELATION = (
-    "e.fact, e.hash, e.context, f.subject, f.predicate, f.object, e.confidence, e.created, e.denied,"
-    " e.refs"
+    "f.hash, e.hash, c.hash, s.hash, p.name, o.hash, e.confidence, e.created, e.denied, e.refs"
 )
 TRACE = f"{RELATION}, e.source, e.scope, e.said, e.since, e.promoted"
 _OF_RELATION = 10
@@ -156,31 +146,77 @@ def trace_of(row: Sequence[Any]) -> Trace:
     return Trace(relation_of(row[:_OF_RELATION]), source, scope, *times, is_promoted=bool(promoted))
 
 
-SAID = (
-    "f.hash, f.subject, f.predicate, f.object, e.confidence, e.denied, e.said, e.since, e.until,"
-    " e.observed, e.promoted, e.scope"
-)
-_FIRST = 4  # columns of SAID that are the fact's
+WORTH = "confidence, denied, said, since, until, observed, promoted, scope"
 
 
-def edge_of(
-    rows: Sequence[Sequence[Any]], now: int | None, names: dict[bytes, ConceptHash]
-) -> Edge:
-    """A fact from its episodes, by the columns that SAID names; `names` are hashes that were made
-    before, and grow.
-    """
-    fact, subject, predicate, thing = rows[0][:_FIRST]
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What an episode adds to its fact, by the columns that WORTH names."""
+
+    confidence: float
+    denied: int
+    said: int
+    since: int
+    until: int | None
+    observed: int
+    promoted: int
+    scope: str
+
+    def left(self, now: int | None) -> float:
+        """Its confidence at a time, or as it was said."""
+        return left(self.confidence, self.since, self.until, now)
+
+
+def left(confidence: float, since: int, until: int | None, now: int | None) -> float:
+    """What is left of a confidence at a time, or all of it without one."""
+    if now is None or until is None:
+        return confidence
+    return faded(confidence, (now - since) / SECOND)
+
+
+def told(episodes: Sequence[Worth]) -> Values:
+    """The columns of graph_facts that all its episodes give, from `stands` on."""
+    counting = [one for one in episodes if not one.promoted]
+    stands = any(one.until is None and not one.denied for one in counting)
+    denial = [one.confidence for one in counting if one.denied and one.until is None]
+    support = [one for one in counting if not one.denied]
+    if stands:
+        rank = belief([one.confidence for one in support], denial)
+    else:
+        rank = float(_end_of_all(support, 1.0 - belief(denial)))
+    newest = max(one.said for one in episodes)
+    scopes = {one.scope for one in episodes}
+    where = episodes[0].scope if len(scopes) == 1 else None
+    if len(episodes) > 1 or not counting:
+        return stands, rank, newest, where, None, None, None, None, None
+    [one] = episodes
+    return (
+        stands,
+        rank,
+        newest,
+        where,
+        one.confidence,
+        one.denied,
+        one.since,
+        one.until,
+        one.observed,
+    )
+
+
+def _end_of_all(support: Sequence[Worth], share: float) -> int:
+    """When what fades will together have faded below 0.01, were it added up and then multiplied."""
+    if not support:
+        return _LONG_AGO
+    last = max(one.since for one in support)
+    weight = sum(one.confidence * 0.5 ** ((last - one.since) / _HALF_LIFE) for one in support)
+    return end_of(weight * share, last)
+
+
+def together(episodes: Sequence[Worth], now: int | None) -> tuple[float, int, int]:
+    """What episodes of a fact come to: its confidence, how often it was said, and when last."""
     worth: tuple[list[float], list[float]] = ([], [])
-    newest, count = rows[0][6], 0
-    for _, _, _, _, confidence, denied, said, since, until, observed, is_promoted, _ in rows:
-        count += observed - is_promoted  # its promotion counts it
-        newest = max(newest, said)
-        if not is_promoted:
-            fades = now is not None and until is not None
-            left = faded(confidence, (now - since) / SECOND) if fades else confidence
-            worth[denied].append(left)
-    for name in (subject, thing):
-        if name not in names:
-            names[name] = ConceptHash(name)
-    sure, at = belief(*worth), moment(newest)
-    return Edge(FactHash(fact), names[subject], predicate, names[thing], sure, count, at)
+    for one in episodes:
+        if not one.promoted:  # its promotion counts it
+            worth[one.denied].append(one.left(now))
+    count = sum(one.observed - one.promoted for one in episodes)
+    return belief(*worth), count, max(one.said for one in episodes)

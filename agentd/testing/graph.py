@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -97,8 +97,19 @@ class InMemoryGraph:
         *,
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
+        most: int | None = None,
+        about: Collection[str] = (),
     ) -> Sequence[Edge]:
-        return self._edges(await self.episodes(concepts), scopes, now)
+        edges = self._edges(await self.episodes(concepts), scopes, now)
+        if most is None:
+            return edges
+        kept: set[Edge] = set()
+        for concept in concepts:
+            own = [edge for edge in edges if concept in (edge.subject, edge.object)]
+            own.sort(key=_surest)
+            kept.update(own[:most])
+            kept.update([edge for edge in own if edge.predicate in about][:most])
+        return [edge for edge in edges if edge in kept]
 
     async def stating(
         self,
@@ -110,7 +121,10 @@ class InMemoryGraph:
     ) -> Sequence[Edge]:
         saying = [r for r in self._episodes.values() if r.predicate == predicate]
         edges = self._edges(saying, scopes, now)
-        return sorted(edges, key=lambda edge: (-edge.confidence, edge.fact))[:limit]
+        return sorted(edges, key=_surest)[:limit]
+
+    async def predicates(self) -> Sequence[str]:
+        return sorted({relation.predicate for relation in self._episodes.values()})
 
     async def episodes(self, concepts: Sequence[ConceptHash] | None = None) -> Sequence[Relation]:
         wanted = None if concepts is None else set(concepts)
@@ -227,6 +241,10 @@ def _united(concepts: Iterable[Concept]) -> Concept:
             aliases=(*first.aliases, *other.aliases),
         )
     return replace(first, aliases=tuple(sorted(set(first.aliases))))
+
+
+def _surest(edge: Edge) -> tuple[float, float, bytes]:
+    return -edge.confidence, -edge.newest.timestamp(), edge.fact.value
 
 
 def _group(trace: Trace) -> tuple[FactHash, str, bool]:

@@ -22,7 +22,7 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.errors import GraphError
-from agentd.storage.graph import SqliteGraph
+from agentd.storage.graph import SWEPT, SqliteGraph
 from agentd.testing import InMemoryGraph
 
 NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)
@@ -398,23 +398,146 @@ async def test_rebuilding_is_inserting_one_by_one(store):
     assert await store.counts() == GraphCounts()
 
 
+# Rows without the numbers that they name each other by.
+_TABLES = (
+    "SELECT hash, label, confidence, created, updated FROM graph_concepts",
+    "SELECT hash, said, source, scope, agent, session FROM graph_contexts",
+    "SELECT name FROM graph_predicates",
+    "SELECT * FROM graph_promoted",
+    "SELECT * FROM graph_consolidations",
+    (
+        "SELECT c.hash, e.hash, m.confidence, m.created, m.updated FROM graph_mentions m"
+        " JOIN graph_concepts c ON c.id = m.concept LEFT JOIN graph_episodes e ON e.id = m.episode"
+    ),
+    (
+        "SELECT c.hash, e.hash, name, folded FROM graph_aliases a"
+        " JOIN graph_concepts c ON c.id = a.concept LEFT JOIN graph_episodes e ON e.id = a.episode"
+    ),
+    (
+        "SELECT f.hash, s.hash, p.name, o.hash, stands, rank, newest, scope, f.confidence, denied, since,"
+        " until, observed FROM graph_facts f JOIN graph_predicates p ON p.id = f.predicate"
+        " JOIN graph_concepts s ON s.id = f.subject JOIN graph_concepts o ON o.id = f.object"
+    ),
+    (
+        "SELECT e.hash, f.hash, c.hash, e.confidence, e.created, e.denied, e.refs, e.said, e.source,"
+        " e.scope, e.since, e.until, e.observed, e.promoted FROM graph_episodes e"
+        " JOIN graph_facts f ON f.id = e.fact JOIN graph_contexts c ON c.id = e.context"
+    ),
+)
+
+
+def dump(conn):
+    tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name LIKE 'graph_%'"
+    assert conn.execute(tables).fetchone()[0] == len(_TABLES)
+    return [sorted(map(repr, map(tuple, conn.execute(query)))) for query in _TABLES]
+
+
 async def test_rebuilding_gives_the_same_tables_to_the_row(index_db):
     store = SqliteGraph(index_db)
-
-    def dump(conn):
-        query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'graph_%'"
-        tables = [row[0] for row in conn.execute(query)]
-        assert len(tables) == 8
-        return {t: sorted(map(tuple, conn.execute(f"SELECT * FROM {t}"))) for t in tables}
-
     records = await some_records()
     for record in records:
         await store.insert([record])
     before = await index_db.read(dump)
-    await store.insert([said("old", "is", "gone")])
+    await store.insert([said("old", "was", "gone")])
     assert await index_db.read(dump) != before
     await store.rebuild(records)
     assert await index_db.read(dump) == before
+
+
+async def test_removing_and_touching_give_the_same_tables_as_never_having_said_it(index_db):
+    store = SqliteGraph(index_db)
+    records = await some_records()
+    await store.insert(records)
+    before = await index_db.read(dump)
+    more = [
+        said("a", "is", "b", at=NOW - 3 * DAY, aliases=("A9",), scope="chat:a", confidence=1.0),
+        said("a", "is", "b", at=NOW + 3 * DAY, denied=True, source=FACTS),
+        said("a", "was", "d"),
+    ]
+    later = promotion(records[0], records[1])
+    await store.insert([*more, later])
+    assert await index_db.read(dump) != before
+    await store.remove([episode(record) for record in (*more, later)])
+    assert await index_db.read(dump) == before
+    await store.touch([episode(records[0])], NOW + 9 * DAY)
+    [(since, until)] = await index_db.read(
+        lambda conn: conn.execute(
+            "SELECT since, until FROM graph_facts WHERE confidence = 0.9 AND until IS NOT NULL"
+        ).fetchall()
+    )
+    assert since < until
+
+
+# Of each concept these are the surest; `now` is later, so that what fades has faded.
+HUB = [
+    said("hub", "is", f"t{n}", confidence=0.3 + n / 100, at=NOW - n % 7 * DAY, scope=f"s{n % 2}")
+    for n in range(40)
+] + [
+    said("hub", "has", f"f{n}", confidence=0.2 + n / 100, source=FACTS, scope=f"s{n % 3}")
+    for n in range(40)
+] + [
+    said(f"t{n}", "knows", "hub", confidence=0.9, at=NOW - n * DAY, denied=n == 1) for n in range(9)
+] + [said("hub", "is", "t3", confidence=0.6, scope="s1", session="again")]  # fmt: skip
+
+
+def surest(edge):
+    return -edge.confidence, -edge.newest.timestamp(), edge.fact
+
+
+@pytest.mark.parametrize("scopes", [None, ["s1"], ["main", "s0"]])
+@pytest.mark.parametrize("most", [1, 7, 30])
+async def test_of_a_hub_come_the_surest_facts_and_few_others(store, most, scopes):
+    await store.insert(HUB)
+    now = NOW + 5 * DAY
+    hub, beside = named("hub"), named("t3")
+    everything = await store.edges([hub, beside], scopes=scopes, now=now)
+    found = await store.edges([hub, beside], scopes=scopes, now=now, most=most, about=["knows"])
+    assert [e for e in everything if e in found] == found
+    assert len(found) <= 16 * most
+    for concept in (hub, beside):
+        own = sorted((e for e in everything if concept in (e.subject, e.object)), key=surest)
+        knows = [edge for edge in own if edge.predicate == "knows"]
+        assert {*own[:most], *knows[:most]} <= {*found}
+
+
+async def test_facts_that_are_left_out_can_be_asked_for_by_predicate(store):
+    await store.insert([said("hub", "is", f"t{n}", confidence=0.9) for n in range(20)])
+    await store.insert([said("hub", "owns", "boat", confidence=0.2), said("x", "likes", "hub")])
+    found = await store.edges([named("hub")], now=NOW, most=2, about=["owns", "nothing"])
+    assert "owns" in {edge.predicate for edge in found}
+    assert len(found) <= 8
+    assert await store.predicates() == ["is", "likes", "owns"]
+    assert len(await store.edges([named("hub")], now=NOW)) == 22
+
+
+async def test_what_others_see_does_not_crowd_out_what_a_scope_sees(store):
+    await store.insert(
+        [said("hub", "is", f"t{n}", scope="main", confidence=1.0) for n in range(20)]
+    )
+    await store.insert([said("hub", "is", "small", scope="group", confidence=0.2)])
+    found = await store.edges([named("hub")], scopes=["group"], now=NOW, most=3)
+    assert [edge.object for edge in found] == [named("small")]
+    [edge] = await store.stating("is", 3, scopes=["group"], now=NOW)
+    assert edge.object == named("small")
+
+
+@pytest.mark.parametrize("later", [0, 6])
+async def test_the_surest_facts_with_a_predicate_are_told_at_any_time(store, later):
+    await store.insert(HUB)
+    now = NOW + later * DAY
+    every = await store.stating("is", 1000, now=now)
+    assert len(every) == 40
+    assert every == sorted(every, key=surest)
+    assert await store.stating("is", 5, now=now) == every[:5]
+
+
+async def test_a_sweep_of_many_goes_in_several_transactions(index_db):
+    store = SqliteGraph(index_db)
+    await store.insert([said(f"s{n}", confidence=0.5) for n in range(2 * SWEPT + 1)])
+    before = index_db.commits
+    assert len(await store.sweep(NOW + 100 * DAY)) == 2 * SWEPT + 1
+    assert index_db.commits >= before + 3
+    assert await store.counts() == GraphCounts()
 
 
 async def test_rebuilding_keeps_what_was_touched(store):

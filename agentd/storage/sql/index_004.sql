@@ -1,19 +1,22 @@
 -- The concept graph, made from the text under memory/graph/. All times are microseconds since 1970 in
--- UTC, all hashes 32 bytes. Concepts as all their mentions together tell them. Written by SqliteGraph.
+-- UTC, all hashes 32 bytes. Rows name each other by numbers, which are small and near each other; the
+-- hash of a thing stands in its own table alone. Concepts as all their mentions together tell them.
+-- Written by SqliteGraph.
 CREATE TABLE graph_concepts (
-    hash BLOB PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
     label TEXT NOT NULL,
     confidence REAL NOT NULL,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX graph_concepts_by_label ON graph_concepts (label);
 
--- What an episode's record said of a concept, so that it goes with the episode; the episode is empty
--- where the concept stood by itself. Written by SqliteGraph.
+-- What an episode's record said of a concept, so that it goes with the episode; the episode is 0 where
+-- the concept stood by itself. Written by SqliteGraph.
 CREATE TABLE graph_mentions (
-    concept BLOB NOT NULL,
-    episode BLOB NOT NULL,
+    concept INTEGER NOT NULL,
+    episode INTEGER NOT NULL,
     confidence REAL NOT NULL,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,
@@ -23,8 +26,8 @@ CREATE TABLE graph_mentions (
 -- The other spellings that a mention gave; `folded` is the name without case, to find it by. Written by
 -- SqliteGraph.
 CREATE TABLE graph_aliases (
-    concept BLOB NOT NULL,
-    episode BLOB NOT NULL,
+    concept INTEGER NOT NULL,
+    episode INTEGER NOT NULL,
     name TEXT NOT NULL,
     folded TEXT NOT NULL,
     PRIMARY KEY (concept, episode, name)
@@ -33,32 +36,56 @@ CREATE INDEX graph_aliases_by_name ON graph_aliases (folded);
 
 -- When and where things were said. Written by SqliteGraph.
 CREATE TABLE graph_contexts (
-    hash BLOB PRIMARY KEY,
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
     said INTEGER NOT NULL,
     source TEXT NOT NULL,
     scope TEXT NOT NULL,
     agent TEXT NOT NULL,
     session TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
--- What was said; who walks from fact to fact needs the two indexes alone. Written by SqliteGraph.
+-- The names of the facts' predicates. Written by SqliteGraph.
+CREATE TABLE graph_predicates (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- What was said, and what its episodes come to. `stands` says whether one of them does not fade, and
+-- `rank` orders facts of the same kind, whatever time it is: for one that stands it is the confidence
+-- with nothing faded, for one that fades the time at which its episodes together will have faded below
+-- 0.01. Denials that fade are left out, so it is a bound. `newest` is when it was said last, `scope`
+-- that of all its episodes, null where there are several. A fact of one episode that no promotion counts
+-- holds what that is worth, so that it is read as one row; else the columns from `confidence` on are
+-- null. Written by SqliteGraph.
 CREATE TABLE graph_facts (
-    hash BLOB PRIMARY KEY,
-    subject BLOB NOT NULL,
-    predicate TEXT NOT NULL,
-    object BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX graph_facts_by_subject ON graph_facts (subject, predicate, object);
-CREATE INDEX graph_facts_by_object ON graph_facts (object, predicate, subject);
-CREATE INDEX graph_facts_by_predicate ON graph_facts (predicate);
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    subject INTEGER NOT NULL,
+    predicate INTEGER NOT NULL,
+    object INTEGER NOT NULL,
+    stands INTEGER NOT NULL,
+    rank REAL NOT NULL,
+    newest INTEGER NOT NULL,
+    scope TEXT,
+    confidence REAL,
+    denied INTEGER,
+    since INTEGER,
+    until INTEGER,
+    observed INTEGER
+) STRICT;
+CREATE INDEX graph_facts_by_subject ON graph_facts (subject, stands, rank, newest, predicate, scope);
+CREATE INDEX graph_facts_by_object ON graph_facts (object, stands, rank, newest, predicate, scope);
+CREATE INDEX graph_facts_by_predicate ON graph_facts (predicate, stands, rank, newest, scope);
 
 -- Each saying of a fact. `said`, `source` and `scope` are its context's, `since` when it began to fade,
 -- `until` when it will have faded below 0.01, null where it stands. `observed` is how many sayings it
 -- counts, `promoted` whether another counts it. Written by SqliteGraph.
 CREATE TABLE graph_episodes (
-    fact BLOB NOT NULL,
-    hash BLOB NOT NULL,
-    context BLOB NOT NULL,
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    fact INTEGER NOT NULL,
+    context INTEGER NOT NULL,
     confidence REAL NOT NULL,
     created INTEGER NOT NULL,
     denied INTEGER NOT NULL,
@@ -69,14 +96,14 @@ CREATE TABLE graph_episodes (
     since INTEGER NOT NULL,
     until INTEGER,
     observed INTEGER NOT NULL,
-    promoted INTEGER NOT NULL,
-    PRIMARY KEY (fact, hash)
-) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX graph_episodes_by_hash ON graph_episodes (hash);
+    promoted INTEGER NOT NULL
+) STRICT;
+CREATE INDEX graph_episodes_of_fact ON graph_episodes (fact);
 CREATE INDEX graph_episodes_of_context ON graph_episodes (context);
-CREATE INDEX graph_episodes_by_end ON graph_episodes (until);
+CREATE INDEX graph_episodes_by_end ON graph_episodes (until) WHERE until IS NOT NULL;
 
--- Which episodes a promotion counts; they may have been swept since. Written by SqliteGraph.
+-- Which episodes a promotion counts, by their hashes; they may have been swept since. Written by
+-- SqliteGraph.
 CREATE TABLE graph_promoted (
     episode BLOB NOT NULL,
     promotion BLOB NOT NULL,

@@ -1,0 +1,172 @@
+"""Facts as recall sees them, out of the tables of the index database."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from agentd.domain.concept import ConceptHash, Edge, FactHash
+from agentd.storage.graph_rows import WORTHS, among
+from agentd.storage.graph_values import Worth, left, moment, together
+
+Row = tuple[Any, ...]
+
+_SAID = (
+    "f.id, f.hash, f.subject, f.predicate, f.object, f.scope, f.newest, f.confidence, f.denied,"
+    " f.since, f.until, f.observed"
+)
+_NEAR = "FROM json_each(:ids) near CROSS JOIN graph_facts f"
+_FACTS = "FROM graph_facts f"
+_OUT, _IN, _STATING = (
+    f"SELECT {_SAID} {_FACTS} WHERE f.{end} IN (?)" for end in ("subject", "object", "predicate")
+)
+_SEEN = """(f.scope IN (SELECT value FROM json_each(:scopes)) OR f.scope IS NULL AND EXISTS (
+    SELECT 1 FROM graph_episodes e
+    WHERE e.fact = f.id AND e.scope IN (SELECT value FROM json_each(:scopes))
+))"""
+_BEST = """SELECT id FROM (
+    SELECT f.id FROM graph_facts f WHERE WHAT ORDER BY f.rank DESC, f.newest DESC, f.hash LIMIT :most
+)"""
+_ABOUT = "f.predicate IN (SELECT value FROM json_each(:about))"
+_HASHES = "SELECT id, hash FROM graph_concepts WHERE id IN (?)"
+_NUMBERS = "SELECT hash, id FROM graph_concepts WHERE hash IN (?)"
+_NAMES = "SELECT id, name FROM graph_predicates WHERE id IN (?)"
+_PREDICATES = "SELECT id FROM graph_predicates WHERE name IN (?)"
+
+
+def around(
+    conn: sqlite3.Connection,
+    concepts: Iterable[ConceptHash],
+    scopes: Sequence[str] | None,
+    now: int | None,
+    most: int | None,
+    about: Collection[str],
+) -> list[Edge]:
+    """See GraphStore.edges."""
+    names = {concept.value: concept for concept in concepts}
+    ids = {number: names[name] for name, number in among(conn, _NUMBERS, names)}
+    if most is None or now is None:
+        rows = [*among(conn, _OUT, ids), *among(conn, _IN, ids)]
+    else:
+        preferred = [row[0] for row in among(conn, _PREDICATES, about)]
+        query = _surest_around(is_seen=scopes is None, has_preferred=bool(preferred))
+        values = {
+            "ids": json.dumps(list(ids)), "scopes": json.dumps(scopes), "most": most,
+            "about": json.dumps(preferred),
+        }  # fmt: skip
+        rows = _all(conn, query, values)
+    edges = _edges(conn, rows, scopes, now, ids)
+    edges.sort(key=_name)
+    return edges
+
+
+def stating(
+    conn: sqlite3.Connection,
+    predicate: str,
+    limit: int,
+    scopes: Sequence[str] | None,
+    now: int | None,
+) -> list[Edge]:
+    """See GraphStore.stating."""
+    known = [row[0] for row in among(conn, _PREDICATES, [predicate])]
+    if now is None:
+        rows = list(among(conn, _STATING, known))
+    else:
+        query = _surest("predicate = :predicate", is_seen=scopes is None)
+        full = f"SELECT {_SAID} {_FACTS} WHERE f.id IN ({query})"
+        values = {"scopes": json.dumps(scopes), "most": limit}
+        rows = [row for one in known for row in _all(conn, full, {**values, "predicate": one})]
+    return heapq.nsmallest(limit, _edges(conn, rows, scopes, now, {}), key=_surest_first)
+
+
+def _surest_around(*, is_seen: bool, has_preferred: bool) -> str:
+    """The query for the surest facts of each concept of `:ids`, with what it is asked about besides."""
+    wanted = ["", f" AND {_ABOUT}"][: 1 + has_preferred]
+    parts = [
+        _surest(f"{end} = near.value{more}", is_seen=is_seen)
+        for end in ("subject", "object")
+        for more in wanted
+    ]
+    return f"SELECT {_SAID} {_NEAR} WHERE f.id IN ({' UNION ALL '.join(parts)})"
+
+
+def _surest(where: str, *, is_seen: bool) -> str:
+    """The query for the numbers of the surest facts, of those that stand and of those that fade."""
+    seen = "" if is_seen else f" AND {_SEEN}"
+    parts = (f"f.{where} AND f.stands = {stands}{seen}" for stands in (1, 0))
+    return " UNION ALL ".join(_BEST.replace("WHAT", part) for part in parts)
+
+
+def _all(conn: sqlite3.Connection, query: str, values: Mapping[str, object]) -> list[Row]:
+    cursor = conn.cursor()
+    cursor.row_factory = None
+    return cursor.execute(query, values).fetchall()
+
+
+def _edges(
+    conn: sqlite3.Connection,
+    rows: Iterable[Row],
+    scopes: Sequence[str] | None,
+    now: int | None,
+    known: Mapping[int, ConceptHash],
+) -> list[Edge]:
+    """The facts of these rows, each once, as far as they are seen; `known` are concepts by number."""
+    facts = {row[0]: row for row in rows}
+    seen = None if scopes is None else frozenset(scopes)
+    many = _many(conn, [row[0] for row in facts.values() if row[7] is None], seen)
+    ends = {end for row in facts.values() for end in (row[2], row[4])}
+    hashes = dict(known)
+    hashes.update(
+        (number, ConceptHash(name)) for number, name in among(conn, _HASHES, ends - known.keys())
+    )
+    names: dict[int, str] = dict(among(conn, _NAMES, {row[3] for row in facts.values()}))
+    found = []
+    for row in facts.values():
+        (
+            number,
+            fact,
+            subject,
+            predicate,
+            thing,
+            scope,
+            newest,
+            sure,
+            denied,
+            since,
+            until,
+            count,
+        ) = row
+        if sure is None:
+            if number not in many:
+                continue
+            confidence, count, newest = together(many[number], now)
+        elif seen is None or scope in seen:
+            confidence = 0.0 if denied else left(sure, since, until, now)
+        else:
+            continue
+        ways = hashes[subject], names[predicate], hashes[thing]
+        found.append(Edge(FactHash(fact), *ways, confidence, count, moment(newest)))
+    return found
+
+
+def _many(
+    conn: sqlite3.Connection, facts: Sequence[int], seen: Collection[str] | None
+) -> dict[int, list[Worth]]:
+    """What the episodes of these facts are worth, as far as they are seen."""
+    found: dict[int, list[Worth]] = {}
+    for fact, *values in among(conn, WORTHS, facts):
+        worth = Worth(*values)
+        if seen is None or worth.scope in seen:
+            found.setdefault(fact, []).append(worth)
+    return found
+
+
+def _name(edge: Edge) -> bytes:
+    return edge.fact.value
+
+
+def _surest_first(edge: Edge) -> tuple[float, float, bytes]:
+    return -edge.confidence, -edge.newest.timestamp(), edge.fact.value

@@ -1,0 +1,60 @@
+"""Episodes of the concept graph out of the tables of the index database."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from agentd.storage.graph_rows import among, mark, tell
+
+_PROMOTIONS = "SELECT promotion FROM graph_promoted WHERE episode IN (?)"
+_EVIDENCE = "SELECT episode FROM graph_promoted WHERE promotion IN (?)"
+_THERE = """
+SELECT e.hash, e.id, e.fact, e.context, f.predicate, f.subject, f.object FROM graph_episodes e
+JOIN graph_facts f ON f.id = e.fact WHERE e.hash IN (?)
+"""
+_DROP_CONTEXT = """
+DELETE FROM graph_contexts WHERE id = ?1
+    AND NOT EXISTS (SELECT 1 FROM graph_episodes WHERE context = ?1)
+"""
+_DROP_FACT = """
+DELETE FROM graph_facts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM graph_episodes WHERE fact = ?1)
+"""
+_DROP_PREDICATE = """
+DELETE FROM graph_predicates WHERE id = ?1
+    AND NOT EXISTS (SELECT 1 FROM graph_facts WHERE predicate = ?1)
+"""
+_DROP_CONCEPT = """
+DELETE FROM graph_concepts WHERE id = ?1
+    AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE concept = ?1)
+"""
+_TELL_AGAIN = """
+UPDATE graph_concepts SET (confidence, created, updated) = (
+    SELECT max(confidence), min(created), max(updated) FROM graph_mentions WHERE concept = ?1
+) WHERE id = ?1
+"""
+
+
+def remove(conn: sqlite3.Connection, episodes: Iterable[bytes], *, promotions: bool = True) -> int:
+    """Take episodes out with what nothing else needs, and with the promotions that count them unless
+    that is denied; returns how many of the episodes were there.
+    """
+    wanted = set(episodes)
+    also = {row[0] for row in among(conn, _PROMOTIONS, wanted)} if promotions else set()
+    rows = list(among(conn, _THERE, wanted | also))
+    pairs = {(end, row[1]) for row in rows for end in row[5:]}
+    gone = [row[0] for row in rows]
+    counted = {row[0] for row in among(conn, _EVIDENCE, gone)}
+    conn.executemany("DELETE FROM graph_episodes WHERE id = ?", [(row[1],) for row in rows])
+    conn.executemany("DELETE FROM graph_mentions WHERE concept = ? AND episode = ?", pairs)
+    conn.executemany("DELETE FROM graph_aliases WHERE concept = ? AND episode = ?", pairs)
+    conn.executemany("DELETE FROM graph_promoted WHERE promotion = ?", [(name,) for name in gone])
+    conn.executemany(_DROP_FACT, {(row[2],) for row in rows})
+    conn.executemany(_DROP_CONTEXT, {(row[3],) for row in rows})
+    conn.executemany(_DROP_PREDICATE, {(row[4],) for row in rows})
+    touched = {(concept,) for concept, _ in pairs}
+    conn.executemany(_DROP_CONCEPT, touched)
+    conn.executemany(_TELL_AGAIN, touched)
+    mark(conn, counted)
+    tell(conn, {row[2] for row in rows})
+    return sum(name in wanted for name in gone)
