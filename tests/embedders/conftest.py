@@ -46,6 +46,8 @@ while (request := wire.receive(spec["idle"])) is not None:
     if "crash" in texts and not os.path.exists("crashed"):
         open("crashed", "w").close()
         os.kill(os.getpid(), signal.SIGKILL)
+    if "poison" in texts:
+        os.kill(os.getpid(), signal.SIGSEGV)
     if "hang" in texts:
         time.sleep(60)
     if "garbage" in texts:

@@ -11,8 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from agentd.domain.memory import Chunk, Source
 from agentd.embedders import worker as workers
 from agentd.errors import EmbedderFault
+from agentd.search.backfill import Backfill
+from agentd.search.entries import entry
+from agentd.testing import MemoryChunks
 
 
 async def fault(worker, *texts):
@@ -91,6 +95,34 @@ async def test_a_process_that_is_killed_between_two_batches_is_told_and_replaced
             await worker.embed(["a"])
         await clock.advance(1.1)
         assert await worker.embed(["a"]) == before
+
+
+async def test_a_text_that_kills_every_process_does_not_keep_the_others_from_their_vectors(
+    serving, clock, told
+):
+    store, stored = MemoryChunks(), {}
+
+    async def tell(model, vectors):
+        stored.update(vectors)
+
+    async def pack(vectors):
+        return vectors
+
+    texts = [*(f"text {number}" for number in range(40)), "poison", "the last"]
+    chunks = [
+        Chunk("a.md", line, line, text, Source.NOTES, "main") for line, text in enumerate(texts, 1)
+    ]
+    await store.replace("a.md", "d", [entry(chunk) for chunk in chunks])
+    async with serving() as worker:
+        backfill = Backfill(store, worker, clock, pack, tell)
+        for _ in range(60):
+            if await backfill.fill():
+                break
+            await clock.advance(1)
+        (problem,) = backfill.problems()
+    assert (problem.code, len(stored)) == ("text_not_embedded", 41)
+    assert "a.md:41" in problem.text
+    assert len(told("starts")) < 10
 
 
 async def test_the_pause_doubles_with_each_failure_and_ends_with_a_success(serving, clock):
