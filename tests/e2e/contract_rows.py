@@ -260,7 +260,7 @@ ROWS = (
             *("--half-life-days", "9", "--no-recency", "--fusion", "rrf", "--explain"),
         ),
         FOUND,
-        "\nkeyword ",
+        "\nwords of the query ",
         "memory/search",
         {
             "query": "key",
