@@ -28,9 +28,8 @@ log = structlog.get_logger()
 
 class GraphLeg:
     """A Recall by what another one finds. The owner's search is done once more with the names that the
-    graph relates to those in the query. What that finds is put in where its score, less a fifth,
-    belongs; what was found anyway stays in its order. `max_tokens` is what a search may show that does
-    not say.
+    graph relates to those in the query. What that finds better is put where its score, less a fifth,
+    belongs; all else stays in its order. `max_tokens` is what a search may show that does not say.
     """
 
     def __init__(self, recall: Recall, desk: GraphDesk, max_tokens: int = 0) -> None:
@@ -52,7 +51,7 @@ class GraphLeg:
             return found
         related = await self._recall.search(replace(query, text=f"{query.text} {more}"), reader)
         hits = joined(found.hits, related.hits)
-        if len(hits) == len(found.hits):
+        if hits == found.hits:
             return found
         kept = self._fitted(hits, query)
         return Found(kept, "" if kept and not found.hits else found.reason)
@@ -84,24 +83,28 @@ class GraphLeg:
 
 
 def joined(found: Sequence[Hit], related: Sequence[Hit]) -> tuple[Hit, ...]:
-    """What was found in its order, and between it what only the related names found, with SHARE of its
-    score, before the first hit that is below it.
+    """What was found in its order, and between it what the related names found better, with SHARE of
+    its score, before the first hit that is below it.
     """
-    known = {(hit.chunk.path, line) for hit in found for line in _lines(hit)}
     hits = list(found)
-    for hit in related:
-        if any((hit.chunk.path, line) in known for line in _lines(hit)):
+    for one in related:
+        score = one.score * SHARE
+        known = next((hit for hit in hits if _overlap(hit, one)), None)
+        if known is not None and known.score >= score:
             continue
-        score = hit.score * SHARE
-        new = replace(hit, score=score, scores={**hit.scores, "graph": score}, superseded_by="")
-        hits.insert(next((at for at, one in enumerate(hits) if one.score < score), len(hits)), new)
+        if known is not None:
+            hits.remove(known)
+        place = next((at for at, hit in enumerate(hits) if hit.score < score), len(hits))
+        told = replace(known or one, score=score, scores={**one.scores, "graph": score})
+        hits.insert(place, told if known else replace(told, superseded_by=""))
     return tuple(hits)
+
+
+def _overlap(one: Hit, other: Hit) -> bool:
+    a, b = one.chunk, other.chunk
+    return a.path == b.path and a.start_line <= b.end_line and b.start_line <= a.end_line
 
 
 def _leads_over_the_owner(row: Row) -> bool:
     fact = row.fact
     return row.start == OWNER or (row.depth > 1 and OWNER in (fact.subject, fact.object))
-
-
-def _lines(hit: Hit) -> range:
-    return range(hit.chunk.start_line, hit.chunk.end_line + 1)

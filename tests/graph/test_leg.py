@@ -97,11 +97,11 @@ async def test_what_names_nothing_and_sessions_of_others_are_searched_once(desk,
 
 def test_what_was_found_anyway_stays_in_its_order():
     found = [hit("new.md", 0.4), hit("old.md", 0.6), hit("c.md", 0.2)]
-    related = [hit("old.md", 1.0, 2), hit("d.md", 0.9), hit("e.md", 0.1)]
-    assert [h.chunk.path for h in joined(found, related)] == [
-        "d.md",
-        "new.md",
-        "old.md",
-        "c.md",
-        "e.md",
-    ]
+    related = [hit("old.md", 0.7, 2), hit("d.md", 0.9), hit("e.md", 0.1)]
+    order = [one.chunk.path for one in joined(found, related)]
+    assert order == ["d.md", "new.md", "old.md", "c.md", "e.md"]
+
+
+def test_what_the_related_names_found_better_moves_up():
+    moved = joined([hit("a.md", 0.4), hit("b.md", 0.1)], [hit("b.md", 1.0), hit("a.md", 0.3)])
+    assert [(one.chunk.path, one.score) for one in moved] == [("b.md", 0.8), ("a.md", 0.4)]
