@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentd.domain.concept import ConceptHash, Edge, FactHash
+from agentd.domain.concept import ConceptHash, Edge
 from agentd.graph.path import Limits, Step
 from agentd.ports import GraphStore
 
@@ -28,8 +27,8 @@ WHOLE = View()
 class Adjacency:
     """The facts around concepts, each concept asked for once.
 
-    `preferred` are facts that a question is about: of these another `fanout` are taken per concept,
-    so that a concept with many others does not hide them.
+    `preferred` are the predicates that a question is about: of their facts another `fanout` are taken
+    per concept, so that a concept with many others does not hide them.
     """
 
     def __init__(
@@ -38,52 +37,60 @@ class Adjacency:
         limits: Limits,
         view: View = WHOLE,
         *,
-        preferred: Callable[[Edge], bool] | None = None,
+        preferred: Collection[str] = (),
     ) -> None:
         self._store = store
         self._limits = limits
         self._view = view
-        self._preferred = preferred
-        self._steps: dict[ConceptHash, tuple[Step, ...]] = {}
+        self._preferred = frozenset(preferred)
+        self._steps: dict[bytes, tuple[Step, ...]] = {}
 
     async def load(self, concepts: Iterable[ConceptHash]) -> None:
         """Read the facts about those that were not read yet: one call of the store, or none."""
-        wanted = [c for c in dict.fromkeys(concepts) if c not in self._steps]
+        wanted = {c.value: c for c in concepts if c.value not in self._steps}
         if not wanted:
             return
-        view = self._view
-        edges = await self._store.edges(wanted, scopes=view.scopes, now=view.now)
-        self._steps.update(_around(wanted, edges, self._chosen))
+        edges = await self._store.edges(
+            [*wanted.values()],
+            scopes=self._view.scopes,
+            now=self._view.now,
+            most=self._limits.fanout,
+            about=sorted(self._preferred),
+        )
+        for concept, steps in _around(wanted, edges, self._limits.least).items():
+            self._steps[concept] = self._chosen(steps)
 
     def steps(self, concept: ConceptHash) -> tuple[Step, ...]:
         """The steps from a concept that was loaded, the surest first. A fact about itself is one step."""
-        return self._steps[concept]
+        return self._steps[concept.value]
 
     def _chosen(self, steps: list[Step]) -> tuple[Step, ...]:
-        most, least = self._limits.fanout, self._limits.least
-        sure = [step for step in steps if step.edge.confidence >= least]
-        if len(sure) <= most:
-            return tuple(sorted(sure, key=_surest))
-        taken = heapq.nsmallest(most, sure, key=_surest)
-        if self._preferred is not None:
-            about = [step for step in sure if self._preferred(step.edge)]
-            taken += heapq.nsmallest(most, about, key=_surest)
-        return tuple(sorted(dict.fromkeys(taken), key=_surest))
+        most = self._limits.fanout
+        steps.sort(key=_surest)
+        if len(steps) <= most:
+            return tuple(steps)
+        about = [step for step in steps if step.edge.predicate in self._preferred][:most]
+        return tuple(
+            sorted({step.key: step for step in (*steps[:most], *about)}.values(), key=_surest)
+        )
 
 
 def _around(
-    concepts: Sequence[ConceptHash],
-    edges: Iterable[Edge],
-    choose: Callable[[list[Step]], tuple[Step, ...]],
-) -> Mapping[ConceptHash, tuple[Step, ...]]:
-    found: dict[ConceptHash, list[Step]] = {concept: [] for concept in concepts}
+    concepts: Iterable[bytes], edges: Iterable[Edge], least: float
+) -> dict[bytes, list[Step]]:
+    """The steps from each concept along what is sure enough."""
+    found: dict[bytes, list[Step]] = {concept: [] for concept in concepts}
     for edge in edges:
-        if (out := found.get(edge.subject)) is not None:
+        if edge.confidence < least:
+            continue
+        subject, target = edge.subject.value, edge.object.value
+        if (out := found.get(subject)) is not None:
             out.append(Step(edge, forward=True))
-        if edge.object != edge.subject and (back := found.get(edge.object)) is not None:
+        if target != subject and (back := found.get(target)) is not None:
             back.append(Step(edge, forward=False))
-    return {concept: choose(steps) for concept, steps in found.items()}
+    return found
 
 
-def _surest(step: Step) -> tuple[float, FactHash]:
-    return -step.edge.confidence, step.edge.fact
+def _surest(step: Step) -> tuple[float, float, bytes]:
+    edge = step.edge
+    return -edge.confidence, -edge.newest.timestamp(), edge.fact.value

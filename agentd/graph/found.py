@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agentd.domain.concept import Concept, ConceptHash, Edge, FactHash
+from agentd.domain.concept import Concept, ConceptHash, Edge
 from agentd.graph.answer import Hop, Row, Triple
 from agentd.graph.conditions import Fields
 from agentd.graph.importance import Importance
@@ -101,8 +101,8 @@ def candidates(kind: Kind, traversal: Traversal, importance: Importance) -> list
     """
     if kind is Kind.FACT:
         return [Found(kind, path, importance.fact(path)) for path in traversal.arrivals]
-    ends = set(traversal.seeds) if kind is Kind.CONCEPT else set()
-    paths = [p for p in traversal.arrivals if not p.steps[-1].is_loop and p.end not in ends]
+    ends = {seed.value for seed in traversal.seeds} if kind is Kind.CONCEPT else set()
+    paths = [p for p in traversal.arrivals if not p.steps[-1].is_loop and p.end.value not in ends]
     return [Found(kind, path, importance.score(path)) for path in paths]
 
 
@@ -110,7 +110,7 @@ def best(found: Iterable[Found]) -> list[Found]:
     """Each concept and each fact once, by its best path, the highest score first; ties by path. What was
     found comes in the order of its paths.
     """
-    kept: dict[ConceptHash | FactHash | Path, Found] = {}
+    kept: dict[bytes, Found] = {}
     for one in found:
         kept.setdefault(_identity(one), one)
     return sorted(kept.values(), key=lambda one: -one.score)
@@ -130,14 +130,14 @@ def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:
     )
 
 
-def _identity(found: Found) -> ConceptHash | FactHash | Path:
+def _identity(found: Found) -> bytes:
     match found.kind:
         case Kind.CONCEPT:
-            return found.path.end
+            return found.path.end.value
         case Kind.FACT:
-            return found.edge.fact
+            return found.edge.fact.value
         case Kind.PATH:
-            return found.path
+            return b"".join((*found.path.visited, found.path.trail))
 
 
 def _hop(step: Step, labels: Labels) -> Hop:

@@ -80,24 +80,24 @@ class Importance:
         edges = traversal.edges
         self._facts = _by_concept(edges)
         self._said = {one: _episodes(facts) for one, facts in self._facts.items()}
-        others = self._facts.keys() - set(traversal.seeds)
+        others = self._facts.keys() - {seed.value for seed in traversal.seeds}
         self._most_facts = max((len(self._facts[one]) for one in others), default=0)
         self._most_said = max((self._said[one] for one in others), default=0)
-        self._rest: dict[ConceptHash, float] = {}  # of their scores, without the path
+        self._rest: dict[bytes, float] = {}  # of their scores, without the path
         self._most_episodes = max((edge.episodes for edge in edges), default=0)
 
     def concept(self, path: Path) -> RankedConcept:
         """The end of a path, scored by that path."""
         parts = replace(self._parts(path.end), confidence=path.confidence)
-        facts = tuple(self._facts.get(path.end, ()))
+        facts = tuple(self._facts.get(path.end.value, ()))
         score = parts.score(self._weights)
         return RankedConcept(path.end, score, path.depth, facts, path, parts)
 
     def score(self, path: Path) -> float:
         """The score of `concept`, without the rest."""
-        rest = self._rest.get(path.end)
+        rest = self._rest.get(path.end.value)
         if rest is None:
-            rest = self._rest[path.end] = self._parts(path.end).score(self._weights)
+            rest = self._rest[path.end.value] = self._parts(path.end).score(self._weights)
         return rest + self._weights.confidence * path.confidence
 
     def fact(self, path: Path) -> float:
@@ -109,18 +109,18 @@ class Importance:
             path.confidence,
             recency(edge.newest, self._now),
             _share(edge.episodes, self._most_episodes),
-            _share(len(self._facts.get(path.end, ())), self._most_facts),
+            _share(len(self._facts.get(path.end.value, ())), self._most_facts),
         )
         return parts.score(self._weights)
 
     def _parts(self, concept: ConceptHash) -> Parts:
         """The parts that do not depend on a path."""
-        facts = self._facts.get(concept, ())
+        facts = self._facts.get(concept.value, ())
         newest = max((edge.newest for edge in facts), default=None)
         return Parts(
             0.0,
             recency(newest, self._now) if newest else 0.0,
-            _share(self._said.get(concept, 0), self._most_said),
+            _share(self._said.get(concept.value, 0), self._most_said),
             _share(len(facts), self._most_facts),
         )
 
@@ -147,10 +147,11 @@ def _episodes(facts: Iterable[Edge]) -> int:
     return sum(edge.episodes for edge in facts)
 
 
-def _by_concept(edges: Iterable[Edge]) -> dict[ConceptHash, list[Edge]]:
-    found: defaultdict[ConceptHash, list[Edge]] = defaultdict(list)
+def _by_concept(edges: Iterable[Edge]) -> dict[bytes, list[Edge]]:
+    found: defaultdict[bytes, list[Edge]] = defaultdict(list)
     for edge in edges:
-        found[edge.subject].append(edge)
-        if edge.object != edge.subject:
-            found[edge.object].append(edge)
+        subject, target = edge.subject.value, edge.object.value
+        found[subject].append(edge)
+        if target != subject:
+            found[target].append(edge)
     return found

@@ -8,14 +8,22 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agentd.errors import GraphError
+from agentd.statements.telling import is_same_word, telling_words
 
 MAX_WORDS = 100  # of a text that are read
 LONGEST = 5  # words of a name
+MAX_LETTERS = 60  # of a text in a script without spaces, from which names are looked for
+MOST_UNSPACED = 8  # letters of a name in such a script
 MOST_LETTERS = 32  # of a name whose misspellings are tried
 
-_STEM = 4  # letters that words of one stem begin with
+_LEAST = 3  # letters of a word that says a predicate
 _READ = 2_000  # characters of a text whose words are looked for in predicates
 
+# Thai, Lao, Burmese, Khmer, Kana, Han; and Hangul, where particles stand at the word.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
+)
 _OUTER = ".,;:!?…()[]{}<>\"“”„«»'‘’`*"
 _ENDS = tuple(".,;:!?…)]}")  # a name does not go on behind these
 _POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
@@ -24,7 +32,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words `start` to `end` of a text (without `end`), and the labels that they may be."""
+    """Letters `start` to `end` of a text (without `end`), and the labels that they may be."""
 
     start: int
     end: int
@@ -32,18 +40,19 @@ class Span:
 
 
 def spans(text: str, resolve: Callable[[str], str]) -> tuple[Span, ...]:
-    """Every row of up to five words in the first hundred, with the labels that `resolve` makes of it.
-    What is no label is left out; so are rows across punctuation.
+    """Every row of up to five words in the first hundred, with the labels that `resolve` makes of it;
+    and, in scripts that put no space between a word and the next, every row of up to eight letters in
+    the first sixty. What is no label is left out; so are rows across punctuation.
     """
-    parts = [_Word(found[0]) for found in islice(re.finditer(r"\S+", text), MAX_WORDS)]
+    parts = [_Word(found) for found in islice(re.finditer(r"\S+", text), MAX_WORDS)]
     found = []
     for start in range(len(parts)):
         for end in range(start + 1, min(start + LONGEST, len(parts)) + 1):
             if labels := _labels(parts[start:end], resolve):
-                found.append(Span(start, end, labels))
+                found.append(Span(parts[start].start, parts[end - 1].end, labels))
             if parts[end - 1].is_last:
                 break
-    return tuple(found)
+    return (*found, *_unspaced(text[: parts[-1].end] if parts else "", resolve))
 
 
 def longest(found: Sequence[Span], known: Callable[[str], bool]) -> Iterator[str]:
@@ -64,14 +73,14 @@ def longest(found: Sequence[Span], known: Callable[[str], bool]) -> Iterator[str
 
 
 def echoes(text: str) -> Callable[[str], bool]:
-    """Whether a text says a word of a predicate, in whatever ending: "where does she work" says
-    `works_at`. Words of fewer than four letters say nothing.
+    """Whether a text says a predicate: a word of it, in whatever form (agentd/statements/telling.py).
+    “Where does she work” says `works_at`, “does she own a boat” says `owns`. Words that any sentence may
+    have count only where the predicate has no others, and then its longest.
     """
-    said = {
-        word[:_STEM] for word in re.findall(r"\w+", text.casefold()[:_READ]) if len(word) >= _STEM
-    }
+    said = {w for w in re.findall(r"\w+", text.casefold()[:_READ]) if len(w) >= _LEAST}
     return lambda predicate: any(
-        word[:_STEM] in said for word in predicate.split("_") if len(word) >= _STEM
+        word in said or any(is_same_word(word, other) for other in said)
+        for word in _telling(predicate)
     )
 
 
@@ -92,10 +101,31 @@ def similar(label: str) -> tuple[str, ...]:
 class _Word:
     """A word as written, and without the punctuation around it."""
 
-    def __init__(self, written: str) -> None:
-        self.written = written
+    def __init__(self, found: re.Match[str]) -> None:
+        self.written = written = found[0]
+        self.start, self.end = found.span()
         self.bare = written.strip(_OUTER)
         self.is_last = not self.bare or written.rstrip("\"”“'’*`").endswith(_ENDS)
+
+
+def _telling(predicate: str) -> tuple[str, ...]:
+    words = predicate.casefold().split("_")
+    if telling := telling_words(" ".join(words)):
+        return telling
+    longest_word = max(words, key=len)
+    return (longest_word,) if len(longest_word) >= _LEAST else ()
+
+
+def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[Span]:
+    letters = 0
+    for run in _UNSPACED.finditer(text):
+        for start in range(run.start(), run.end()):
+            if letters == MAX_LETTERS:
+                return
+            letters += 1
+            for end in range(start + 1, min(start + MOST_UNSPACED, run.end()) + 1):
+                if labels := tuple(dict.fromkeys(_resolved([text[start:end]], resolve))):
+                    yield Span(start, end, labels)
 
 
 def _labels(words: Sequence[_Word], resolve: Callable[[str], str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from agentd.domain.concept import ConceptHash, Edge, FactHash
+from agentd.domain.concept import ConceptHash, Edge
 
 MAX_DEPTH = 3
 MAX_RESULTS = 50
@@ -65,7 +65,7 @@ class Step:
     @property
     def is_loop(self) -> bool:
         """It leads where it began."""
-        return self.edge.subject == self.edge.object
+        return self.edge.subject.value == self.edge.object.value
 
     @property
     def direction(self) -> str:
@@ -73,9 +73,9 @@ class Step:
         return "out" if self.forward else "in"
 
     @property
-    def key(self) -> tuple[FactHash, bool]:
-        """What tells it from all others."""
-        return self.edge.fact, self.forward
+    def key(self) -> tuple[bytes, bool]:
+        """What tells it from all others: the hash of the fact, and the direction."""
+        return self.edge.fact.value, self.forward
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +87,24 @@ class Path:
     steps: tuple[Step, ...] = ()
     confidence: float = 1.0
     trail: bytes = b""  # the hashes of the facts, to compare paths by
+    visited: tuple[bytes, ...] = ()  # the hashes of the concepts
 
     @classmethod
     def at(cls, concept: ConceptHash) -> Self:
         """The path that has not begun."""
-        return cls(concept, concept)
+        return cls(concept, concept, visited=(concept.value,))
 
     def then(self, step: Step) -> Path:
         """One step further."""
-        confidence = self.confidence * step.edge.confidence
-        trail = self.trail + step.edge.fact.value
-        return Path(self.start, step.target, (*self.steps, step), confidence, trail)
+        edge, target = step.edge, step.target
+        return Path(
+            self.start,
+            target,
+            (*self.steps, step),
+            self.confidence * edge.confidence,
+            self.trail + edge.fact.value,
+            (*self.visited, target.value),
+        )
 
     @property
     def depth(self) -> int:
@@ -106,7 +113,7 @@ class Path:
 
     def visits(self, concept: ConceptHash) -> bool:
         """It goes through, or begins or ends there."""
-        return concept == self.start or any(step.target == concept for step in self.steps)
+        return concept.value in self.visited
 
     def before(self, other: Path) -> bool:
         """It comes first: the surer one, then the shorter one, then by hashes."""

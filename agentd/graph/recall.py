@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from math import log2
 
@@ -23,6 +23,7 @@ from agentd.ports import Clock, GraphStore
 
 STATED = 500  # facts looked at for a question that begins nowhere
 ECHO = 2.0  # times as much counts a fact whose predicate the text says
+LOOKED_AT = 100  # facts of a concept that are counted, to say why none was walked
 NEAREST = 3  # labels that are proposed for an unknown name
 
 Scopes = Sequence[str] | None
@@ -78,13 +79,14 @@ class Recollection:
         Those between two of them come first, then by score, divided by log2(1 + facts known about
         the concept they were reached from): what is one of many facts comes to mind less (the fan
         effect, Anderson 1974). It is doubled for facts whose predicate the text says. Where the text
-        names nothing known, the store is asked once.
+        names nothing known, the store is asked at most twice.
         """
         named = await self.named(text)
         seeds = [concept.hash for concept in named]
         if not seeds:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        echoed = mentions.echoes(text)
+        is_said = mentions.echoes(text)
+        echoed = frozenset(filter(is_said, await self._store.predicates()))
         traversal = await self._walk(seeds, depth, self._view(scopes), echoed)
         importance = Importance(traversal, self._clock.now())
         facts = best(candidates(Kind.FACT, traversal, importance))
@@ -124,8 +126,8 @@ class Recollection:
 
     async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
         seeds, unknown = await self._seeds(asked.names)
-        predicate = where.predicate if where else None
-        traversal = await self._walk(sorted(seeds), asked.depth, view, lambda one: one == predicate)
+        about = {where.predicate} if where and where.predicate is not None else ()
+        traversal = await self._walk(sorted(seeds), asked.depth, view, about)
         missing = [*unknown, *_unseen(seeds, traversal)]
         strangers = [Unknown(name, await self._nearest(name, view)) for name in missing]
         if not traversal.arrivals:
@@ -161,13 +163,11 @@ class Recollection:
         seeds: Sequence[ConceptHash],
         depth: int,
         view: View,
-        is_about: Callable[[str], bool] = lambda _: False,
+        about: Collection[str] = (),
     ) -> Traversal:
-        """The walk; `is_about` tells the predicates that the question is about."""
+        """The walk; `about` are the predicates that the question is about."""
         limits = replace(self._limits, depth=depth)
-        return await best_paths(
-            self._store, seeds, limits, view, preferred=lambda edge: is_about(edge.predicate)
-        )
+        return await best_paths(self._store, seeds, limits, view, preferred=about)
 
     async def _seeds(self, names: Sequence[str]) -> tuple[dict[ConceptHash, str], Sequence[str]]:
         """The concepts with these names, each with the name as written, and the names without one."""
@@ -183,11 +183,14 @@ class Recollection:
 
     async def _weak(self, seeds: Sequence[ConceptHash], view: View) -> str:
         """Why a walk from concepts with facts took none of them, or nothing."""
-        edges = await self._store.edges(seeds, scopes=view.scopes, now=view.now) if seeds else ()
+        if not seeds:
+            return ""
+        edges = await self._store.edges(seeds, scopes=view.scopes, now=view.now, most=LOOKED_AT)
         if not edges:
             return ""
         surest = max(edge.confidence for edge in edges)
-        facts = "1 fact is" if len(edges) == 1 else f"{len(edges)} facts are"
+        count = len(edges) if len(edges) < LOOKED_AT else f"at least {LOOKED_AT}"
+        facts = "1 fact is" if count == 1 else f"{count} facts are"
         least = self._limits.least
         return f"{facts} known, but none as sure as {least:g}: the surest has {surest:.2g}"
 
@@ -195,7 +198,7 @@ class Recollection:
         similar = mentions.similar(self._resolve(name))
         concepts = await self._store.named(similar)
         edges = await self._store.edges(
-            [one.hash for one in concepts], scopes=view.scopes, now=view.now
+            [one.hash for one in concepts], scopes=view.scopes, now=view.now, most=1
         )
         seen = {one for edge in edges for one in (edge.subject, edge.object)}
         labels = {
@@ -220,7 +223,7 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
 
 
 def _fan(
-    traversal: Traversal, echoed: Callable[[str], bool]
+    traversal: Traversal, echoed: Collection[str]
 ) -> Callable[[Found], tuple[bool, float, tuple[object, ...]]]:
     """The order of facts that come to mind with the concepts a walk began at."""
     seeds = set(traversal.seeds)
@@ -232,7 +235,7 @@ def _fan(
     def order(found: Found) -> tuple[bool, float, tuple[object, ...]]:
         edge = found.edge
         joins = edge.subject != edge.object and {edge.subject, edge.object} <= seeds
-        weight = found.score * (ECHO if echoed(edge.predicate) else 1)
+        weight = found.score * (ECHO if edge.predicate in echoed else 1)
         return not joins, -weight / log2(1 + fans[found.path.start]), found.path.order
 
     return order

@@ -7,11 +7,11 @@ by hash, so that the same graph always gives the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from agentd.domain.concept import ConceptHash, Edge, FactHash
+from agentd.domain.concept import ConceptHash, Edge
 from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, Limits, Path, Step
 from agentd.ports import GraphStore
@@ -43,7 +43,7 @@ class Traversal:
         """The walk with these best paths and arrivals, in any order."""
         ends = _sorted(arrivals)
         last = (path.steps[-1].edge for path in ends)
-        edges = sorted({edge.fact: edge for edge in last}.values(), key=_surest)
+        edges = sorted({edge.fact.value: edge for edge in last}.values(), key=_surest)
         return cls(tuple(sorted(seeds)), _sorted(best)[:results], ends, tuple(edges))
 
 
@@ -53,7 +53,7 @@ async def best_paths(
     limits: Limits = LIMITS,
     view: View = WHOLE,
     *,
-    preferred: Callable[[Edge], bool] | None = None,
+    preferred: Collection[str] = (),
 ) -> Traversal:
     """To every concept the path whose product of confidences is the largest, in at most
     `limits.depth` steps.
@@ -71,7 +71,7 @@ async def fewest_hops(
     limits: Limits = LIMITS,
     view: View = WHOLE,
     *,
-    preferred: Callable[[Edge], bool] | None = None,
+    preferred: Collection[str] = (),
 ) -> Traversal:
     """To every concept the shortest path, and the surest of those: breadth first. The store is asked
     once per round.
@@ -84,10 +84,11 @@ def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
     sure = [edge for edge in edges if edge.confidence >= limits.least]
     steps = [Step(edge, forward) for edge in sure for forward in (True, False)]
     paths = [Path.at(s.source).then(s) for s in steps if s.forward or not s.is_loop]
-    reached: dict[ConceptHash, Path] = {}
+    reached: dict[bytes, Path] = {}
     for path in paths:
-        if path.end not in reached or path.before(reached[path.end]):
-            reached[path.end] = path
+        known = reached.get(path.end.value)
+        if known is None or path.before(known):
+            reached[path.end.value] = path
     return Traversal.of((), reached.values(), paths, limits.results)
 
 
@@ -96,24 +97,24 @@ async def _walk(
     seeds: Sequence[ConceptHash],
     limits: Limits,
     view: View,
-    preferred: Callable[[Edge], bool] | None,
+    preferred: Collection[str],
     is_better: Callable[[Path, Path], bool],
 ) -> Traversal:
     around = Adjacency(store, limits, view, preferred=preferred)
-    best = {seed: Path.at(seed) for seed in sorted(set(seeds))}
-    arrivals: dict[tuple[FactHash, bool], Path] = {}
+    best = {seed.value: Path.at(seed) for seed in sorted(set(seeds))}
+    arrivals: dict[tuple[bytes, bool], Path] = {}
     moved = list(best.values())
     for _ in range(limits.depth):
         moved = moved[: limits.breadth]
         await around.load(path.end for path in moved)
-        found: dict[ConceptHash, Path] = {}
+        found: dict[bytes, Path] = {}
         for path in _onward(moved, around):
-            step = path.steps[-1]
-            if (same := arrivals.get(step.key)) is None or is_better(path, same):
-                arrivals[step.key] = path
-            known = found.get(path.end) or best.get(path.end)
+            key, end = path.steps[-1].key, path.end.value
+            if (same := arrivals.get(key)) is None or is_better(path, same):
+                arrivals[key] = path
+            known = found.get(end) or best.get(end)
             if known is None or is_better(path, known):
-                found[path.end] = path
+                found[end] = path
         best.update(found)
         moved = sorted(found.values(), key=lambda path: path.order)
     reached = (path for path in best.values() if path.steps)

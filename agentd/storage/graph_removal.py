@@ -26,11 +26,19 @@ DELETE FROM graph_predicates WHERE id = ?1
 """
 _DROP_CONCEPT = """
 DELETE FROM graph_concepts WHERE id = ?1
-    AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE concept = ?1)
+    AND NOT EXISTS (SELECT 1 FROM graph_facts WHERE subject = ?1)
+    AND NOT EXISTS (SELECT 1 FROM graph_facts WHERE object = ?1)
+    AND NOT EXISTS (SELECT 1 FROM graph_mentions WHERE episode = 0 AND concept = ?1)
 """
 _TELL_AGAIN = """
 UPDATE graph_concepts SET (confidence, created, updated) = (
-    SELECT max(confidence), min(created), max(updated) FROM graph_mentions WHERE concept = ?1
+    SELECT max(m.confidence), min(m.created), max(m.updated) FROM (
+        SELECT 0 AS id
+        UNION ALL SELECT e.id FROM graph_facts f CROSS JOIN graph_episodes e ON e.fact = f.id
+            WHERE f.subject = ?1
+        UNION ALL SELECT e.id FROM graph_facts f CROSS JOIN graph_episodes e ON e.fact = f.id
+            WHERE f.object = ?1
+    ) near CROSS JOIN graph_mentions m ON m.episode = near.id AND m.concept = ?1
 ) WHERE id = ?1
 """
 

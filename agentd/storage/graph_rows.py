@@ -149,7 +149,9 @@ def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int
     aliases = []
     for concept, episode in mentioned:
         key = concepts[concept.hash.value], episodes[episode]
-        rows.append((*key, concept.confidence, ticks(concept.created), ticks(concept.updated)))
+        rows.append(
+            (*key[::-1], concept.confidence, ticks(concept.created), ticks(concept.updated))
+        )
         aliases += [(*key, alias, alias.casefold()) for alias in concept.aliases]
     rows.sort()
     conn.executemany(_MENTION, rows)

@@ -59,7 +59,7 @@ class LineGraph:
         found = [c for c in self.concept.values() if wanted & {c.label, *c.aliases}]
         return sorted(found, key=lambda one: one.hash)
 
-    async def edges(self, concepts, *, scopes=None, now=None):
+    async def edges(self, concepts, *, scopes=None, now=None, most=None, about=()):
         self.asked.append(("edges", len(concepts)))
         found = [e for e in self._seen(scopes) if {e.subject, e.object} & set(concepts)]
         return sorted(found, key=lambda one: one.fact)
@@ -68,6 +68,10 @@ class LineGraph:
         self.asked.append(("stating", limit))
         found = [e for e in self._seen(scopes) if e.predicate == predicate]
         return sorted(found, key=lambda one: (-one.confidence, one.fact))[:limit]
+
+    async def predicates(self):
+        self.asked.append(("predicates", 0))
+        return sorted({edge.predicate for edge in self.rows})
 
     def label(self, one: ConceptHash) -> str:
         return self.concept[one].label

@@ -13,14 +13,14 @@ CREATE TABLE graph_concepts (
 CREATE INDEX graph_concepts_by_label ON graph_concepts (label);
 
 -- What an episode's record said of a concept, so that it goes with the episode; the episode is 0 where
--- the concept stood by itself. Written by SqliteGraph.
+-- the concept stood by itself. The facts of a concept lead to its mentions. Written by SqliteGraph.
 CREATE TABLE graph_mentions (
-    concept INTEGER NOT NULL,
     episode INTEGER NOT NULL,
+    concept INTEGER NOT NULL,
     confidence REAL NOT NULL,
     created INTEGER NOT NULL,
     updated INTEGER NOT NULL,
-    PRIMARY KEY (concept, episode)
+    PRIMARY KEY (episode, concept)
 ) STRICT, WITHOUT ROWID;
 
 -- The other spellings that a mention gave; `folded` is the name without case, to find it by. Written by
