@@ -78,8 +78,9 @@ def echoes(text: str) -> Callable[[str], bool]:
     have count only where the predicate has no others, and then its longest.
     """
     said = {w for w in re.findall(r"\w+", text.casefold()[:_READ]) if len(w) >= _LEAST}
+    forms = {form for word in said for form in _forms(word)}
     return lambda predicate: any(
-        word in said or any(is_same_word(word, other) for other in said)
+        forms & _forms(word) or any(is_same_word(word, other) for other in said)
         for word in _telling(predicate)
     )
 
@@ -106,6 +107,13 @@ class _Word:
         self.start, self.end = found.span()
         self.bare = written.strip(_OUTER)
         self.is_last = not self.bare or written.rstrip("\"”“'’*`").endswith(_ENDS)
+
+
+def _forms(word: str) -> set[str]:
+    """What a short word may be a form of: “uses”, “used” and “using” are “use”."""
+    cut = {word.removesuffix(ending) for ending in ("s", "d", "es", "ed", "ing")}
+    with_e = {f"{stem}e" for stem in (word.removesuffix("ing"),) if stem != word}
+    return {form for form in cut | with_e if len(form) >= _LEAST}
 
 
 def _telling(predicate: str) -> tuple[str, ...]:
