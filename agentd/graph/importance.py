@@ -71,23 +71,40 @@ class RankedConcept:
     parts: Parts
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What a walk saw of a concept."""
+
+    newest: datetime
+    facts: int = 0
+    episodes: int = 0
+
+    def add(self, edge: Edge) -> None:
+        self.facts += 1
+        self.episodes += edge.episodes
+        self.newest = max(self.newest, edge.newest)
+
+
 class Importance:
     """Scores of what one walk found, told at one time."""
 
     def __init__(self, traversal: Traversal, now: datetime, weights: Weights = WEIGHTS) -> None:
         self._now = now
         self._weights = weights
-        edges = traversal.edges
-        self._facts = _by_concept(edges)
-        self._said = {one: _episodes(facts) for one, facts in self._facts.items()}
-        others = self._facts.keys() - {seed.value for seed in traversal.seeds}
-        self._most_facts = max((len(self._facts[one]) for one in others), default=0)
-        self._most_said = max((self._said[one] for one in others), default=0)
+        self._edges = traversal.edges
+        self._facts: dict[bytes, list[Edge]] | None = None
+        self._seen = _seen(traversal.edges)
+        begun = {seed.value for seed in traversal.seeds}
+        others = [seen for one, seen in self._seen.items() if one not in begun]
+        self._most_facts = max((seen.facts for seen in others), default=0)
+        self._most_said = max((seen.episodes for seen in others), default=0)
+        self._most_episodes = max((edge.episodes for edge in traversal.edges), default=0)
         self._rest: dict[bytes, float] = {}  # of their scores, without the path
-        self._most_episodes = max((edge.episodes for edge in edges), default=0)
 
     def concept(self, path: Path) -> RankedConcept:
         """The end of a path, scored by that path."""
+        if self._facts is None:
+            self._facts = _by_concept(self._edges)
         parts = replace(self._parts(path.end), confidence=path.confidence)
         facts = tuple(self._facts.get(path.end.value, ()))
         score = parts.score(self._weights)
@@ -105,23 +122,24 @@ class Importance:
         the concept.
         """
         edge = path.steps[-1].edge
+        seen = self._seen.get(path.end.value)
         parts = Parts(
             path.confidence,
             recency(edge.newest, self._now),
             _share(edge.episodes, self._most_episodes),
-            _share(len(self._facts.get(path.end.value, ())), self._most_facts),
+            _share(seen.facts, self._most_facts) if seen else 0.0,
         )
         return parts.score(self._weights)
 
     def _parts(self, concept: ConceptHash) -> Parts:
         """The parts that do not depend on a path."""
-        facts = self._facts.get(concept.value, ())
-        newest = max((edge.newest for edge in facts), default=None)
+        if (seen := self._seen.get(concept.value)) is None:
+            return Parts(0.0, 0.0, 0.0, 0.0)
         return Parts(
             0.0,
-            recency(newest, self._now) if newest else 0.0,
-            _share(self._said.get(concept.value, 0), self._most_said),
-            _share(len(facts), self._most_facts),
+            recency(seen.newest, self._now),
+            _share(seen.episodes, self._most_said),
+            _share(seen.facts, self._most_facts),
         )
 
 
@@ -140,11 +158,20 @@ def recency(newest: datetime, now: datetime) -> float:
 
 
 def _share(count: int, most: int) -> float:
-    return min(1.0, log1p(count) / log1p(most)) if most > 0 else 0.0
+    if most <= 0:
+        return 0.0
+    return 1.0 if count >= most else log1p(count) / log1p(most)
 
 
-def _episodes(facts: Iterable[Edge]) -> int:
-    return sum(edge.episodes for edge in facts)
+def _seen(edges: Iterable[Edge]) -> dict[bytes, _Seen]:
+    found: dict[bytes, _Seen] = {}
+    for edge in edges:
+        subject, target = edge.subject.value, edge.object.value
+        for end in (subject,) if subject == target else (subject, target):
+            if (seen := found.get(end)) is None:
+                seen = found[end] = _Seen(edge.newest)
+            seen.add(edge)
+    return found
 
 
 def _by_concept(edges: Iterable[Edge]) -> dict[bytes, list[Edge]]:

@@ -117,38 +117,26 @@ def _edges(
     facts = {row[0]: row for row in rows}
     seen = None if scopes is None else frozenset(scopes)
     many = _many(conn, [row[0] for row in facts.values() if row[7] is None], seen)
-    ends = {end for row in facts.values() for end in (row[2], row[4])}
+    ends = {row[2] for row in facts.values()} | {row[4] for row in facts.values()}
     hashes = dict(known)
-    hashes.update(
-        (number, ConceptHash(name)) for number, name in among(conn, _HASHES, ends - known.keys())
-    )
+    for number, name in among(conn, _HASHES, ends - known.keys()):
+        hashes[number] = ConceptHash(name)
     names: dict[int, str] = dict(among(conn, _NAMES, {row[3] for row in facts.values()}))
     found = []
     for row in facts.values():
-        (
-            number,
-            fact,
-            subject,
-            predicate,
-            thing,
-            scope,
-            newest,
-            sure,
-            denied,
-            since,
-            until,
-            count,
-        ) = row
+        number, fact, subject, predicate, thing, scope, newest, sure, denied, since, until, said = (
+            row
+        )
         if sure is None:
             if number not in many:
                 continue
-            confidence, count, newest = together(many[number], now)
+            confidence, said, newest = together(many[number], now)
         elif seen is None or scope in seen:
             confidence = 0.0 if denied else left(sure, since, until, now)
         else:
             continue
         ways = hashes[subject], names[predicate], hashes[thing]
-        found.append(Edge(FactHash(fact), *ways, confidence, count, moment(newest)))
+        found.append(Edge(FactHash(fact), *ways, confidence, said, moment(newest)))
     return found
 
 
