@@ -1,13 +1,16 @@
 """How the concept graph grows: what its store takes in a second, and how long questions take.
 
-Each concept has three facts, whose objects are any other concepts; each fact was said once. At last
-comes a concept that very many facts are about.
+Each concept has three facts, whose objects are any other concepts; each fact was said once. Then comes
+a concept that very many facts are about, and at last all that has faded is swept. Beside what the clock
+says stands the processor's time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
 
 import tempfile
+from asyncio import create_task
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -28,12 +31,23 @@ SIZES = {10_000: 10.0, 100_000: 50.0}  # concepts, and milliseconds at p95
 DENSITY = 3
 HUB_FACTS = 50_000
 QUESTIONS = 200
+HUB_QUESTIONS = 20
 WARM_UP = 10
 _BATCH = 1_000
+_LAST = 10_000
 _NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 _PREDICATES = ("needs", "uses", "is_a", "belongs_to", "likes", "knows", "owns", "made")
 _HEADS = ("red", "old", "north", "quick", "glass", "paper", "sea", "iron")
 _TAILS = ("harbour", "engine", "garden", "letter", "theory", "market", "signal", "bridge")
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Records that were inserted a second: on the clock, of the processor, and of it at the end."""
+
+    clock: float
+    processor: float
+    last: float
 
 
 async def rows() -> AsyncIterator[Row]:
@@ -42,14 +56,15 @@ async def rows() -> AsyncIterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             async with Database.open(Path(folder, "i.db"), INDEX, synchronous="NORMAL") as db:
                 store = SqliteGraph(db)
-                rate = await _fill(store, _records(size))
-                yield Row(
-                    f"records put into a graph of {size:,} concepts", [rate], "/s", least=5_000
-                )
+                filled = await _fill(store, _records(size))
+                for row in _rates(size, filled):
+                    yield row
                 async for row in _questions(store, size, goal):
                     yield row
                 if size == min(SIZES):
                     async for row in _hub(store):
+                        yield row
+                    async for row in _swept(store):
                         yield row
 
 
@@ -83,6 +98,13 @@ async def _questions(store: SqliteGraph, size: int, goal: float) -> AsyncIterato
         yield Row("processor time of it", [worked], "ms at p95")
 
 
+def _rates(size: int, filled: Filled) -> Iterator[Row]:
+    what = f"records put into a graph of {size:,} concepts"
+    yield Row(what, [filled.clock], "/s", least=5_000)
+    yield Row("the same by processor time", [filled.processor], "/s")
+    yield Row(f"the last {_LAST:,} of them by processor time", [filled.last], "/s")
+
+
 async def _hub(store: SqliteGraph) -> AsyncIterator[Row]:
     hub = (_record("user", _PREDICATES[n % 8], f"thing-{n}", n) for n in range(HUB_FACTS))
     await _fill(store, hub)
@@ -91,8 +113,32 @@ async def _hub(store: SqliteGraph) -> AsyncIterator[Row]:
     async def ask(name: str) -> int:
         return len((await memory.answer(f"FIND fact FROM {name} DEPTH 2")).rows)
 
-    taken = [await _milliseconds(ask, "user") for _ in range(5)]
-    yield Row(f"around a concept with {HUB_FACTS:,} facts", taken, "ms")
+    async def stated(_: str) -> int:
+        return len((await memory.answer("FIND fact WHERE predicate = needs")).rows)
+
+    asked = (("around a concept with", ask), ("of a predicate, beside a concept with", stated))
+    for what, question in asked:
+        taken, worked = await _timed(question, ["user"] * HUB_QUESTIONS)
+        yield Row(f"facts {what} {HUB_FACTS:,} facts", [taken], "ms at p95")
+        yield Row("processor time of it", [worked], "ms at p95")
+
+
+async def _swept(store: SqliteGraph) -> AsyncIterator[Row]:
+    """What a sweep costs, and how long a question waits that comes while it goes on."""
+    begun, waited = perf_counter(), [0.0]
+
+    async def ask() -> None:
+        while True:
+            asked = perf_counter()
+            await store.predicates()
+            waited.append(1000 * (perf_counter() - asked))
+
+    asking = create_task(ask())
+    swept = await store.sweep(_NOW + timedelta(days=100))
+    taken = perf_counter() - begun
+    asking.cancel()
+    yield Row(f"sweeping {len(swept):,} episodes", [taken], "s")
+    yield Row("the longest that a look waits meanwhile", [max(waited)], "ms")
 
 
 async def _timed(ask: Callable[[str], Awaitable[int]], names: Sequence[str]) -> tuple[float, float]:
@@ -106,21 +152,18 @@ async def _timed(ask: Callable[[str], Awaitable[int]], names: Sequence[str]) -> 
     return quantiles(taken[WARM_UP:], n=20)[-1], quantiles(worked[WARM_UP:], n=20)[-1]
 
 
-async def _milliseconds(ask: Callable[[str], Awaitable[int]], name: str) -> float:
-    begun = perf_counter()
-    await ask(name)
-    return 1000 * (perf_counter() - begun)
-
-
-async def _fill(store: SqliteGraph, records: Iterable[Record]) -> float:
-    """Records that were inserted a second, in transactions of a thousand."""
-    waiting, count, seconds = iter(records), 0, 0.0
+async def _fill(store: SqliteGraph, records: Iterable[Record]) -> Filled:
+    """Put records in, in transactions of a thousand."""
+    waiting, count = iter(records), 0
+    clock, processor = [], []
     while batch := list(islice(waiting, _BATCH)):
-        begun = perf_counter()
+        begun, cpu = perf_counter(), process_time()
         await store.insert(batch)
-        seconds += perf_counter() - begun
+        clock.append(perf_counter() - begun)
+        processor.append(process_time() - cpu)
         count += len(batch)
-    return count / seconds
+    last = processor[-_LAST // _BATCH :]
+    return Filled(count / sum(clock), count / sum(processor), _BATCH * len(last) / sum(last))
 
 
 def _records(size: int) -> Iterator[Record]:
