@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+Likeness = Callable[
+    [int, NDArray[np.intp]], NDArray[np.float32]
+]  # of one candidate to others, 0..1
 
-def mmr(relevance: NDArray[np.float32], terms: Sequence[frozenset[int]], trade: float) -> list[int]:
+
+def mmr(relevance: NDArray[np.float32], likeness: Likeness, trade: float) -> list[int]:
     """All candidates, best first: each next one has the most of trade·relevance minus
-    (1 - trade)·likeness to those before it. Relevance is scaled to 0..1, likeness is Jaccard's;
-    the first is always the most relevant. Equals keep their order.
+    (1 - trade)·likeness to those before it. Relevance is scaled to 0..1; the first is always the
+    most relevant. Equals keep their order.
     """
     if not len(relevance):
         return []
@@ -25,12 +29,28 @@ def mmr(relevance: NDArray[np.float32], terms: Sequence[frozenset[int]], trade: 
     while True:
         order.append(at)
         left[at] = False
-        if not left.any():
+        others = np.flatnonzero(left)
+        if not len(others):
             return order
-        for other in np.flatnonzero(left).tolist():
-            nearest[other] = max(nearest[other], jaccard(terms[at], terms[other]))
+        nearest[others] = np.maximum(nearest[others], likeness(at, others))
         gain = np.where(left, trade * scaled - (1.0 - trade) * nearest, -np.inf)
         at = int(np.argmax(gain))
+
+
+def by_terms(terms: Sequence[frozenset[int]]) -> Likeness:
+    """The share of terms that two candidates have in common."""
+
+    def likeness(at: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
+        shares = [jaccard(terms[at], terms[other]) for other in others.tolist()]
+        return np.asarray(shares, np.float32)
+
+    return likeness
+
+
+def by_cosine(rows: NDArray[np.float32]) -> Likeness:
+    """The cosine of unit rows, at least 0; a row of zeros is like nothing."""
+    cosines = np.maximum(rows @ rows.T, 0.0)
+    return lambda at, others: cosines[at, others]
 
 
 def jaccard(one: frozenset[int], other: frozenset[int]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentd.domain.fact import Fact, FactSource
-from agentd.ranking import fusion
+from agentd.ranking import diversity, fusion
 
 Floats = NDArray[np.float32]
 
@@ -110,19 +110,4 @@ def varied(relevance: Floats, rows: Floats, trade: float = TRADE) -> list[int]:
     """All candidates by maximal marginal relevance, with the cosines of unit rows as likeness; a
     row of zeros is like nothing. The first is the most relevant; equals keep their order.
     """
-    if not len(relevance):
-        return []
-    low, high = float(relevance.min()), float(relevance.max())
-    scaled = (relevance - low) / (high - low) if high > low else np.ones_like(relevance)
-    likeness = np.maximum(rows @ rows.T, 0.0)
-    nearest = np.zeros(len(relevance), np.float32)
-    left = np.ones(len(relevance), np.bool_)
-    order: list[int] = []
-    at = int(np.argmax(scaled))
-    while True:
-        order.append(at)
-        left[at] = False
-        if not left.any():
-            return order
-        nearest = np.maximum(nearest, likeness[at])
-        at = int(np.argmax(np.where(left, trade * scaled - (1.0 - trade) * nearest, -np.inf)))
+    return diversity.mmr(relevance, diversity.by_cosine(rows), trade)

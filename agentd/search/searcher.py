@@ -173,11 +173,8 @@ class Searcher:
         """Move near copies of better hits down."""
         if options.mmr:
             head = found.slots[:HEAD].tolist()
-            order = diversity.mmr(
-                found.score[:HEAD],
-                [self.corpus.term_set(slot) for slot in head],
-                options.mmr_lambda,
-            )
+            likeness = diversity.by_terms([self.corpus.term_set(slot) for slot in head])
+            order = diversity.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
             found.reorder([*order, *range(len(head), len(found.slots))])
 
     def _listen(self, found: Candidates, asked: Asked) -> None:

@@ -4,13 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking.diversity import jaccard, mmr
+from agentd.ranking.diversity import by_terms, jaccard, mmr
 
 term_sets = st.lists(st.frozensets(st.integers(0, 9)), min_size=1, max_size=12)
 
 
 def order(relevance, terms, trade=0.7):
-    return mmr(np.array(relevance, np.float32), [frozenset(one) for one in terms], trade)
+    likeness = by_terms([frozenset(one) for one in terms])
+    return mmr(np.array(relevance, np.float32), likeness, trade)
 
 
 @given(term_sets, st.data(), st.floats(-1.0, 2.0))
