@@ -12,6 +12,7 @@ from agentd.domain.concept import Concept, ConceptHash, EpisodeHash, Record, Rel
 from agentd.errors import GraphError
 from agentd.graph.decompiler import Decompiled, decompile_graph
 from agentd.graph.emitter import emit
+from agentd.graph.verbatim import read_verbatim
 from agentd.graph.zero.parser import parse_all
 
 _BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
@@ -85,6 +86,8 @@ def read_pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _read(raw: str, line: int) -> Piece:
+    if (said := read_verbatim(raw)) is not None:
+        return Piece(raw, line, (said,))
     try:
         return Piece(raw, line, _said(raw))
     except GraphError:

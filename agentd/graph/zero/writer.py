@@ -20,6 +20,7 @@ from agentd.graph.zero.graph import (
 )
 from agentd.graph.zero.values import Array, Confidence, Hash32, Map, Value
 
+_quoted = json.JSONEncoder(ensure_ascii=False).encode  # made once: `dumps` makes one each time
 _TROUBLING = re.compile(r"[#{}\[\],]")  # what an older reader takes for syntax inside strings too
 
 
@@ -58,7 +59,7 @@ class _Strict:
         return f"Graph {{\n{inner}\n}}\n"
 
     def quoted(self, text: str) -> str:
-        return json.dumps(text, ensure_ascii=False)
+        return _quoted(text)
 
     def uri(self, external: External) -> str:
         return self.quoted(external.uri)
