@@ -37,6 +37,7 @@ from agentd.storage.graph_values import (
 )
 from agentd.storage.sqlite import Database
 
+FEW = 1_000
 SWEPT = 500  # episodes that go in one transaction, so that others come in between
 
 _COUNTS = """
@@ -47,11 +48,11 @@ _SHARES = """
 SELECT name, n FROM (SELECT predicate, count(*) AS n FROM graph_facts GROUP BY predicate)
 JOIN graph_predicates ON id = predicate ORDER BY name
 """
-_NAMED = (
-    "SELECT id FROM graph_concepts WHERE label IN (?)",
-    "SELECT concept FROM graph_aliases WHERE folded IN (?)",
-)
-_CONCEPTS = "SELECT * FROM graph_concepts WHERE id IN (?)"
+_LABELLED = "SELECT * FROM graph_concepts WHERE label IN (?)"
+_CALLED = """
+SELECT * FROM graph_concepts WHERE id IN (SELECT concept FROM graph_aliases WHERE folded IN (?))
+"""
+_CONCEPTS = "SELECT * FROM graph_concepts WHERE hash IN (?)"
 _ALIASES = "SELECT DISTINCT concept, name FROM graph_aliases WHERE concept IN (?)"
 _CONTEXTS = "SELECT * FROM graph_contexts WHERE hash IN (?)"
 _NUMBERS = "SELECT id FROM graph_concepts WHERE hash IN (?)"
@@ -84,10 +85,13 @@ _LOUDER = end_of(SURVIVING, 0)  # from the surviving confidence down to the leas
 
 
 class SqliteGraph:
-    """The GraphStore of the index database."""
+    """The GraphStore of the index database. `few` is the number of facts up to which choosing the
+    surest in the database takes longer than reading all.
+    """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, *, few: int = FEW) -> None:
         self._db = db
+        self._few = few
 
     async def insert(self, records: Sequence[Record]) -> Inserted:
         """See GraphStore."""
@@ -123,7 +127,7 @@ class SqliteGraph:
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
         """See GraphStore."""
         wanted = [name.value for name in hashes]
-        found = await self._db.read(lambda conn: _concepts(conn, _numbers(conn, wanted)))
+        found = await self._db.read(lambda conn: _concepts(conn, _CONCEPTS, wanted))
         return {concept.hash: concept for concept in found}
 
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
@@ -140,8 +144,8 @@ class SqliteGraph:
         folded = {spelling for name in names for spelling in (name, name.casefold())}
 
         def look(conn: sqlite3.Connection) -> list[Concept]:
-            found = {row[0] for query in _NAMED for row in rows.among(conn, query, folded)}
-            return _concepts(conn, found)
+            found = {*_concepts(conn, _LABELLED, folded), *_concepts(conn, _CALLED, folded)}
+            return sorted(found, key=lambda concept: concept.hash)
 
         return await self._db.read(look)
 
@@ -156,7 +160,9 @@ class SqliteGraph:
     ) -> Sequence[Edge]:
         """See GraphStore."""
         wanted = set(concepts)
-        return await self._db.read(lambda conn: around(conn, wanted, scopes, _at(now), most, about))
+        return await self._db.read(
+            lambda conn: around(conn, wanted, scopes, _at(now), most, about, self._few)
+        )
 
     async def stating(
         self,
@@ -239,15 +245,16 @@ class SqliteGraph:
         return await self._db.read(look)
 
 
-def _concepts(conn: sqlite3.Connection, numbers: Iterable[int]) -> list[Concept]:
-    """Those that are there, in the order of their hashes."""
-    wanted = sorted(set(numbers))
+def _concepts(
+    conn: sqlite3.Connection, query: str, values: Iterable[bytes] | Iterable[str]
+) -> list[Concept]:
+    """What the query finds, in the order of the hashes."""
+    found = {row[0]: row for row in rows.among(conn, query, values)}
     aliases: dict[int, list[str]] = {}
-    for concept, name in rows.among(conn, _ALIASES, wanted):
+    for concept, name in rows.among(conn, _ALIASES, found):
         aliases.setdefault(concept, []).append(name)
-    found = rows.among(conn, _CONCEPTS, wanted)
-    concepts = (concept_of(row, aliases.get(row[0], ())) for row in found)
-    return sorted(concepts, key=lambda concept: concept.hash)
+    concepts = [concept_of(row, aliases.get(number, ())) for number, row in found.items()]
+    return sorted(concepts, key=lambda concept: concept.hash.value)
 
 
 def _numbers(conn: sqlite3.Connection, hashes: Iterable[bytes]) -> list[int]:

@@ -106,7 +106,7 @@ def promotion(*records, confidence=0.9):
 def store(request):
     if request.param == "memory":
         return InMemoryGraph()
-    return SqliteGraph(request.getfixturevalue("index_db"))
+    return SqliteGraph(request.getfixturevalue("index_db"), few=12)  # to choose among more
 
 
 async def everything(store):
