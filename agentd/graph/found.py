@@ -18,16 +18,16 @@ class Labels:
     """The labels of concepts; one that went away since it was found is shown by its hash."""
 
     def __init__(self, concepts: Mapping[ConceptHash, Concept]) -> None:
-        self._concepts = concepts
+        self._concepts = {one.value: concept for one, concept in concepts.items()}
 
     def label(self, concept: ConceptHash) -> str:
         """Its label."""
-        known = self._concepts.get(concept)
+        known = self._concepts.get(concept.value)
         return known.label if known is not None else f"#{concept.hex[:8]}"
 
     def names(self, concept: ConceptHash) -> tuple[str, ...]:
         """Its label and its aliases."""
-        known = self._concepts.get(concept)
+        known = self._concepts.get(concept.value)
         return tuple(spellings(known)) if known is not None else ()
 
 

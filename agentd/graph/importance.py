@@ -76,13 +76,8 @@ class _Seen:
     """What a walk saw of a concept."""
 
     newest: datetime
-    facts: int = 0
-    episodes: int = 0
-
-    def add(self, edge: Edge) -> None:
-        self.facts += 1
-        self.episodes += edge.episodes
-        self.newest = max(self.newest, edge.newest)
+    facts: int
+    episodes: int
 
 
 class Importance:
@@ -114,7 +109,7 @@ class Importance:
         """The score of `concept`, without the rest."""
         rest = self._rest.get(path.end.value)
         if rest is None:
-            rest = self._rest[path.end.value] = self._parts(path.end).score(self._weights)
+            rest = self._rest[path.end.value] = self._score_of(path.end.value)
         return rest + self._weights.confidence * path.confidence
 
     def fact(self, path: Path) -> float:
@@ -130,6 +125,17 @@ class Importance:
             _share(seen.facts, self._most_facts) if seen else 0.0,
         )
         return parts.score(self._weights)
+
+    def _score_of(self, concept: bytes) -> float:
+        """What the parts come to that do not depend on a path."""
+        weights = self._weights
+        if (seen := self._seen.get(concept)) is None:
+            return 0.0
+        return (
+            weights.recency * recency(seen.newest, self._now)
+            + weights.frequency * _share(seen.episodes, self._most_said)
+            + weights.connectivity * _share(seen.facts, self._most_facts)
+        )
 
     def _parts(self, concept: ConceptHash) -> Parts:
         """The parts that do not depend on a path."""
@@ -154,7 +160,7 @@ def rank(
 
 def recency(newest: datetime, now: datetime) -> float:
     """2^(−age / 7 days), 1 for what is new or lies in the future."""
-    return float(0.5 ** (max(timedelta(), now - newest) / HALF_LIFE))
+    return 1.0 if newest >= now else float(0.5 ** ((now - newest) / HALF_LIFE))
 
 
 def _share(count: int, most: int) -> float:
@@ -169,8 +175,11 @@ def _seen(edges: Iterable[Edge]) -> dict[bytes, _Seen]:
         subject, target = edge.subject.value, edge.object.value
         for end in (subject,) if subject == target else (subject, target):
             if (seen := found.get(end)) is None:
-                seen = found[end] = _Seen(edge.newest)
-            seen.add(edge)
+                found[end] = _Seen(edge.newest, 1, edge.episodes)
+                continue
+            seen.facts += 1
+            seen.episodes += edge.episodes
+            seen.newest = max(seen.newest, edge.newest)
     return found
 
 

@@ -207,8 +207,8 @@ class Recollection:
         return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
 
     async def _labels(self, found: Iterable[Found]) -> Labels:
-        hashes = {one for each in found for one in each.concepts}
-        return Labels(await self._store.concepts(sorted(hashes)))
+        hashes = {one.value: one for each in found for one in each.concepts}
+        return Labels(await self._store.concepts([hashes[name] for name in sorted(hashes)]))
 
 
 def _place(names: Sequence[str]) -> Callable[[str], int]:
@@ -218,8 +218,9 @@ def _place(names: Sequence[str]) -> Callable[[str], int]:
 
 def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
     """The names of which the walk saw no fact."""
-    seen = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
-    return sorted({*seeds.values()} - {name for one, name in seeds.items() if one in seen})
+    seen = {edge.subject.value for edge in traversal.edges}
+    seen |= {edge.object.value for edge in traversal.edges}
+    return sorted({*seeds.values()} - {name for one, name in seeds.items() if one.value in seen})
 
 
 def _fan(
