@@ -17,7 +17,7 @@ from agentd.domain.fact import (
 )
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError, Busy
-from agentd.facts.asked import explicit_denials, explicit_statement
+from agentd.facts.asked import explicit_besides, explicit_statement
 from agentd.ports import Clock, Facts
 from agentd.statements.choosing import places, says_only
 from agentd.statements.claims import claims
@@ -59,8 +59,8 @@ class Desk:
         bare = asked.text if asked is not None and asked.kind == "remember" else text
         origin = await self._origin(bare, session)
         statement = explicit_statement(bare, now, today, origin, category)
-        denied = explicit_denials(bare, now, today, origin)
-        return (await self._facts.learn([*denied, statement]))[-1]
+        besides = explicit_besides(bare, now, today, origin)
+        return (await self._facts.learn([*besides, statement]))[-1]
 
     async def matching(self, query: str) -> Matches:
         """Sure are the fact of that id, facts with that very sentence or that subject and value, or

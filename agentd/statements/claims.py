@@ -15,6 +15,7 @@ from agentd.domain.fact import Category, Triple
 from agentd.statements import relations
 from agentd.statements.calendar import dated
 from agentd.statements.definite import definite
+from agentd.statements.named import is_by_the_way, named
 from agentd.statements.normal import normalised
 from agentd.statements.own_words import HOLE, own_words
 from agentd.statements.rules import events, german, people, places, taste, work
@@ -140,16 +141,17 @@ def claims(text: str, *, speaker: str = USER, said_on: date | None = None) -> tu
 
 def triple_of(text: str) -> Triple | None:
     """The triple of one sentence in the third person, as claims are told and facts are written by
-    hand; None when the rules cannot tell. Of several it is the one that the sentence is told by.
+    hand; None when the rules cannot tell. Of several it is the one that the sentence is told by, and
+    never a name that it gives in passing.
     """
     spoken = " ".join(_as_spoken(text[: LONGEST_SENTENCE + 1]).split())
-    found = claims(spoken)
+    found = [c for c in claims(spoken) if not (c.triple and is_by_the_way(c.triple, spoken))]
     said = [claim for claim in found if not claim.is_negated or len(found) == 1]
     if len(said) > 1:
         said = [claim for claim in said if normalised(claim.text) == normalised(text)]
     if found:
         return said[0].triple if len(said) == 1 else None
-    return definite(text)
+    return named(text) or definite(text)
 
 
 def _is_statement(text: str) -> bool:

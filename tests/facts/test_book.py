@@ -20,6 +20,7 @@ from agentd.domain.fact import (
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.domain.workspace import FACTS_PATH as PATH
 from agentd.errors import EditConflict, NotFound, StorageFull
+from agentd.facts.asked import explicit_besides, explicit_statement
 from agentd.facts.book import FactBook
 from agentd.facts.page import parse
 from agentd.failpoints import FailpointError
@@ -182,6 +183,20 @@ async def test_the_newer_value_supersedes_and_both_stay_as_history(home):
     await home.check()
     with pytest.raises(NotFound):
         await home.book.history("nobody00")
+
+
+@pytest.mark.parametrize("line", [None, "- The user's dog Max had surgery."])
+async def test_a_name_given_in_passing_keeps_nobody_from_a_new_name(home, line):
+    if line is None:
+        said = ("my dog Max had surgery", home.clock.now(), home.clock.now().date(), Provenance())
+        await home.learn(*explicit_besides(*said), explicit_statement(*said))
+    else:
+        home.write(f"{line}\n")
+    (renamed,) = await home.learn(home.dog("Rex", FactSource.EXTRACTED))
+    assert renamed.is_new
+    surgery, name = await home.texts()
+    assert "Max had surgery" in surgery
+    assert name == REX
 
 
 async def test_who_says_it_again_on_purpose_gives_it_his_authority(home):

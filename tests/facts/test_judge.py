@@ -122,7 +122,6 @@ REPEATED = [
     ("The user is allergic to peanuts.", "The user is allergic to peanut."),
     ("The user lives in Berlin.", "The user moved to Berlin."),
     ("The user's car is a Golf.", "The user's car is Golf."),
-    ("My uncle Karl owns a boat", "The user's uncle is called Karl."),
 ]
 
 
@@ -143,6 +142,7 @@ def test_what_holds_side_by_side_is_kept(old: str, new: str, cosine: float) -> N
     ("old", "new"),
     [
         ("My uncle Karl likes chess", "My uncle Karl owns a boat"),
+        ("My uncle Karl owns a boat", "The user's uncle is called Karl."),
         ("The user's dog is called Max.", "My dog Max snores loudly"),
     ],
 )

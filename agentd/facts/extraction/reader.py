@@ -16,7 +16,7 @@ from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import Origin, SessionKey
 from agentd.engine.prompt import fence
 from agentd.engine.sidecall import SideCall
-from agentd.facts.asked import explicit_denials, explicit_statement
+from agentd.facts.asked import explicit_besides, explicit_statement
 from agentd.facts.extraction.grounding import denials, ground
 from agentd.facts.extraction.parsing import parse
 from agentd.facts.extraction.reading import Said, stated, weight
@@ -188,7 +188,7 @@ class Reader:
             if not await self._is_kept(session, said.seq):
                 words, origin = said.request.text, Provenance(session, said.seq)
                 today = said.at.astimezone(zone).date()
-                found += explicit_denials(words, said.at, today, origin)
+                found += explicit_besides(words, said.at, today, origin)
                 found.append(explicit_statement(words, said.at, today, origin))
         return found
 
