@@ -113,7 +113,8 @@ class GraphStore(Protocol):
     async def sweep(self, now: datetime) -> Sequence[Relation]:
         """Take out the episodes that have faded below 0.01, as `remove` does, but for the promotions:
         these stay, and know what they count. Returns what went, in the order of the hashes. It is done
-        some at a time: what cuts it short leaves the rest for the next time.
+        some at a time: what cuts it short leaves the rest for the next time, and confidence and times
+        of concepts as they were.
         """
 
     async def note(self, consolidated: Consolidated) -> None:

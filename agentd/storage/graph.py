@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from agentd.domain.belief import GROUP, LEAST, SURVIVING, Consolidated, Trace
 from agentd.domain.concept import (
@@ -22,7 +23,7 @@ from agentd.domain.concept import (
 )
 from agentd.storage import graph_rows as rows
 from agentd.storage.graph_edges import around, stating
-from agentd.storage.graph_removal import remove
+from agentd.storage.graph_removal import remove, take_out, tell_again
 from agentd.storage.graph_values import (
     RELATION,
     SECOND,
@@ -226,8 +227,13 @@ class SqliteGraph:
     async def sweep(self, now: datetime) -> Sequence[Relation]:
         """See GraphStore."""
         gone: list[Relation] = []
-        while some := await self._db.write(lambda conn: _sweep(conn, now)):
+        touched: set[int] = set()  # told again at last, a hub once instead of each time
+        while some := await self._db.write(lambda conn: _sweep(conn, now, touched)):
             gone += some
+        left = sorted(touched)
+        for start in range(0, len(left), SWEPT):
+            part = left[start : start + SWEPT]
+            await self._db.write(partial(tell_again, concepts=part))
         return sorted(gone, key=lambda relation: relation.episode)
 
     async def note(self, consolidated: Consolidated) -> None:
@@ -266,11 +272,11 @@ def _facts_about(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> s
     return {row[0] for query in _ABOUT for row in rows.among(conn, query, wanted)}
 
 
-def _sweep(conn: sqlite3.Connection, now: datetime) -> list[Relation]:
-    """Take some of the faded episodes out."""
+def _sweep(conn: sqlite3.Connection, now: datetime, touched: set[int]) -> list[Relation]:
+    """Take some of the faded episodes out; `touched` gets the concepts to tell again."""
     near = [trace_of(tuple(row)) for row in conn.execute(_ENDED, (ticks(now) + _SLACK,))]
     gone = [trace.relation for trace in near if trace.effective(now) < LEAST]
-    remove(conn, [relation.episode.value for relation in gone], promotions=False)
+    touched |= take_out(conn, [relation.episode.value for relation in gone])
     return gone
 
 

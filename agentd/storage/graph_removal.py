@@ -9,6 +9,7 @@ from agentd.storage.graph_rows import among, mark, tell
 
 _PROMOTIONS = "SELECT promotion FROM graph_promoted WHERE episode IN (?)"
 _EVIDENCE = "SELECT episode FROM graph_promoted WHERE promotion IN (?)"
+_HASHES = "SELECT hash FROM graph_episodes WHERE hash IN (?)"
 _THERE = """
 SELECT e.hash, e.id, e.fact, e.context, f.predicate, f.subject, f.object FROM graph_episodes e
 JOIN graph_facts f ON f.id = e.fact WHERE e.hash IN (?)
@@ -43,13 +44,20 @@ UPDATE graph_concepts SET (confidence, created, updated) = (
 """
 
 
-def remove(conn: sqlite3.Connection, episodes: Iterable[bytes], *, promotions: bool = True) -> int:
-    """Take episodes out with what nothing else needs, and with the promotions that count them unless
-    that is denied; returns how many of the episodes were there.
+def remove(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> int:
+    """Take episodes out with what nothing else needs, and with the promotions that count them; returns
+    how many of the episodes were there.
     """
     wanted = set(episodes)
-    also = {row[0] for row in among(conn, _PROMOTIONS, wanted)} if promotions else set()
-    rows = list(among(conn, _THERE, wanted | also))
+    also = {row[0] for row in among(conn, _PROMOTIONS, wanted)}
+    there = {row[0] for row in among(conn, _HASHES, wanted)}
+    tell_again(conn, take_out(conn, wanted | also))
+    return len(there)
+
+
+def take_out(conn: sqlite3.Connection, episodes: Iterable[bytes]) -> set[int]:
+    """Take just these out with what nothing else needs; returns the concepts to `tell_again`."""
+    rows = list(among(conn, _THERE, episodes))
     pairs = {(end, row[1]) for row in rows for end in row[5:]}
     gone = [row[0] for row in rows]
     counted = {row[0] for row in among(conn, _EVIDENCE, gone)}
@@ -60,9 +68,15 @@ def remove(conn: sqlite3.Connection, episodes: Iterable[bytes], *, promotions: b
     conn.executemany(_DROP_FACT, {(row[2],) for row in rows})
     conn.executemany(_DROP_CONTEXT, {(row[3],) for row in rows})
     conn.executemany(_DROP_PREDICATE, {(row[4],) for row in rows})
-    touched = {(concept,) for concept, _ in pairs}
-    conn.executemany(_DROP_CONCEPT, touched)
-    conn.executemany(_TELL_AGAIN, touched)
+    touched = {concept for concept, _ in pairs}
+    conn.executemany(_DROP_CONCEPT, [(concept,) for concept in touched])
     mark(conn, counted)
     tell(conn, {row[2] for row in rows})
-    return sum(name in wanted for name in gone)
+    return touched
+
+
+def tell_again(conn: sqlite3.Connection, concepts: Iterable[int]) -> None:
+    """Let concepts say what the mentions come to that are left. For one with very many facts, that
+    takes as long as taking out hundreds of episodes.
+    """
+    conn.executemany(_TELL_AGAIN, [(concept,) for concept in concepts])

@@ -531,6 +531,18 @@ async def test_the_surest_facts_with_a_predicate_are_told_at_any_time(store, lat
     assert await store.stating("is", 5, now=now) == every[:5]
 
 
+async def test_a_concept_that_outlives_a_sweep_says_what_is_left(store):
+    await store.insert(
+        [
+            said("a", "is", "b", confidence=0.9, at=NOW - DAY),
+            said("a", "is", "c", confidence=0.3, source=FACTS),
+        ]
+    )
+    assert len(await store.sweep(NOW + 100 * DAY)) == 1
+    found = (await store.concepts([named("a")]))[named("a")]
+    assert (found.confidence, found.created) == (0.3, NOW)
+
+
 async def test_a_sweep_of_many_goes_in_several_transactions(index_db):
     store = SqliteGraph(index_db)
     await store.insert([said(f"s{n}", confidence=0.5) for n in range(2 * SWEPT + 1)])
