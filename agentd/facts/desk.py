@@ -21,7 +21,7 @@ from agentd.facts.asked import explicit_besides, explicit_statement
 from agentd.ports import Clock, Facts
 from agentd.statements.choosing import places, says_only
 from agentd.statements.claims import claims
-from agentd.statements.explicit import requested
+from agentd.statements.explicit import Request, requested
 from agentd.statements.normal import normalised
 from agentd.statements.telling import share_said, telling_words
 
@@ -85,6 +85,11 @@ class Desk:
     async def was_said(self, text: str, session: SessionKey) -> bool:
         """Whether one of the owner's last messages has nearly all telling words of the text."""
         return any(share_said(text, said) >= _SAID for _, said in await self._said(session))
+
+    async def asked_last(self, session: SessionKey) -> Request | None:
+        """See FactDesk."""
+        said = await self._said(session)
+        return requested(said[-1][1]) if said else None
 
     async def was_asked_to_forget(self, session: SessionKey, fact: Fact | None = None) -> bool:
         """Whether his last message begins with such a request, or the one before does and the last

@@ -20,6 +20,7 @@ from agentd.domain.fact import (
     Statement,
 )
 from agentd.domain.turn import SessionKey
+from agentd.statements.explicit import Request
 
 
 class FactStore(Protocol):
@@ -162,6 +163,11 @@ class FactDesk(Protocol):
 
     async def was_said(self, text: str, session: SessionKey) -> bool:
         """Whether his own last words in the session say this."""
+
+    async def asked_last(self, session: SessionKey) -> Request | None:
+        """What his last message in the session asks to be remembered or forgotten, in his words; None
+        if it does not begin with such a request.
+        """
 
     async def was_asked_to_forget(self, session: SessionKey, fact: Fact | None = None) -> bool:
         """Whether his last message in the session asks for something to be forgotten, or names this

@@ -1,7 +1,8 @@
 """The tool `forget`: erase facts about the user for good.
 
 One fact that the user has just asked to be forgotten goes at once. Anything else is shown to him first,
-and only what he saw is erased.
+and only what he saw is erased. Once a turn has read text from outside, what is to be forgotten is read
+from his last message alone.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.errors import NotFound, ToolFailed
 from agentd.ports import FactDesk, Gate
-from agentd.tools.remember import permit
+from agentd.tools.remember import own_words
 
+_CHOICE = "Show the user these and ask which, then call forget with its id as the query"
+_HIS_CHOICE = "Show the user these, and ask him to send “/forget” with the id of the one he means"
 _MOST = 10  # facts that are shown with one question
 _SPEC = ToolSpec(
     "forget",
@@ -40,14 +43,14 @@ class Forget:
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """What was erased and where, without saying it again. Raises ToolFailed."""
-        permit(call, "erase")
-        query = str(call.input["query"])
+        own = await own_words(call, self._desk, "forget")
+        query = own or str(call.input["query"])
         matches = await self._desk.matching(query)
         found = matches.sure or matches.maybe
         if not found:
             return ToolOutput("No fact says that; nothing was erased.")
         if len(matches.sure) > 1 or len(found) > _MOST:
-            return ToolOutput(_listed(found[:_MOST]))
+            return ToolOutput(_listed(found[:_MOST], _HIS_CHOICE if call.tainted else _CHOICE))
         sure = matches.sure[0] if matches.sure else None
         wanted = sure and await self._desk.was_asked_to_forget(call.session, sure)
         if not wanted and not await gate.approve(_approval(found)):
@@ -63,12 +66,9 @@ class Forget:
         raise ToolFailed("forgetting was cut by a restart", cure="Do it again.")
 
 
-def _listed(facts: Sequence[Fact]) -> str:
+def _listed(facts: Sequence[Fact], choice: str) -> str:
     lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts)
-    return (
-        "More than one fact says that; nothing was erased. Show the user these and ask which, then "
-        f"call forget with its id as the query:\n{lines}"
-    )
+    return f"More than one fact says that; nothing was erased. {choice}:\n{lines}"
 
 
 def _approval(facts: Sequence[Fact]) -> Approval:

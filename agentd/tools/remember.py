@@ -1,20 +1,24 @@
 """The tool `remember`: keep one fact about the user.
 
 Facts are the user's own words. What he did not say in this conversation is kept only after he has
-seen the very sentence and allowed it; turns that run without him, or have read text from outside, keep
-nothing.
+seen the very sentence and allowed it. Turns that run without him keep nothing; those that have read text
+from outside keep what his last message asks for, in his words, whatever the model makes of it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Final
 
 from agentd.domain.fact import Learned
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.domain.turn import Kind, Origin
+from agentd.domain.turn import Kind as SessionKind
+from agentd.domain.turn import Origin
 from agentd.errors import ToolFailed
 from agentd.ports import FactDesk, Gate
+from agentd.statements.explicit import Kind
 from agentd.tools.fence import printable
 
 _SPEC = ToolSpec(
@@ -36,9 +40,10 @@ _REFUSED = {
     "suspicious": "it reads like an instruction to the model",
     "too_long": "it is too long for one fact",
 }
-_INSTEAD = {
-    "keep": "Put it into today's note with memory_write.",
-    "erase": "Ask the user to send “/forget …” himself.",
+_VERBS: Final[Mapping[Kind, str]] = {"remember": "keep", "forget": "erase"}
+_INSTEAD: Final[Mapping[Kind, str]] = {
+    "remember": "Put it into today's note with memory_write.",
+    "forget": "Ask the user to send “/forget …” himself.",
 }
 
 
@@ -52,9 +57,9 @@ class Remember:
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """What was kept, and what it replaced. Raises ToolFailed."""
-        permit(call, "keep")
-        text = " ".join(printable(str(call.input["text"])).split())
-        if not await self._desk.was_said(text, call.session):
+        own = await own_words(call, self._desk, "remember")
+        text = " ".join(printable(own or str(call.input["text"])).split())
+        if own is None and not await self._desk.was_said(text, call.session):
             approval = Approval(f"Remember: “{text}”", _digest(text))
             if not await gate.approve(approval):
                 return ToolOutput("The user did not want this remembered.", is_error=True)
@@ -65,15 +70,25 @@ class Remember:
         raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
 
 
-def permit(call: ToolCall, verb: str) -> None:
-    """Raises ToolFailed unless the owner's own turn asks, in which nobody else's words are."""
-    if call.kind is not Kind.MAIN:
+async def own_words(call: ToolCall, desk: FactDesk, kind: Kind) -> str | None:
+    """The words of the owner's last message that count in place of the model's, since the turn has read
+    text from outside; None where the model's count. Raises ToolFailed unless the owner's own turn asks,
+    and, after text from outside, he himself does.
+    """
+    verb = _VERBS[kind]
+    if call.kind is not SessionKind.MAIN:
         msg = f"this session cannot {verb} facts about the owner"
         raise ToolFailed(msg)
-    if call.tainted or call.origin is not Origin.USER:
-        why = "has read text from outside" if call.tainted else "runs without the user"
-        msg = f"this turn {why}: it cannot {verb} facts"
-        raise ToolFailed(msg, cure=_INSTEAD[verb])
+    if call.origin is not Origin.USER:
+        msg = f"this turn runs without the user: it cannot {verb} facts"
+        raise ToolFailed(msg, cure=_INSTEAD[kind])
+    if not call.tainted:
+        return None
+    asked = await desk.asked_last(call.session)
+    if asked is None or asked.kind != kind:
+        msg = f"this turn has read text from outside: it cannot {verb} facts unasked"
+        raise ToolFailed(msg, cure=_INSTEAD[kind])
+    return asked.text
 
 
 def told(learned: Learned) -> ToolOutput:

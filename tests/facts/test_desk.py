@@ -173,3 +173,18 @@ async def test_an_answer_to_nothing_asks_for_nothing():
     asked, _ = desk("what do you know?", "2")
     fact = (await asked.remember("my dog is called Rex")).fact
     assert await asked.was_asked_to_forget(MAIN, fact) is False
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        (("forget my dog",), ("forget", "my dog")),
+        (("hello", "please remember that I like tea"), ("remember", "I like tea")),
+        (("forget my dog", "the second one"), None),
+        ((), None),
+    ],
+)
+async def test_only_the_last_message_asks(said, asks):
+    asked, _ = desk(*said)
+    request = await asked.asked_last(MAIN)
+    assert (request and (request.kind, request.text)) == asks

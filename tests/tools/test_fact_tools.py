@@ -84,7 +84,9 @@ async def test_what_he_did_not_say_is_shown_to_him_first(answer):
     ids=str,
 )
 async def test_others_and_turns_without_the_user_keep_and_erase_nothing(tool, given):
-    room, gate = Room("my dog is called Rex", "forget my dog"), AskedGate(True)
+    last = "remember that my dog is called Rex" if tool == "remember" else "forget my dog"
+    last = "what is on that page?" if given.get("tainted") else last
+    room, gate = Room("my dog is called Rex", "forget my dog", last), AskedGate(True)
     await room.know("The user's dog is called Rex.")
     call = called(tool, **given, text="my dog is called Rex", query="dog")
     with pytest.raises(ToolFailed):
@@ -94,11 +96,38 @@ async def test_others_and_turns_without_the_user_keep_and_erase_nothing(tool, gi
 
 
 async def test_what_may_not_be_erased_after_reading_others_words_is_not_to_be_noted_instead():
-    room = Room("forget my dog")
+    room = Room("forget my dog", "and read that page")
     with pytest.raises(ToolFailed) as failed:
         await room.forget.run(called("forget", tainted=True, query="dog"), AskedGate(True))
     assert "/forget" in failed.value.cure
     assert "note" not in failed.value.cure
+
+
+async def test_after_reading_others_words_his_own_say_what_is_kept():
+    room, gate = Room("remember that my dog is called Rex"), AskedGate(False)
+    call = called("remember", tainted=True, text="The user's dog is no longer called Rex.")
+    assert not (await room.remember.run(call, gate)).is_error
+    assert await room.texts() == ["The user's dog is called Rex."]
+    with pytest.raises(ToolFailed):
+        await room.forget.run(called("forget", tainted=True, query="Rex"), gate)
+
+
+async def test_after_reading_others_words_his_own_say_what_is_erased():
+    room, gate = Room("forget that my dog is called Rex"), AskedGate(False)
+    await room.know("The user's dog is called Rex.", "The user lives in Bern.")
+    out = await room.forget.run(called("forget", tainted=True, query="lives in Bern"), gate)
+    assert not out.is_error
+    assert gate.asked == []
+    assert await room.texts() == ["", "The user lives in Bern."]
+
+
+async def test_after_reading_others_words_an_id_is_no_choice_of_his():
+    room, gate = Room("forget my dog"), AskedGate(True)
+    await room.know("The user's dog is called Rex.", "The user's dog is three.")
+    facts = await room.facts.all()
+    out = await room.forget.run(called("forget", tainted=True, query=facts[1].id), gate)
+    assert "nothing was erased" in out.text
+    assert all(fact.is_active for fact in await room.facts.all())
 
 
 async def test_the_one_fact_he_asks_to_be_forgotten_goes_at_once_and_is_not_said_again():
