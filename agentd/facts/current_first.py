@@ -86,7 +86,7 @@ class CurrentFirst:
         """Be level with the facts, if they have changed."""
         facts = await self._facts.all()
         try:
-            page = await self._workspace.read(FACTS_PATH, _READER)
+            page = await self._workspace.read_damaged(FACTS_PATH, _READER)
         except FileMissing:
             self._digest, self._succession = "", Succession((), "")
             return

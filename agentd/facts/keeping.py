@@ -50,9 +50,11 @@ class Keeping:
         self._forgetting = forgetting
 
     async def look(self) -> tuple[str | None, str]:
-        """The page's text, None if there is none, and its digest. Raises FileUnreadable."""
+        """The page's text, None if there is none, and its digest. Bytes that are no text stand there as
+        `surrogateescape` puts them. Raises FileUnreadable.
+        """
         try:
-            view = await self._workspace.read(FACTS_PATH, _READER)
+            view = await self._workspace.read_damaged(FACTS_PATH, _READER)
         except FileMissing:
             return None, ""
         return view.text, view.digest
@@ -73,7 +75,7 @@ class Keeping:
                 raise moved()
             after = await quietly(text or "", lambda: _rendered(text or "", change))
             if after != (text or ""):
-                intent = await self._workspace.plan(path, FileAction.WRITE, after.encode())
+                intent = await self._workspace.plan(path, FileAction.WRITE, _bytes(after))
                 if intent.before != digest:
                     raise moved()
                 await self._workspace.apply(intent, _READER, _AUTHOR)
@@ -105,6 +107,11 @@ class Keeping:
 async def parsed(text: str) -> Page:
     """The page, read without keeping others waiting."""
     return await quietly(text, lambda: parse(text))
+
+
+def _bytes(text: str) -> bytes:
+    """What was no text stays byte for byte."""
+    return text.encode(errors="surrogateescape")
 
 
 def _rendered(text: str, change: Change) -> str:

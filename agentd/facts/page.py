@@ -31,6 +31,7 @@ _FACT = re.compile(r"(?P<text>.*?)\s*<!--\s*fact\s(?P<annotation>.*?)\s*-->\s*",
 _FORGOTTEN = re.compile(r"<!--\s*forgotten\s(.*?)\s*-->\s*")
 _OURS = re.compile(r"<!--\s*(?:fact|forgotten)\b|\bid=[a-z0-9]{8}\b|\bcategory=\w+ source=\w+")
 _NAMED = re.compile(r"\bid=\"?([A-Za-z0-9_-]{1,32})")
+_NOT_UTF_8 = re.compile("[\ud800-\udfff]")
 _GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _GOES_ON = re.compile(r"[ \t]+(?![-*+]\s|\d+[.)]\s)\S")
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
@@ -203,6 +204,8 @@ def _joined(raws: Sequence[str]) -> Iterator[str]:
 
 def _line(raw: str, part: Part, *, is_quoted: bool) -> Line:
     try:
+        if _NOT_UTF_8.search(raw):
+            raise BadLine("it is not UTF-8", "save the file as UTF-8, or correct the line")
         if _GARBLED.search(raw):
             raise BadLine("it has characters that no text has: it is damaged")
         if found := _FORGOTTEN.fullmatch(raw):

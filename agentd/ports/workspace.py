@@ -40,6 +40,12 @@ class Workspace(Protocol):
         Raises FileMissing (absent and forbidden alike), FileUnreadable, PathRefused.
         """
 
+    async def read_damaged(self, path: str, reader: Reader) -> FileView:
+        """`read`, but bytes that are no UTF-8 stand in the text as `surrogateescape` puts them, so that
+        encoding it in the same way gives the same bytes. Raises what `read` does; a file in UTF-16
+        stays FileUnreadable.
+        """
+
     async def look(
         self, paths: Sequence[str], reader: Reader
     ) -> Sequence[FileView | WorkspaceError]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import hashlib
 import unicodedata
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -79,6 +80,17 @@ class MemoryWorkspace:
         view = self._view(path, reader)
         self._seen.add((reader.session, view.path, view.digest))
         return view
+
+    async def read_damaged(self, path: str, reader: Reader) -> FileView:
+        try:
+            return await self.read(path, reader)
+        except FileUnreadable:
+            data = self.files[self.canonical(path)]
+            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise
+            return FileView(
+                self.canonical(path), data.decode(errors="surrogateescape"), _digest(data)
+            )
 
     async def look(
         self, paths: Sequence[str], reader: Reader

@@ -123,10 +123,17 @@ class Files:
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """The whole file; from then on the session has seen it."""
-        [(place, loaded)] = await asyncio.to_thread(self._look, [path], reader)
-        view = self._judge(place, loaded)
+        view = self._judge(*(await asyncio.to_thread(self._look, [path], reader))[0])
         self.mark_seen(view, reader)
         return view
+
+    async def read_damaged(self, path: str, reader: Reader) -> FileView:
+        """What `read` gives, and of a damaged file what can be read of it."""
+        try:
+            return await self.read(path, reader)
+        except FileUnreadable:
+            place = await asyncio.to_thread(self._places.file, path, reader)
+            return await asyncio.to_thread(self._reading.damaged, place)
 
     async def look(
         self, paths: Sequence[str], reader: Reader
@@ -196,13 +203,12 @@ class Files:
         return self._seen.get((reader.session, str(name))) == digest
 
     async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
-        """Do it, durably; `by` stands in the file's history. After an append the session has seen the result if it had seen the file
-        as it was. Raises EditConflict, PathRefused.
+        """Do it, durably; `by` stands in the file's history. After an append the session has seen the
+        result if it had seen the file as it was. Raises EditConflict, PathRefused.
         """
         self._places.require_changeable(intent.path, reader)
-        parts = parse_file(
-            intent.path
-        ).parts  # exactly the planned file, not what an alias means now
+        # Exactly the planned file, not what an alias means now.
+        parts = parse_file(intent.path).parts
         had_seen = await self.has_seen(intent.path, intent.before, reader)
         now = self._clock.now()
         as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now, by))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from agentd.workspace.versions import digest_of
 
 _NOWHERE = (".agentd-hidden",)  # no path from outside may begin with a dot
 _MAX_CACHED = 256
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,19 @@ class Reading:
         read now is not kept for the next time.
         """
         return [self._load(place, keep=keep) for place in places]
+
+    def damaged(self, place: Place) -> FileView:
+        """The file with each byte that is no UTF-8 as the surrogate that `surrogateescape` makes of it.
+        Raises WorkspaceError, for a file in UTF-16 too: nothing of it can be read so.
+        """
+        key = str(place.name)
+        with translated(place.asked):
+            data = place.folder.read(place.parts, most_bytes(key))
+        errors = "strict" if data.startswith(_UTF_16) else "surrogateescape"
+        try:
+            return FileView(key, data.decode(errors=errors), digest_of(data))
+        except UnicodeDecodeError as error:
+            raise _not_text(place.asked, error) from None
 
     def _load(self, place: Place, *, keep: bool) -> FileView | WorkspaceError:
         key = str(place.name)

@@ -19,7 +19,7 @@ from agentd.domain.fact import (
 )
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.domain.workspace import FACTS_PATH as PATH
-from agentd.errors import EditConflict, NotFound, StorageFull
+from agentd.errors import EditConflict, FileUnreadable, NotFound, StorageFull
 from agentd.facts.asked import explicit_besides, explicit_statement
 from agentd.facts.book import FactBook
 from agentd.facts.page import parse
@@ -425,6 +425,26 @@ async def test_damage_keeps_good_lines_and_forgets_nothing(home):
     assert all(line in home.page for line in damaged.split("\n"))
 
 
+async def test_bytes_that_are_no_text_keep_no_other_line_from_being_read(home):
+    await home.learn(home.dog("Rex"), home.said("The user owns 3 books."))
+    bad = b"- The user's caf\xe9 is called N\xf6rd.\n\xff\xfe\x80\n"
+    home.workspace.files[PATH] += bad
+    home.workspace.files[PATH] += b"- The user likes tea.\n"
+    home.opened()
+    await home.book.sync()
+    assert await home.texts() == [REX, "The user owns 3 books.", "The user likes tea."]
+    [problem] = home.book.problems()
+    assert problem.code == "facts_unreadable"
+    assert "not UTF-8" in problem.text
+    await home.learn(home.said("The user owns a boat."))
+    await home.book.forget([fact.id for fact in await home.book.all() if fact.text == REX])
+    assert bad in home.workspace.files[PATH]
+    assert REX.encode() not in home.workspace.files[PATH]
+    home.workspace.files[PATH] = home.workspace.files[PATH].replace(bad, b"")
+    await home.book.sync()
+    assert home.book.problems() == ()
+
+
 async def test_a_damaged_line_that_names_its_fact_is_not_taken_for_gone(home):
     await home.learn(home.dog("Rex"), *(home.said(f"The user owns {n} books.") for n in range(9)))
     whole = home.page
@@ -456,12 +476,16 @@ async def test_lines_that_must_not_become_facts_stay_and_are_named(home):
 
 async def test_a_page_that_cannot_be_read_serves_what_was_known(home):
     await home.learn(home.dog("Rex"))
-    home.workspace.files[PATH] += b"\xff"
+    page = home.page
+    home.workspace.files[PATH] = page.encode("utf-16")
     assert [hit.fact.text for hit in await home.book.find("dog", 5)] == [REX]
     assert [problem.code for problem in home.book.problems()] == ["facts_page_unreadable"]
     home.opened()
     assert [hit.fact.text for hit in await home.book.find("dog", 5)] == [REX]
-    home.workspace.files[PATH] = home.workspace.files[PATH][:-1]
+    with pytest.raises(FileUnreadable):
+        await home.learn(home.said("The user likes tea."))
+    assert home.workspace.files[PATH] == page.encode("utf-16")
+    home.write(page)
     await home.book.sync()
     assert not home.book.problems()
 

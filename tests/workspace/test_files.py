@@ -102,6 +102,20 @@ def test_today_is_the_owners_day(home, zone: str, now: datetime, day: str) -> No
     assert home.files(daily_dir="journal/days").daily_note() == f"journal/days/{day}.md"
 
 
+async def test_of_a_damaged_file_the_rest_can_be_read_and_no_byte_is_lost(home, owner) -> None:
+    (home.root / "MEMORY.md").write_bytes(data := b"tea\ncaf\xe9\n\xff")
+    files = home.files()
+    view = await files.read_damaged("MEMORY.md", owner)
+    assert view.text.startswith("tea\ncaf")
+    assert view.text.encode(errors="surrogateescape") == data
+    assert [problem.code for problem in files.problems()] == ["file_unreadable"]
+    (home.root / "MEMORY.md").write_text("tea", encoding="utf-16")
+    with pytest.raises(FileUnreadable, match="is not UTF-8"):
+        await files.read_damaged("MEMORY.md", owner)
+    with pytest.raises(FileMissing):
+        await files.read_damaged("USER.md", owner)
+
+
 async def test_a_file_that_cannot_be_read_is_named_until_it_can(home, owner) -> None:
     (home.root / "MEMORY.md").write_bytes(b"caf\xe9")
     files = home.files()
