@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -72,6 +73,7 @@ class Upkeep:
             found = await self._found(facts) if facts else Findings()
             successors = found.successors()
             if successors and not dry_run:
+                await self._count_for({i: successors[i] for i in found.duplicates})
                 await self._book.put_aside(successors)
         log.info(
             "facts_reviewed",
@@ -87,6 +89,13 @@ class Upkeep:
     def problems(self) -> tuple[Problem, ...]:
         """Why it could not be done the last time."""
         return self._daily.problems()
+
+    async def _count_for(self, kept: Mapping[str, str]) -> None:
+        """Let each time that a duplicate was said count for the fact that stays. Twice is as once."""
+        seen = await self._store.sightings(list(kept)) if kept else {}
+        moved = [replace(one, fact_id=kept[i]) for i, each in seen.items() for one in each]
+        if moved:
+            await self._store.save((), sightings=moved)
 
     async def _found(self, facts: Sequence[Fact]) -> Findings:
         now = self._clock.now()

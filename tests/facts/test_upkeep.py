@@ -96,6 +96,19 @@ async def test_of_two_that_mean_the_same_the_surer_one_stays(house):
     assert (await house.upkeep.validate(dry_run=False))["duplicates"] == []
 
 
+async def test_how_often_a_duplicate_was_said_counts_for_the_one_that_stays(house):
+    heard = await house.put("The user owns a sailing boat.", EXTRACTED, days=9)
+    await house.put("The user owns a sailing boat.", EXTRACTED, days=5)
+    asked = await house.put("A sailing boat is owned by the user.", days=1)
+    await house.near(**dict.fromkeys((heard, asked), (1.0, 0.0)))
+    await house.upkeep.validate(dry_run=True)
+    assert len((await house.store.sightings([asked]))[asked]) == 1
+    for _ in range(2):
+        await house.upkeep.validate(dry_run=False)
+    days = [(house.clock.now() - s.at).days for s in (await house.store.sightings([asked]))[asked]]
+    assert days == [9, 5, 1]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "stays"),
     [
