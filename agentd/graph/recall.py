@@ -14,7 +14,7 @@ from agentd.graph.answer import Answer, Unknown
 from agentd.graph.conditions import Normalised, normalised
 from agentd.graph.found import Found, Labels, best, candidates, rows, spellings
 from agentd.graph.importance import Importance, rank
-from agentd.graph.naming import normal_label
+from agentd.graph.naming import Aliases, normal_label
 from agentd.graph.path import LIMITS, MAX_RESULTS, Limits
 from agentd.graph.picture import Picture, neighbourhood
 from agentd.graph.query import DEPTH, LIMIT, Kind, Query, parse
@@ -26,6 +26,8 @@ ECHO = 2.0  # times as much counts a fact whose predicate the text says
 LOOKED_AT = 100  # facts of a concept that are counted, to say why none was walked
 NEAREST = 3  # labels that are proposed for an unknown name
 
+_USUAL = Aliases()
+
 Scopes = Sequence[str] | None
 
 
@@ -33,7 +35,8 @@ class Recollection:
     """What the graph knows. `resolve` leads from a name as people write it to a normal label.
 
     `scopes` names the audiences whose facts may be used; None means all. A concept without a fact in
-    them is treated like one that does not exist.
+    them is treated like one that does not exist, and things are known by their labels alone: that
+    something has another name is a fact as well, and nobody knows any more who was told it.
     """
 
     def __init__(
@@ -57,7 +60,8 @@ class Recollection:
         label.
         """
         asked = parse(query) if isinstance(query, str) else query
-        where = normalised(asked.where, self._resolve) if asked.where is not None else None
+        resolve = self._resolver(scopes)
+        where = normalised(asked.where, resolve) if asked.where is not None else None
         view = self._view(scopes)
         if asked.names:
             return await self._from_names(asked, where, view)
@@ -69,7 +73,7 @@ class Recollection:
         edges = await self._store.stating(where.predicate, STATED, scopes=view.scopes, now=view.now)
         if not edges:
             return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
-        return await self._answer(asked, where, along(edges, self._limits), ())
+        return await self._answer(asked, where, along(edges, self._limits), view)
 
     async def about(
         self, text: str, limit: int = LIMIT, *, depth: int = DEPTH, scopes: Scopes = None
@@ -81,28 +85,29 @@ class Recollection:
         effect, Anderson 1974). It is doubled for facts whose predicate the text says. Where the text
         names nothing known, the store is asked at most twice.
         """
-        named = await self.named(text)
+        named = await self.named(text, scopes=scopes)
         seeds = [concept.hash for concept in named]
         if not seeds:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         is_said = mentions.echoes(text)
         echoed = frozenset(filter(is_said, await self._store.predicates()))
-        traversal = await self._walk(seeds, depth, self._view(scopes), echoed)
+        view = self._view(scopes)
+        traversal = await self._walk(seeds, depth, view, echoed)
         importance = Importance(traversal, self._clock.now())
         facts = best(candidates(Kind.FACT, traversal, importance))
         kept = sorted(facts, key=_fan(traversal, echoed))[: min(limit, MAX_RESULTS)]
         if not kept:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        return Answer(Kind.FACT, rows(kept, await self._labels(kept)))
+        return Answer(Kind.FACT, rows(kept, await self._labels(kept, view)))
 
-    async def named(self, text: str) -> Sequence[Concept]:
+    async def named(self, text: str, *, scopes: Scopes = None) -> Sequence[Concept]:
         """The concepts that a text names, in the order of the text; the longest names count."""
-        spans = mentions.spans(text, self._resolve)
+        spans = mentions.spans(text, self._resolver(scopes))
         wanted = sorted({label for span in spans for label in span.labels})
         if not wanted:
             return ()
         names: dict[str, list[Concept]] = {}
-        for concept in await self._store.named(wanted):
+        for concept in await self._called(wanted, scopes):
             for name in spellings(concept):
                 names.setdefault(name, []).append(concept)
         found = mentions.longest(spans, names.__contains__)
@@ -114,7 +119,7 @@ class Recollection:
         """What is around these names, with at most so many other concepts. Without a known name the
         picture is empty, and its title says so. Raises GraphError for a name that is no label.
         """
-        seeds, unknown = await self._seeds(names)
+        seeds, unknown = await self._seeds(names, scopes)
         traversal = await self._walk(sorted(seeds), depth, self._view(scopes))
         missing = [*unknown, *_unseen(seeds, traversal)]
         if len(missing) == len(names):
@@ -125,7 +130,7 @@ class Recollection:
         return neighbourhood(f"Around {', '.join(names)}", traversal, ranked, labels, most)
 
     async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
-        seeds, unknown = await self._seeds(asked.names)
+        seeds, unknown = await self._seeds(asked.names, view.scopes)
         about = {where.predicate} if where and where.predicate is not None else ()
         traversal = await self._walk(sorted(seeds), asked.depth, view, about)
         missing = [*unknown, *_unseen(seeds, traversal)]
@@ -134,22 +139,23 @@ class Recollection:
             weak = await self._weak(sorted(seeds), view)
             reason = weak or "; ".join(map(str, strangers))
             return Answer(asked.kind, reason=reason, unknown=() if weak else tuple(strangers))
-        return await self._answer(asked, where, traversal, tuple(strangers))
+        return await self._answer(asked, where, traversal, view, tuple(strangers))
 
     async def _answer(
         self,
         asked: Query,
         where: Normalised | None,
         traversal: Traversal,
-        unknown: tuple[Unknown, ...],
+        view: View,
+        unknown: tuple[Unknown, ...] = (),
     ) -> Answer:
         importance = Importance(traversal, self._clock.now())
         found = candidates(asked.kind, traversal, importance)
         if where is not None:
-            labels = await self._labels(found) if where.needs_labels else Labels({})
+            labels = await self._labels(found, view) if where.needs_labels else Labels({})
             found = [one for one in found if where.holds(one.fields(labels))]
         if kept := best(found)[: asked.limit]:
-            return Answer(asked.kind, rows(kept, await self._labels(kept)), unknown=unknown)
+            return Answer(asked.kind, rows(kept, await self._labels(kept, view)), unknown=unknown)
         walked = len(traversal.edges)
         facts = "1 fact was" if walked == 1 else f"{walked} facts were"
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
@@ -169,12 +175,27 @@ class Recollection:
         limits = replace(self._limits, depth=depth)
         return await best_paths(self._store, seeds, limits, view, preferred=about)
 
-    async def _seeds(self, names: Sequence[str]) -> tuple[dict[ConceptHash, str], Sequence[str]]:
+    def _resolver(self, scopes: Scopes) -> Callable[[str], str]:
+        """How a name as people write it leads to a label: the owner's own aliases are his alone."""
+        return self._resolve if scopes is None else _USUAL.resolve
+
+    async def _called(self, names: Sequence[str], scopes: Scopes) -> Sequence[Concept]:
+        """The concepts with these normal names."""
+        found = await self._store.named(names)
+        if scopes is None:
+            return found
+        wanted = set(names)
+        return [replace(one, aliases=()) for one in found if one.label in wanted]
+
+    async def _seeds(
+        self, names: Sequence[str], scopes: Scopes
+    ) -> tuple[dict[ConceptHash, str], Sequence[str]]:
         """The concepts with these names, each with the name as written, and the names without one."""
-        labels = {name: self._resolve(name) for name in names}
+        resolve = self._resolver(scopes)
+        labels = {name: resolve(name) for name in names}
         seeds: dict[ConceptHash, str] = {}
         missing = dict.fromkeys(names)
-        for concept in await self._store.named(sorted(set(labels.values()))):
+        for concept in await self._called(sorted(set(labels.values())), scopes):
             for name, label in labels.items():
                 if label in spellings(concept):
                     seeds[concept.hash] = name
@@ -195,8 +216,8 @@ class Recollection:
         return f"{facts} known, but none as sure as {least:g}: the surest has {surest:.2g}"
 
     async def _nearest(self, name: str, view: View) -> tuple[str, ...]:
-        similar = mentions.similar(self._resolve(name))
-        concepts = await self._store.named(similar)
+        similar = mentions.similar(self._resolver(view.scopes)(name))
+        concepts = await self._called(similar, view.scopes)
         edges = await self._store.edges(
             [one.hash for one in concepts], scopes=view.scopes, now=view.now, most=1
         )
@@ -206,9 +227,12 @@ class Recollection:
         }
         return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
 
-    async def _labels(self, found: Iterable[Found]) -> Labels:
+    async def _labels(self, found: Iterable[Found], view: View) -> Labels:
         hashes = {one.value: one for each in found for one in each.concepts}
-        return Labels(await self._store.concepts([hashes[name] for name in sorted(hashes)]))
+        known = await self._store.concepts([hashes[name] for name in sorted(hashes)])
+        if view.scopes is not None:
+            known = {name: replace(concept, aliases=()) for name, concept in known.items()}
+        return Labels(known)
 
 
 def _place(names: Sequence[str]) -> Callable[[str], int]:

@@ -13,6 +13,7 @@ from agentd.errors import QueryError
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.desk import GraphDesk, is_query
 from agentd.graph.keeper import GraphKeeper
+from agentd.graph.naming import Aliases
 from agentd.graph.pointing import pointed
 from agentd.graph.query import parse
 from agentd.graph.recall import Recollection
@@ -28,9 +29,10 @@ GROUP = SessionKey("group:family")
 
 FOREIGN = compiled(
     CompilerInput(
-        (SemanticTuple("Klara", "owes", "Otto", 0.9),),
+        (SemanticTuple("Klara", "owes", "boss", 0.9),),
         ContextMeta(NOW - timedelta(days=7), "chat", GROUP),
-    )
+    ),
+    Aliases({"boss": "Otto"}),
 ).graph_text
 
 
@@ -44,11 +46,12 @@ def desk(store):
     clock = FakeClock(NOW)
 
     async def facts():
-        return (fact("f1", "sister name", "Klara"), fact("f2", "home", "Bern", "Klara"))
+        return (fact("f1", "sister name", "Klara"), fact("f2", "home", "Bern", "sister Klara"))
 
-    workspace = MemoryWorkspace({"memory/graph/b.0": FOREIGN}, clock)
+    own = {"memory/graph/b.0": FOREIGN, "memory/graph/aliases.md": "chief = Otto"}
+    workspace = MemoryWorkspace(own, clock)
     keeper = GraphKeeper(workspace, store, Notes(), clock, facts)
-    return GraphDesk(keeper, Recollection(store, clock), store, clock)
+    return GraphDesk(keeper, Recollection(store, clock, resolve=keeper.resolve), store, clock)
 
 
 class NoGate:
@@ -138,6 +141,30 @@ async def test_other_sessions_see_what_was_said_in_them_alone(desk, query):
     assert "otto" not in other.text
     assert "- " not in other.text
     assert "klara owes otto" in (await recalled(desk, "Klara", GROUP)).text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FIND fact FROM 'sister Klara'",
+        "FIND fact FROM boss",
+        "FIND fact FROM chief",
+        "What does my boss get?",
+        "FIND fact FROM klara WHERE subject = 'sister Klara'",
+        "FIND concept FROM klara WHERE label = boss",
+        "FIND fact WHERE predicate = owes AND NOT subject != 'sister Klara'",
+    ],
+)
+async def test_other_sessions_do_not_learn_who_has_the_owners_names(desk, query):
+    assert "- klara owes otto" in (await recalled(desk, query)).text
+    assert "- " not in (await recalled(desk, query, GROUP)).text
+    assert (await desk.picture("sister Klara", scopes=(GROUP,))).nodes == ()
+
+
+async def test_other_sessions_are_told_no_label_that_is_like_an_owners_name(desk):
+    assert "did you mean" in (await recalled(desk, "FIND fact FROM bosss")).text
+    assert "did you mean" not in (await recalled(desk, "FIND fact FROM bosss", GROUP)).text
+    assert "did you mean klara" in (await recalled(desk, "FIND fact FROM klarra", GROUP)).text
 
 
 async def test_words_that_name_nothing_are_about_what_was_recalled_last(desk):
