@@ -17,17 +17,18 @@ import structlog
 from agentd.domain.belief import FACTS, Consolidated
 from agentd.domain.concept import EpisodeHash, GraphCounts, Record, Relation
 from agentd.domain.erasure import Needles
-from agentd.domain.fact import Fact
+from agentd.domain.fact import Fact, FactStatus
 from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import Reader
 from agentd.errors import AgentdError, FileMissing, FileUnreadable, GraphError
+from agentd.failpoints import hit
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.consolidation import Consolidation
 from agentd.graph.delta import merged
 from agentd.graph.emitter import emit
 from agentd.graph.feed import Saying, Wanted, wanted
-from agentd.graph.files import FOLDER, Damage, GraphFiles
+from agentd.graph.files import FOLDER, MOST, Damage, GraphFiles
 from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
 from agentd.ports import Clock, GraphStore, Workspace
 
@@ -84,6 +85,7 @@ class GraphKeeper:
         self._fed: dict[EpisodeHash, Relation] | None = (
             None  # None: what the tables hold is not known
         )
+        self._forgotten = 0  # episodes that went with their facts and were not reported yet
         self._is_due = True
         self._damage: tuple[Damage, ...] = ()
         self._unfit: tuple[str, ...] = ()
@@ -111,8 +113,8 @@ class GraphKeeper:
             await self._level()
 
     async def erase(self, needles: Needles) -> int:
-        """See Eraser; counts episodes and damaged texts. Raises FileUnreadable while a file of the
-        graph cannot be read.
+        """See Eraser; counts episodes, those of facts that were forgotten since the last time included,
+        and damaged texts. Raises FileUnreadable while a file of the graph cannot be read.
         """
         async with self._lock:
             await self._level()
@@ -122,7 +124,8 @@ class GraphKeeper:
             if done.unread:
                 first = done.unread[0]
                 raise FileUnreadable(str(first), cure=first.cure)
-        return len(done.episodes) + done.damaged
+            taken, self._forgotten = self._forgotten, 0
+        return taken + len(done.episodes) + done.damaged
 
     async def consolidate(self) -> Consolidated:
         """The work of every day: see Consolidation. Raises WorkspaceError, StorageError."""
@@ -217,7 +220,10 @@ class GraphKeeper:
                 name for name, said in self._fed.items() if not _says(due.sayings.get(name), said)
             ]
             if gone:
+                forgotten = {one.id for one in facts if one.status is FactStatus.FORGOTTEN}
+                lost = [n for n in gone if not forgotten.isdisjoint(self._fed[n].refs)]
                 await self._take_out(gone)
+                self._forgotten += len(lost)
             if self._is_fed:
                 await self._add(due, self._fed)
         except BaseException:
@@ -244,13 +250,13 @@ class GraphKeeper:
     async def _add(self, due: Wanted, fed: dict[EpisodeHash, Relation]) -> None:
         fresh = [saying for name, saying in due.sayings.items() if name not in fed]
         for start in range(0, len(fresh), _TOGETHER):
-            record, text = await asyncio.to_thread(
-                _written, fresh[start : start + _TOGETHER], due.aliases
-            )
-            await self._files.append([text])
-            await self._store.insert([record])
-            await self._note_text()
-            fed.update((relation.episode, relation) for relation in record.relations)
+            some = fresh[start : start + _TOGETHER]
+            for record, text in await asyncio.to_thread(_written, some, due.aliases):
+                await self._files.append([text])
+                hit("graph.written")
+                await self._store.insert([record])
+                await self._note_text()
+                fed.update((relation.episode, relation) for relation in record.relations)
 
     async def _note_text(self) -> None:
         """The tables say what the text says."""
@@ -275,7 +281,11 @@ def _says(saying: Saying | None, relation: Relation) -> bool:
     return (saying.confidence, saying.refs) == (relation.confidence, relation.refs)
 
 
-def _written(sayings: Sequence[Saying], aliases: Aliases) -> tuple[Record, str]:
-    """One record of all, and its text."""
+def _written(sayings: Sequence[Saying], aliases: Aliases) -> list[tuple[Record, str]]:
+    """One record of all, and its text; several where a file would not take that."""
     record = merged([compiled(saying.source(), aliases).record for saying in sayings])
-    return record, emit(record)
+    text = emit(record)
+    if len(sayings) == 1 or len(text.encode()) <= MOST:
+        return [(record, text)]
+    half = len(sayings) // 2
+    return [*_written(sayings[:half], aliases), *_written(sayings[half:], aliases)]

@@ -127,7 +127,11 @@ class Changes:
 
 
 def most_bytes(path: str, usual: int = MAX_READ_BYTES) -> int:
-    """How large this file may be: as is usual, but for the page of facts."""
+    """How large this file may be: as is usual, but for the page of facts, and for the graph's text: of
+    that all that can be read can be written without what is to be forgotten.
+    """
+    if is_graph_text(path):
+        return max(usual, MAX_READ_BYTES)
     return MAX_FACTS_BYTES if path == FACTS_PATH else usual
 
 

@@ -307,6 +307,18 @@ class Learning(Scenario):
         assert fact["text"] == "The user's hamster is called Quastelbury."
 
 
+class Relating(Learning):
+    """The graph meets the point with its text ahead of its tables; it says the fact, and once."""
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        question = {"question": "FIND fact FROM user DEPTH 1"}
+        rows = (await client.call("_agentd/facts/query", question))["rows"]
+        assert [(row["label"], row["path"][0]["episodes"]) for row in rows] == [("quastelbury", 1)]
+        (file,) = (self.home.workspace / "memory" / "graph").glob("*.0")
+        assert file.read_text("utf-8").count('"label": "quastelbury"') == 1
+
+
 class Erasing(Scenario):
     """What erases a fact meets the point: the fact is gone, and then every byte of its word."""
 
@@ -354,6 +366,7 @@ CASES = {
     **{name: Case(Asking) for name in NAMES if name.startswith("job.")},
     **{name: Case(Deleting) for name in NAMES if name.startswith("store.")},
     "facts.written": Case(Learning),
+    "graph.written": Case(Relating),
     **{name: Case(Erasing) for name in NAMES if name.startswith("erasure.")},
     **{name: Case(Alerting) for name in NAMES if name.startswith("alert.")},
 }

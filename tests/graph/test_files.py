@@ -250,3 +250,15 @@ def test_the_error_of_a_piece_has_the_line_of_the_file():
     [_, piece] = read_pieces(made + bad)
     assert isinstance(piece.damage, GraphError)
     assert piece.damage.line == made.count("\n") + 3
+
+
+async def test_a_large_file_of_the_users_can_be_forgotten_from(tmp_path, clock):
+    workspace = Files(tmp_path / "home", WorkspaceSettings(), clock, {}, None)
+    file = tmp_path / "home" / "memory" / "graph" / "own.0"
+    file.parent.mkdir(parents=True)
+    others = [compiled((f"agent{n}", "needs", "x" * 3_000)).graph_text for n in range(60)]
+    file.write_text("".join([*others, compiled(("max", "is", "gone")).graph_text]))
+    assert file.stat().st_size > 256 << 10
+    done = await GraphFiles(workspace, clock).rewrite((), Needles((), (("max", ()),)).stand_in)
+    assert len(done.episodes) == 1
+    assert file.read_text() == "".join(others)

@@ -12,6 +12,7 @@ from agentd.domain.fact import Category, Fact, FactSource, FactStatus, Triple
 from agentd.errors import FileUnreadable, StorageError, WorkspaceError
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.desk import GraphDesk
+from agentd.graph.files import MOST
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.recall import Recollection
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
@@ -112,6 +113,17 @@ async def test_facts_with_a_triple_arrive_and_others_do_not(home):
     (context,) = (await home.store.contexts([episode.context])).values()
     assert (context.source, context.scope, episode.refs) == ("facts", "main", ("a",))
     assert (context.event_time, episode.confidence) == (NOW, 0.9)
+
+
+@pytest.mark.parametrize("letter", ["ü", "漢", "🦜", "\\", "|", '"'])
+async def test_long_facts_that_come_together_are_written_in_portions(home, letter):
+    await home.learn(*[fact(f"f{n}", "motto", f"{letter * 4_000}{n}") for n in range(25)])
+    assert len(await home.store.episodes()) == 25
+    assert all(len(data) <= MOST for data in home.workspace.files.values())
+    home.lose_tables()
+    home.start(fed=False)
+    await home.keeper.level()
+    assert len(await home.store.episodes()) == 25
 
 
 @pytest.mark.parametrize("status", [FactStatus.SUPERSEDED, FactStatus.FORGOTTEN])
@@ -245,11 +257,22 @@ async def test_erasing_takes_out_what_facts_say_no_longer_and_what_says_it_other
     await home.learn(fact("a", "dog name", "Max"), fact("b", "home", "Bern"))
     home.facts[0] = Fact.grave("a", NOW)
     home.keeper.touch()
-    assert await home.keeper.erase(Needles((), (("Max", ()),))) == 1
+    assert await home.keeper.erase(Needles((), (("Max", ()),))) == 2
     assert not any(b"max" in data.lower() for data in home.workspace.files.values())
     assert await home.known() == ["user home bern"]
     assert (await home.desk.ask("FIND fact FROM klara")).rows
     assert await home.keeper.erase(Needles((), (("Max", ()),))) == 0
+
+
+@pytest.mark.parametrize("is_level", [True, False])
+async def test_erasing_counts_what_went_with_its_fact_once(home, is_level):
+    await home.learn(fact("a", "dog name", "Max"), fact("b", "home", "Bern"))
+    home.facts = [Fact.grave("a", NOW), replace(home.facts[1], status=FactStatus.SUPERSEDED)]
+    home.keeper.touch()
+    if is_level:
+        await home.keeper.level()
+    assert await home.keeper.erase(Needles(("nothing else",))) == 1
+    assert await home.keeper.erase(Needles(("nothing else",))) == 0
 
 
 async def test_a_graph_that_is_not_fed_still_lets_go(home):
