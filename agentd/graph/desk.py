@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import structlog
 
 from agentd.domain.belief import FACTS
-from agentd.domain.concept import FactHash
 from agentd.domain.turn import Kind, SessionKey
 from agentd.errors import AgentdError, QueryError
 from agentd.graph.answer import Answer
@@ -95,12 +94,6 @@ class GraphDesk:
         """What is around a name. Raises GraphError for a name that is no label."""
         await self._fresh()
         return await self._recollection.picture([name], depth=depth, most=most, scopes=scopes)
-
-    async def refs(self, facts: Sequence[FactHash]) -> tuple[str, ...]:
-        """The ids of the facts of the page that say these."""
-        traces = await self._store.traces(facts)
-        found = (ref for t in traces if t.source == FACTS for ref in t.relation.refs)
-        return tuple(dict.fromkeys(found))
 
     def deleted(self, session: SessionKey) -> None:
         """A session was deleted: nothing is known any more of what it recalled."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from agentd.domain.concept import EpisodeHash, Relation
 from agentd.domain.turn import SessionKey
@@ -44,12 +44,6 @@ class WorkingMemory:
             raise ValueError(f"there are no last {n} episodes")
         held = tuple(self._sessions.get(session, OrderedDict()).values())
         return held[max(0, len(held) - n) :]
-
-    def forget(self, episodes: Collection[EpisodeHash]) -> None:
-        """Let go of these in every session."""
-        for held in self._sessions.values():
-            for episode in episodes:
-                held.pop(episode, None)
 
     def drop(self, session: SessionKey) -> None:
         """Let go of the whole session."""

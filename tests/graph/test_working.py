@@ -53,14 +53,6 @@ def test_what_comes_again_is_the_newest_and_stands_once():
     assert memory.peek(MAIN) == (EPISODES[2], EPISODES[0], EPISODES[3])
 
 
-def test_forgetting_takes_an_episode_out_of_every_session():
-    memory = WorkingMemory()
-    for session in (MAIN, CHAT):
-        memory.add(session, EPISODES[:2])
-    memory.forget([EPISODES[0].episode, EPISODES[9].episode])
-    assert memory.peek(MAIN) == memory.peek(CHAT) == EPISODES[1:2]
-
-
 @pytest.mark.parametrize("capacity", [0, -3])
 def test_it_holds_something(capacity):
     with pytest.raises(ValueError, match="at least one"):
