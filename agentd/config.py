@@ -10,7 +10,7 @@ import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings, holds_secret, redact
 from agentd.memory.settings import IndexSettings, MemoryFlushSettings
+from agentd.paths import Places
 from agentd.providers.settings import ProviderSettings
 from agentd.search.settings import SearchSettings
 from agentd.server.settings import ServerSettings
@@ -150,6 +151,20 @@ def read(path: Path, environ: Mapping[str, str]) -> Loaded:
         names = {key: f"${name}" for key, (name, _) in variables.items()}
         raise _refusal(path, lines | names, dict(reversed(mistakes)) | pasted)
     return Loaded(config, places | dict.fromkeys(variables, "environment"))
+
+
+def placed(config: Config, places: Places) -> Places:
+    """The places, with the workspace where the configuration wants it. Raises ConfigError if the state
+    directory is in there: databases in use would be read, kept in versions and masked like notes.
+    """
+    path = config.workspace.path
+    workspace = Path(path).expanduser() if path else places.workspace
+    if places.state_dir.resolve().is_relative_to(workspace.resolve()):
+        raise ConfigError(
+            f"the state directory {places.state_dir} is in the workspace {workspace}",
+            cure="let workspace.path name a folder that does not hold it, or move AGENTD_HOME",
+        )
+    return replace(places, workspace=workspace)
 
 
 def describe(loaded: Loaded) -> tuple[Setting, ...]:

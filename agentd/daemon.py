@@ -21,7 +21,7 @@ import structlog
 from agentd import __version__
 from agentd.app import open_app
 from agentd.clock import SystemClock
-from agentd.config import Config, load
+from agentd.config import Config, load, placed
 from agentd.errors import AgentdError
 from agentd.logs import open_log
 from agentd.paths import Places, daemon_places, ensure_private_dir
@@ -77,6 +77,7 @@ def main(config_path: Path | None = None) -> int:
     try:
         places = daemon_places(os.environ, config_path)
         config = load(places.config_file, os.environ)
+        placed(config, places)
         return _run_logged(config, places, notifier)
     except AgentdError as error:
         return _told(error)

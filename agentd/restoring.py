@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from agentd import backup
-from agentd.config import load
+from agentd.config import load, placed
 from agentd.errors import AgentdError
 from agentd.paths import Places, ensure_private_dir
 from agentd.storage.lock import state_lock
@@ -36,7 +35,7 @@ def restore(
             for name, data in backup.read(file):
                 _write(stage / name, data)
             backup.check_database(stage / backup.DATABASE)
-            places = _places(places, stage, environ)
+            places = placed(load(stage / backup.CONFIG, environ), places)
             old = [path for path in _targets(places) if _is_there(path)]
             if old and not force:
                 raise AgentdError(
@@ -48,12 +47,6 @@ def restore(
         finally:
             _remove(stage)
     return {"restored": len(manifest["files"]), "aside": aside}
-
-
-def _places(places: Places, stage: Path, environ: Mapping[str, str]) -> Places:
-    """Where the restored configuration wants the workspace."""
-    path = load(stage / backup.CONFIG, environ).workspace.path
-    return replace(places, workspace=Path(path).expanduser()) if path else places
 
 
 def _targets(places: Places) -> list[Path]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import tomli
 
-from agentd.config import Config, describe, example, load, read
+from agentd.config import Config, describe, example, load, placed, read
 from agentd.errors import ConfigError
+from agentd.paths import daemon_places
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -152,3 +153,22 @@ def test_a_target_of_beats_that_is_not_on_is_a_mistake(tmp_path: Path) -> None:
         '[heartbeat]\ntarget = "webhook"\n[alerts]\nwebhook_url = "https://example.org"\n'
     )
     assert load(path, {}).heartbeat.target == "webhook"
+
+
+@pytest.mark.parametrize("workspace", ["home", "home/state", "link", "."])
+def test_a_state_directory_in_the_workspace_is_refused(tmp_path: Path, workspace: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
+    config = Config.model_validate({"workspace": {"path": str(tmp_path / workspace)}})
+    with pytest.raises(ConfigError, match="is in the workspace") as refused:
+        placed(config, places)
+    assert "workspace.path" in refused.value.cure
+
+
+@pytest.mark.parametrize("workspace", ["home/workspace", "home/state/workspace", "home/sta", ""])
+def test_a_workspace_beside_or_below_the_state_is_taken(tmp_path: Path, workspace: str) -> None:
+    places = daemon_places({"AGENTD_HOME": str(tmp_path / "home")})
+    path = str(tmp_path / workspace) if workspace else ""
+    found = placed(Config.model_validate({"workspace": {"path": path}}), places)
+    assert found.workspace == (Path(path) if path else places.workspace)
+    assert found.state_dir == places.state_dir

@@ -287,6 +287,20 @@ def test_a_wrong_configuration_is_told_on_standard_error_with_code_78(
     assert "what to do: correct the file" in captured.err
 
 
+def test_no_daemon_starts_with_its_state_in_the_workspace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    monkeypatch.setenv("AGENTD__WORKSPACE__PATH", str(tmp_path))
+    before = os.umask(0o077)
+    try:
+        assert daemon.main() == ConfigError.exit_code
+    finally:
+        os.umask(before)
+    assert "is in the workspace" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,12 +39,13 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     """The checks on this machine; with a configuration that cannot be used, by its defaults."""
     import asyncio
 
-    from agentd.config import Config, load
+    from agentd.config import Config, load, placed
     from agentd.doctor.examine import examine
     from agentd.domain.health import Finding
 
     try:
         config = load(places.config_file, os.environ)
+        placed(config, places)
         read = Finding.ok("config", f"{places.config_file} is right")
     except AgentdError as error:
         config = Config()
