@@ -11,18 +11,23 @@ from typing import Any
 from agentd import backup
 from agentd.config import load, placed
 from agentd.errors import AgentdError
+from agentd.facts.known import Digests
 from agentd.paths import Places, ensure_private_dir
+from agentd.storage.graves import bury_again, graves_in
 from agentd.storage.lock import state_lock
 
 _DATABASES = ("state.db", "index.db")
-_BESIDE = ("versions", "blobs", "facts.key")
+_KEY = "facts.key"
+_BESIDE = ("versions", "blobs", _KEY)
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 def restore(
     file: Path, places: Places, environ: Mapping[str, str], now: datetime, *, force: bool
 ) -> dict[str, Any]:
-    """Restore an archive; `{restored, aside}`, the latter being where old things are now. Blocks.
+    """Restore an archive; `{restored, aside, forgotten}`. `aside` is where old things are now, `forgotten`
+    how many facts of the archive had been forgotten since and are so again, or None where that cannot
+    be told. Blocks.
 
     Raises AlreadyRunning while a daemon uses the place, AgentdError for one that is not empty unless
     forced, and for an archive that is not whole. Then nothing was changed.
@@ -42,11 +47,26 @@ def restore(
                     f"{old[0]} exists",
                     cure="restore into an empty AGENTD_HOME, or with --force, which moves it aside",
                 )
+            forgotten = _forgotten_since(places.state_dir, stage, now)
             aside = [str(_aside(path, now)) for path in old]
             _put(stage, places)
         finally:
             _remove(stage)
-    return {"restored": len(manifest["files"]), "aside": aside}
+    return {"restored": len(manifest["files"]), "aside": aside, "forgotten": forgotten}
+
+
+def _forgotten_since(state: Path, stage: Path, now: datetime) -> int | None:
+    """Forget in the archive's facts what the state that is there has forgotten. The book takes their
+    lines off the page at the next start, and erases their words. Hashes under another key say nothing.
+    """
+    graves = graves_in(state / "state.db")
+    keys = [folder / _KEY for folder in (state, stage / "state")]
+    if graves is None or not all(key.is_file() for key in keys):
+        return None
+    key, archived = (key.read_bytes() for key in keys)
+    if key != archived:
+        return None
+    return bury_again(stage / backup.DATABASE, graves, Digests(key).of, now)
 
 
 def _targets(places: Places) -> list[Path]:

@@ -14,9 +14,13 @@ from pathlib import Path
 import pytest
 
 from agentd import backup
+from agentd.domain.fact import Category, Fact, FactSource, FactStatus
 from agentd.errors import AgentdError, AlreadyRunning, InvalidRequest, StorageCorrupt
+from agentd.facts.known import Digests
 from agentd.paths import Places, daemon_places
 from agentd.restoring import restore
+from agentd.storage.facts import SqliteFacts
+from agentd.storage.graves import graves_in
 from agentd.storage.lock import state_lock
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -108,6 +112,58 @@ async def test_what_is_there_is_moved_aside_only_when_forced_and_never_deleted(
     old = next(Path(path) for path in aside if "workspace" in path)
     assert (old / "mine.md").read_text() == "mine\n"
     assert word(places) == "kept"
+
+
+async def remembering(state: Path, *texts: str, key: bytes = b"k" * 32) -> None:
+    """A state directory with facts, f0 and on."""
+    state.mkdir(parents=True)
+    (state / "facts.key").write_bytes(key)
+    async with Database.open(state / "state.db", STATE) as db:
+        await SqliteFacts(db).save([known(f"f{n}", text) for n, text in enumerate(texts)])
+
+
+def known(fact_id: str, text: str) -> Fact:
+    return Fact(fact_id, text, Category.PERSONAL, FactSource.EXPLICIT, 0.9, NOW, NOW)
+
+
+async def facts_of(state: Path) -> list[tuple[str, FactStatus]]:
+    async with Database.open(state / "state.db", STATE) as db:
+        return [(fact.text, fact.status) for fact in await SqliteFacts(db).facts()]
+
+
+@pytest.mark.parametrize(
+    ("key", "forgotten"), [(b"k" * 32, 1), (b"x" * 32, None)], ids=["the same key", "another key"]
+)
+async def test_what_was_forgotten_since_is_forgotten_in_what_comes_back(
+    tmp_path: Path, key: bytes, forgotten: int | None
+) -> None:
+    rex, tea = "The user's dog is called Rex.", "The user likes tea."
+    old, places = tmp_path / "old", home(tmp_path)
+    await remembering(old, rex, tea)
+    names = ("config.toml", "workspace", "versions", "blobs", "facts.key")
+    contents = backup.Contents(old / "state.db", *(old / name for name in names))
+    backup.write(contents, tmp_path / "facts.tar.gz", NOW)
+    await remembering(places.state_dir, rex, tea, key=key)
+    async with Database.open(places.state_dir / "state.db", STATE) as db:
+        digests = Digests(key).of(rex, None)
+        await SqliteFacts(db).bury(["f0"], digests, NOW)
+    told = put(tmp_path / "facts.tar.gz", places, force=True)
+    assert told["forgotten"] == forgotten
+    first = ("", FactStatus.FORGOTTEN) if forgotten else (rex, FactStatus.ACTIVE)
+    assert await facts_of(places.state_dir) == [first, (tea, FactStatus.ACTIVE)]
+    assert (graves_in(places.state_dir / "state.db") == set(digests)) is bool(forgotten)
+    assert (rex.encode() in (places.state_dir / "state.db").read_bytes()) is not bool(forgotten)
+
+
+@pytest.mark.parametrize("present", [None, b"no database"])
+async def test_it_is_said_when_nobody_can_tell_what_was_forgotten(
+    archive: Path, tmp_path: Path, present: bytes | None
+) -> None:
+    places = home(tmp_path)
+    if present:
+        places.state_dir.mkdir(parents=True)
+        (places.state_dir / "state.db").write_bytes(present)
+    assert put(archive, places, force=True)["forgotten"] is None
 
 
 async def test_nothing_is_restored_below_a_running_daemon(archive: Path, tmp_path: Path) -> None:

@@ -46,4 +46,12 @@ def _written(result: dict[str, Any]) -> str:
 
 def _restored(result: dict[str, Any]) -> str:
     lines = [f"{result['restored']} files restored; start the daemon with `agentd up`"]
-    return "\n".join([*lines, *(f"moved aside: {path}" for path in result["aside"])])
+    lines += [f"moved aside: {path}" for path in result["aside"]]
+    if result["forgotten"] is None:
+        lines.append("what was forgotten since the backup is known again; forget it once more")
+    elif result["forgotten"]:
+        lines.append(
+            f"forgotten again: {result['forgotten']} facts that were forgotten since the backup; the"
+            " daemon erases their words when it starts"
+        )
+    return "\n".join(lines)

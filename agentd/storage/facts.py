@@ -60,7 +60,7 @@ class SqliteFacts:
 
     async def facts(self) -> tuple[Fact, ...]:
         """See FactStore."""
-        return await self._db.read(lambda conn: tuple(map(_load, conn.execute(_ALL))))
+        return await self._db.read(rows_of)
 
     async def save(
         self,
@@ -116,7 +116,7 @@ class SqliteFacts:
             for fact_id in fact_ids:
                 known = conn.execute("SELECT 1 FROM facts WHERE id = ?", (fact_id,)).fetchone()
                 if known:
-                    conn.execute(_PUT, _columns(Fact.grave(fact_id, at)))
+                    put_row(conn, Fact.grave(fact_id, at))
                 conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact_id,))
                 conn.execute("DELETE FROM fact_sightings WHERE fact_id = ?", (fact_id,))
             hashes = ((digest, stamp(at)) for digest in digests)
@@ -209,6 +209,16 @@ class SqliteFacts:
         """See FactStore. Slow: the database is written anew."""
         query = "DELETE FROM fact_erasures WHERE id = ?"
         await self._db.erase(lambda conn: conn.execute(query, (number,)).rowcount)
+
+
+def rows_of(conn: sqlite3.Connection) -> tuple[Fact, ...]:
+    """All facts, the oldest first."""
+    return tuple(map(_load, conn.execute(_ALL)))
+
+
+def put_row(conn: sqlite3.Connection, fact: Fact) -> None:
+    """Add the fact, or let the one of its id be so."""
+    conn.execute(_PUT, _columns(fact))
 
 
 def unlink_session(conn: sqlite3.Connection, session: SessionKey) -> None:

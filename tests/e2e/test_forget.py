@@ -78,6 +78,23 @@ def test_what_the_user_wrote_himself_stays_and_is_named(shell: Shell) -> None:
     shell.ok("memory", "index")
 
 
+def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it(tmp_path: Path) -> None:
+    with a_shell() as shell:
+        shell.ok("up", given="hello\n")
+        shell.ok("facts", "add", "I live in Ulm")
+        fact_id = plant(shell)
+        shell.ok("backup", str(tmp_path / "b.tar.gz"))
+        shell.ok("facts", "forget", fact_id, "--yes")
+        assert gone(shell.root) == set()
+        shell.ok("stop")
+        restored = shell.ok("restore", str(tmp_path / "b.tar.gz"), "--force").out
+        assert "forgotten again: 1 facts" in restored
+        assert holding(shell.root), "the test could not fail"
+        shell.ok("up")
+        assert gone(shell.root) == set()
+        assert "Ulm" in shell.ok("facts", "list").out
+
+
 @pytest.mark.parametrize("point", ["erasure.begun", "erasure.place_done:2", "erasure.done"])
 def test_a_kill_in_between_is_made_good_at_the_next_start(point: str) -> None:
     with a_shell(AGENTD_FAILPOINT=point) as shell:
