@@ -93,6 +93,12 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it(tmp_path: 
         shell.ok("up")
         assert gone(shell.root) == set()
         assert "Ulm" in shell.ok("facts", "list").out
+        versions = shell.json("memory", "history", "memory/facts.md")["versions"]
+        assert versions
+        for version in versions:
+            shell.ok("memory", "restore", "memory/facts.md", "--version", str(version["version"]))
+            assert WORD not in shell.ok("facts", "list", "--all").out
+        assert holding(shell.root) == set()
 
 
 @pytest.mark.parametrize("point", ["erasure.begun", "erasure.place_done:2", "erasure.done"])

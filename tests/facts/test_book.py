@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -348,6 +349,25 @@ async def test_what_was_forgotten_is_not_learnt_again_but_from_the_user_himself(
     await home.check()
     with pytest.raises(NotFound):
         await home.book.forget([rex.fact.id])
+
+
+async def test_what_was_forgotten_and_is_told_in_other_words_is_known_in_those_alone(home):
+    told, noted = "My dog is called Rex", "Rex is the name of the user's dog."
+    [rex] = await home.learn(home.dog("Rex"))
+    await home.book.forget([rex.fact.id])
+    graves = await home.store.buried()
+    [again] = await home.learn(home.said(noted, triple=Triple("user", "dog name", "Rex")))
+    assert again.is_new
+    assert await home.texts() == [noted]
+    left = await home.store.buried()
+    assert len(left) == len(graves) - 1 == 1  # its triple is known again, its sentence is not
+    today = home.clock.now().date()
+    heard = explicit_statement(told, home.clock.now(), today, Provenance())
+    [refused] = await home.learn(replace(heard, source=FactSource.EXTRACTED))
+    assert refused.reason == "forgotten"
+    [known] = await home.learn(heard)
+    assert known.fact.id == again.fact.id
+    assert await home.store.buried() == frozenset()
 
 
 async def test_a_fact_is_learnt_although_the_index_does_not_tell_what_is_near(home):

@@ -67,6 +67,21 @@ async def test_what_was_restored_is_no_line_of_agentds(home, owner) -> None:
     assert await notes(home, files).kept(NEEDLES) == ("a.md:1",)
 
 
+async def test_no_version_that_is_restored_brings_it_back(home, owner) -> None:
+    files = home.files()
+    await change(files, NOTE, "Quastel is a cat\n", owner)
+    await change(files, NOTE, "and sleeps\n", owner)
+    await change(files, NOTE, "nothing\n", owner, action=FileAction.WRITE)
+    assert left(home.versions) > 0
+    await VersionEraser(files, home.versions).erase(NEEDLES)
+    _, versions = await files.history(NOTE)
+    assert len(versions) > 1
+    for version in versions:
+        await files.restore(NOTE, version.number, None)
+        assert left(home.root, home.versions) == 0
+    assert (home.root / NOTE).read_text().startswith(MASK)
+
+
 async def test_a_sentence_over_lines_of_both_stays_whole(home, owner) -> None:
     home.put({"a.md": "my cat is\n"})
     files = home.files()
