@@ -57,12 +57,14 @@ class Loaded:
 @dataclass(frozen=True, slots=True)
 class Rewritten:
     """What a rewriting took out: `episodes`, with the promotions that counted them, and `damaged`
-    graphs by number. `paths` are the files that changed, `unread` those that could not be read: they
-    are as they were.
+    graphs by number. `is_more` says that aliases or concepts that stood by themselves went, too, or
+    damage. `paths` are the files that changed, `unread` those that could not be read: they are as they
+    were.
     """
 
     episodes: frozenset[EpisodeHash] = frozenset()
     damaged: int = 0
+    is_more: bool = False
     paths: tuple[str, ...] = ()
     unread: tuple[Damage, ...] = ()
 
@@ -120,8 +122,8 @@ class GraphFiles:
     ) -> Rewritten:
         """Take episodes out of the text: these, those whose words `says` finds, and the promotions that
         count any of them. Aliases, sentences beside a graph, and damaged graphs in which it finds
-        something go too; all else stays to the letter. Each file is exchanged as a whole. The tables
-        are then to be made again; where `says` is not given, removing the episodes does it as well.
+        something go too; all else stays to the letter. Each file is exchanged as a whole. From the
+        tables the episodes are then to be removed; where more went, they are to be made again.
 
         Raises EditConflict for a file that others change meanwhile; those before it are done, and
         doing it again is harmless.
@@ -132,15 +134,17 @@ class GraphFiles:
             files = [(path, pieces) for path, pieces in read if not isinstance(pieces, Damage)]
             gone = await asyncio.to_thread(_gone, [p for _, p in files], set(episodes), finds)
             there = {e for _, pieces in files for piece in pieces for e in piece.episodes()}
-            damaged, changed = 0, []
+            damaged, is_more, changed = 0, False, list[str]()
             for path, pieces in files:
                 left = await asyncio.to_thread(_without, pieces, gone, finds)
                 if joined(left) != joined(pieces):
                     await self._exchange(path, joined(pieces), joined(left))
                     changed.append(path)
                     damaged += _count_damaged(pieces) - _count_damaged(left)
+                    is_more = is_more or any(map(Piece.lost_more, pieces, left))
         unread = tuple(found for _, found in read if isinstance(found, Damage))
-        return Rewritten(frozenset(gone & there), damaged, tuple(changed), unread)
+        told = frozenset(gone & there), damaged, is_more or damaged > 0
+        return Rewritten(*told, tuple(changed), unread)
 
     async def _exchange(self, path: str, before: str, after: str) -> None:
         async with self._workspace.lock(path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Protocol
 
@@ -28,8 +29,9 @@ from agentd.graph.consolidation import Consolidation
 from agentd.graph.delta import merged
 from agentd.graph.emitter import emit
 from agentd.graph.feed import Saying, Wanted, wanted
-from agentd.graph.files import FOLDER, MOST, Damage, GraphFiles
+from agentd.graph.files import FOLDER, MOST, Damage, GraphFiles, Rewritten
 from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
+from agentd.graph.pieces import Says
 from agentd.ports import Clock, GraphStore, Workspace
 
 log = structlog.get_logger()
@@ -117,10 +119,7 @@ class GraphKeeper:
         and damaged texts. Raises FileUnreadable while a file of the graph cannot be read.
         """
         async with self._lock:
-            await self._level()
-            done = await self._files.rewrite((), needles.stand_in)
-            if done.paths:
-                await self._read_text()
+            done = await self._level(needles.stand_in)
             if done.unread:
                 first = done.unread[0]
                 raise FileUnreadable(str(first), cure=first.cure)
@@ -162,7 +161,9 @@ class GraphKeeper:
             found.append(Problem("graph_behind", text, self._failure.cure))
         return tuple(found)
 
-    async def _level(self) -> None:
+    async def _level(self, says: Says | None = None) -> Rewritten:
+        """What was taken out because it says it, and not because facts no longer do."""
+        done = Rewritten()
         try:
             await self._read_aliases()
             noted = await self._notes.meta(_NOTE)
@@ -171,13 +172,14 @@ class GraphKeeper:
             )  # what is damaged, after a start
             if is_untold or noted.removesuffix(_DAMAGED) != await self._stamp():
                 await self._read_text()
-            if self._is_due or self._fed is None:
-                await self._feed()
+            if says or self._is_due or self._fed is None:
+                done = await self._feed(says)
         except AgentdError as error:
             self._fed = None
             self._failure = error
             raise
         self._failure = None
+        return done
 
     async def _read_aliases(self) -> None:
         """The table as it stands; one with a mistake changes nothing."""
@@ -208,44 +210,54 @@ class GraphKeeper:
         await self._note(stamp)
         log.info("graph_read", graphs=len(loaded.records), damaged=len(loaded.damage))
 
-    async def _feed(self) -> None:
-        """Take out what facts no longer say, and add what they say now."""
+    async def _feed(self, says: Says | None) -> Rewritten:
+        """Take out what facts no longer say, and whatever else says it, and add what they say now."""
         self._is_due = False
+        done = Rewritten()
         try:
             facts = await self._facts()
             due = await asyncio.to_thread(wanted, facts, self._aliases)
-            if self._fed is None:
-                self._fed = await self._known()
-            gone = [
-                name for name, said in self._fed.items() if not _says(due.sayings.get(name), said)
-            ]
-            if gone:
+            fed = await self._held()
+            gone = [name for name, said in fed.items() if not _says(due.sayings.get(name), said)]
+            if gone or says:
                 forgotten = {one.id for one in facts if one.status is FactStatus.FORGOTTEN}
-                lost = [n for n in gone if not forgotten.isdisjoint(self._fed[n].refs)]
-                await self._take_out(gone)
+                lost = [name for name in gone if not forgotten.isdisjoint(fed[name].refs)]
+                done = await self._rewrite(gone, says)
+                done = replace(done, episodes=done.episodes.difference(gone))
                 self._forgotten += len(lost)
             if self._is_fed:
-                await self._add(due, self._fed)
+                await self._add(due, await self._held())
         except BaseException:
             self._is_due = True
             self._fed = None
             raise
         self._unfit = due.unfit
+        return done
 
-    async def _known(self) -> dict[EpisodeHash, Relation]:
+    async def _held(self) -> dict[EpisodeHash, Relation]:
         """The episodes that come from facts."""
+        if self._fed is not None:
+            return self._fed
         relations = await self._store.episodes()
         contexts = await self._store.contexts(sorted({one.context for one in relations}))
         own = {name for name, context in contexts.items() if context.source == FACTS}
-        return {one.episode: one for one in relations if one.context in own}
+        self._fed = {one.episode: one for one in relations if one.context in own}
+        return self._fed
 
-    async def _take_out(self, gone: Collection[EpisodeHash]) -> None:
-        assert self._fed is not None
-        done = await self._files.rewrite(gone)
-        await self._store.remove([*gone, *(done.episodes - set(gone))])
-        for name in gone:
-            self._fed.pop(name, None)
-        await self._note_text()
+    async def _rewrite(self, gone: Collection[EpisodeHash], says: Says | None) -> Rewritten:
+        """Take episodes, and what says it, out of the text and then of the tables."""
+        fed, self._fed = self._fed, None  # not known until both are done
+        done = await self._files.rewrite(gone, says)
+        if done.is_more:
+            await self._read_text()
+            return done
+        out = done.episodes.union(gone)
+        if out or done.paths:
+            await self._store.remove(sorted(out))
+            await self._note_text()
+        if fed is not None:
+            self._fed = {name: said for name, said in fed.items() if name not in out}
+        return done
 
     async def _add(self, due: Wanted, fed: dict[EpisodeHash, Relation]) -> None:
         fresh = [saying for name, saying in due.sayings.items() if name not in fed]

@@ -67,6 +67,12 @@ class Piece:
         ]
         return replace(self, raw="".join(texts), said=left)
 
+    def lost_more(self, left: Piece) -> bool:
+        """Whether in what `without` left of it there is less than taking out episodes takes out: a
+        concept has fewer other names, or one that stood by itself is gone.
+        """
+        return any(map(_lost_more, self.said, left.said))
+
     def _relations(self) -> Iterator[tuple[Relation, str]]:
         for one in self.said:
             sources = {context.hash: context.source for context in one.record.contexts}
@@ -128,6 +134,16 @@ def _without(one: Decompiled, episodes: Collection[EpisodeHash], says: Says) -> 
         Record(tuple(concepts), tuple(contexts), kept),
         "" if is_cut or says(one.utterance) else one.utterance,
         beside,
+    )
+
+
+def _lost_more(before: Decompiled, after: Decompiled) -> bool:
+    left = {concept.hash: concept.aliases for concept in after.record.concepts}
+    about = {end for r in before.record.relations for end in (r.subject, r.object)}
+    return any(
+        left.get(concept.hash, concept.aliases if concept.hash in about else None)
+        != concept.aliases
+        for concept in before.record.concepts
     )
 
 

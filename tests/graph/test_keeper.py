@@ -12,9 +12,12 @@ from agentd.domain.fact import Category, Fact, FactSource, FactStatus, Triple
 from agentd.errors import FileUnreadable, StorageError, WorkspaceError
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.desk import GraphDesk
-from agentd.graph.files import MOST
+from agentd.graph.emitter import emit
+from agentd.graph.files import MOST, GraphFiles
 from agentd.graph.keeper import GraphKeeper
+from agentd.graph.naming import Aliases
 from agentd.graph.recall import Recollection
+from agentd.graph.stores import snapshot
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.testing import FakeClock, InMemoryGraph, MemoryWorkspace
 
@@ -44,9 +47,14 @@ class Notes:
 
 
 class Dying(InMemoryGraph):
-    """Tables that cannot be written for once."""
+    """Tables that cannot be written for once, and know how often they were made anew."""
 
     is_dying = False
+    rebuilt = 0
+
+    async def rebuild(self, records):
+        self.rebuilt += 1
+        return await super().rebuild(records)
 
     async def insert(self, records):
         if self.is_dying:
@@ -55,9 +63,14 @@ class Dying(InMemoryGraph):
 
 
 class Broken(MemoryWorkspace):
-    """Files of which none can be changed for once."""
+    """Files of which none can be changed for once, and that know how often all were looked at."""
 
     is_broken = False
+    looks = 0
+
+    async def look(self, paths, reader):
+        self.looks += 1
+        return await super().look(paths, reader)
 
     async def apply(self, intent, reader, by):
         if self.is_broken:
@@ -262,6 +275,43 @@ async def test_erasing_takes_out_what_facts_say_no_longer_and_what_says_it_other
     assert await home.known() == ["user home bern"]
     assert (await home.desk.ask("FIND fact FROM klara")).rows
     assert await home.keeper.erase(Needles((), (("Max", ()),))) == 0
+
+
+@pytest.mark.parametrize(
+    "word", ["Max", "dog", "Klara", "sister", "sticks", "alone", "home", "Bern", "zeppelin"]
+)
+async def test_erasing_leaves_the_tables_as_the_text_makes_them(home, word):
+    await home.learn(
+        fact("a", "dog name", "Max"),
+        fact("b", "sister name", "Klara"),
+        fact("c", "home", "Bern", "sister Klara"),
+        fact("d", "home", "Ulm"),
+    )
+    meta = ContextMeta(NOW, "hand", "main")
+    said = (SemanticTuple("Max", "likes", "sticks"), SemanticTuple("Klara", "likes", "Max"))
+    record = compiled(CompilerInput(said, meta), Aliases({"sticks": "wood"})).record
+    alone = compiled(CompilerInput((SemanticTuple("alone", "is", "zeppelin"),), meta)).record
+    lone = replace(record, concepts=(*record.concepts, *alone.concepts))
+    home.workspace.files["memory/graph/own.0"] = emit(lone).encode()
+    await home.keeper.level()
+    await home.keeper.erase(Needles((), ((word, ()),)))
+    fresh = InMemoryGraph()
+    await fresh.rebuild((await GraphFiles(home.workspace, home.clock).load()).records)
+    assert await home.store.counts() == await fresh.counts()
+    assert await snapshot(home.store) == await snapshot(fresh)
+    rebuilt = home.store.rebuilt
+    await home.keeper.level()
+    assert home.store.rebuilt == rebuilt, "the tables are not level"
+
+
+async def test_erasing_goes_through_the_text_once_and_makes_no_tables_anew(home):
+    await home.learn(fact("a", "dog name", "Max"), fact("b", "home", "Bern"))
+    rebuilt, looks = home.store.rebuilt, home.workspace.looks
+    home.facts = [Fact.grave("a", NOW), Fact.grave("b", NOW)]  # nobody has said so to the keeper
+    assert await home.keeper.erase(Needles((), (("Bern", ()), ("Max", ())))) == 2
+    assert await home.store.episodes() == []
+    assert (home.store.rebuilt, home.workspace.files) == (rebuilt, {})
+    assert home.workspace.looks == looks + 1
 
 
 @pytest.mark.parametrize("is_level", [True, False])
