@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Protocol
@@ -21,6 +21,9 @@ from agentd.graph.files import Loaded
 from agentd.graph.hashing import context_hash, episode_hash
 from agentd.ports import Clock, GraphStore
 
+MOST = (
+    1_000  # episodes that one promotion counts: its text names them all, and a file takes so much
+)
 _MARGIN = timedelta(days=2)  # zones, and clocks that are put right
 
 
@@ -50,8 +53,9 @@ class Consolidation:
 
         Promoted is each group of at least three episodes that say the same fact in the same scope, or
         deny it, and are worth more than 0.1 now, as one episode with the noisy-OR of what they are
-        worth. It is sure at the moment what the fact was sure before, and stays so. The text is written
-        first: whatever cuts this short, the next run finds there what was promoted.
+        worth; of more than a thousand, as several. It is sure at the moment what the fact was sure before,
+        and stays so. The text is written first: whatever cuts this short, the next run finds there what
+        was promoted.
         """
         async with self._running:
             now = self._clock.now()
@@ -80,7 +84,8 @@ class Consolidation:
             groups[said.fact, trace.scope, said.denied].append(trace)
         ends = {e for traces in groups.values() for e in _ends(traces[0].relation)}
         concepts = await self._store.concepts(sorted(ends))
-        return [promotion(groups[key], concepts, now) for key in sorted(groups)]
+        several = (some for key in sorted(groups) for some in _portions(groups[key]))
+        return [promotion(some, concepts, now) for some in several]
 
 
 def promotion(
@@ -108,6 +113,13 @@ def promotion(
     )
     ends = tuple(concepts[end] for end in sorted(set(_ends(said))))
     return Record(ends, (context,), (relation,))
+
+
+def _portions(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:
+    """All of them, in as few lists of about one length as MOST allows."""
+    count = -(-len(traces) // MOST)
+    for number in range(count):
+        yield traces[number::count]
 
 
 def _ends(relation: Relation) -> tuple[ConceptHash, ConceptHash]:

@@ -9,7 +9,8 @@ import pytest
 from agentd.domain.belief import Consolidated
 from agentd.errors import StorageError
 from agentd.graph import compiler
-from agentd.graph.consolidation import Consolidation
+from agentd.graph.consolidation import MOST, Consolidation
+from agentd.graph.files import MOST as MOST_BYTES
 from agentd.graph.files import GraphFiles
 from agentd.graph.hashing import concept_hash, fact_hash
 from agentd.graph.semantic import SemanticMemory
@@ -155,6 +156,20 @@ async def test_facts_are_not_promoted_they_stand(brain):
     brain.clock.jump(365 * DAY)
     assert (await brain.nights.run()).swept == 0
     assert await brain.confidence() == pytest.approx(1 - 0.4**3)
+
+
+async def test_what_was_said_thousands_of_times_is_promoted_in_portions(brain):
+    statement = SemanticTuple("agent", "needs", "memory", 0.2)
+    metas = [ContextMeta(NOW, "chat", "main", "", f"{n}") for n in range(2 * MOST + 1)]
+    said = [compiler.compile(CompilerInput((statement,), meta)).record for meta in metas]
+    await brain.store.insert(said)
+    before = await brain.confidence()
+    assert (await brain.nights.run()).promoted == 3
+    assert max(map(len, brain.workspace.files.values())) <= MOST_BYTES
+    assert await brain.confidence() == pytest.approx(before)
+    assert (await brain.nights.run()).promoted == 0
+    [edge] = await brain.store.edges(AGENT)
+    assert edge.episodes == len(said)
 
 
 async def test_scopes_are_promoted_apart(brain):
