@@ -1,32 +1,38 @@
-"""Runs `agentd` commands in processes forked from one that has imported it already.
+"""Runs `agentd` in processes forked from one that has imported it already.
 
-A command of its own spends most of its time starting Python. Forked, it is a process all the same: its
-own environment, folder, streams, signals and exit code.
+A process of its own spends most of its time starting Python and loading libraries. A forked one is a
+process all the same: its own environment, folder, streams, signals and exit code.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
 import json
 import os
 import pkgutil
+import re
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from agentd import failpoints
 from agentd.cli.app import main
 
 ROOT = Path(__file__).parents[2]
 _STREAMS = 3
 _LONGEST = 1 << 20  # bytes of a request
+_STEP = 0.01  # seconds between two looks
 
 
 @cache
@@ -35,17 +41,85 @@ def parent() -> Parent:
     return Parent()
 
 
+class Forked:
+    """A process that goes on."""
+
+    def __init__(self, told: socket.socket) -> None:
+        self.pid = int(told.recv(16))
+        self._code: int | None = None
+        self._told = told.detach()
+        self._close = weakref.finalize(self, os.close, self._told)
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, negative for a signal; None while it goes on."""
+        return self._code if self._code is not None else self._heard(0.0)
+
+    async def wait(self) -> int:
+        """How it ended, when it has."""
+        while (code := self.returncode) is None:
+            await asyncio.sleep(_STEP)
+        return code
+
+    def ended(self, timeout: float) -> int:
+        """The same for those who cannot await. Raises TimeoutError after so many seconds."""
+        code = self._heard(timeout)
+        if code is None:
+            raise TimeoutError(f"process {self.pid} has not ended within {timeout:g} s")
+        return code
+
+    def kill(self) -> None:
+        """Give it no chance."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal; nothing happens when it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def _heard(self, timeout: float) -> int | None:
+        if not select.select([self._told], [], [], timeout)[0]:
+            return None
+        self._code = int(os.read(self._told, 16))
+        self._close()
+        return self._code
+
+
 class Parent:
-    """The process that commands are forked from."""
+    """The process that others are forked from."""
 
     def __init__(self) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             argv = [sys.executable, "-m", "tests.e2e.forked", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                argv, pass_fds=[theirs.fileno()], cwd=ROOT, stdin=subprocess.DEVNULL
+                argv,
+                pass_fds=[theirs.fileno()],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                # One thread, for only that one is in what is forked.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             )
         atexit.register(self._end)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        streams: Sequence[int],
+        *,
+        environ: Mapping[str, str],
+        folder: Path,
+    ) -> Forked:
+        """`agentd ARGV` with these file descriptors as standard input, output and error."""
+        request = {"argv": list(argv), "environ": dict(environ), "folder": str(folder)}
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(self._ours, [json.dumps(request).encode()], [theirs.fileno(), *streams])
+        return Forked(ours)
 
     def run(
         self,
@@ -56,11 +130,10 @@ class Parent:
         folder: Path,
         timeout: float,
     ) -> tuple[int, bytes, bytes]:
-        """The exit code of a command and what it wrote to standard output and standard error.
+        """The exit code of `agentd ARGV` and what it wrote to standard output and standard error.
 
-        Raises TimeoutError after `timeout` seconds, when the command has been killed.
+        Raises TimeoutError after `timeout` seconds, when it has been killed.
         """
-        request = {"argv": list(argv), "environ": dict(environ), "folder": str(folder)}
         with (
             tempfile.TemporaryFile() as fed,
             tempfile.TemporaryFile() as out,
@@ -68,28 +141,17 @@ class Parent:
         ):
             fed.write(given)
             fed.seek(0)
-            code = self._code(request, (fed, out, err), timeout)
+            streams = [stream.fileno() for stream in (fed, out, err)]
+            process = self.start(argv, streams, environ=environ, folder=folder)
+            try:
+                code = process.ended(timeout)
+            finally:
+                process.kill()
             return code, _whole(out), _whole(err)
 
     def _end(self) -> None:
         self._ours.close()
         self._process.wait()
-
-    def _code(
-        self, request: Mapping[str, Any], streams: Sequence[IO[bytes]], timeout: float
-    ) -> int:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours:
-            with theirs:
-                files = [theirs.fileno(), *(stream.fileno() for stream in streams)]
-                socket.send_fds(self._ours, [json.dumps(request).encode()], files)
-            ours.settimeout(timeout)
-            pid = int(ours.recv(16))
-            try:
-                return int(ours.recv(16))
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                raise
 
 
 def _whole(stream: IO[bytes]) -> bytes:
@@ -99,7 +161,7 @@ def _whole(stream: IO[bytes]) -> bytes:
 
 def serve(requests: socket.socket) -> None:
     """Fork a process for each request until nobody can ask any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for commands
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
     while True:
         text, files, _, _ = socket.recv_fds(requests, _LONGEST, 1 + _STREAMS)
         if not text:
@@ -112,13 +174,15 @@ def serve(requests: socket.socket) -> None:
 
 
 def _attend(request: Mapping[str, Any], files: Sequence[int]) -> NoReturn:
-    """Tell the pid of a command, and how it ended."""
+    """Tell the pid of a process, and how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     teller, *streams = files
     pid = os.fork()
     if pid == 0:
         os.close(teller)
         _become(request, streams)
+    for stream in streams:
+        os.close(stream)
     with socket.socket(fileno=teller) as telling:
         telling.send(str(pid).encode())
         _, status = os.waitpid(pid, 0)
@@ -127,13 +191,14 @@ def _attend(request: Mapping[str, Any], files: Sequence[int]) -> NoReturn:
 
 
 def _become(request: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
-    """Be the command: what `python -m agentd ARGV` would be, without taking the modules down."""
+    """Be what `python -m agentd ARGV` would be, without taking the modules down at the end."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environ"])
+    failpoints.arm(os.environ.get("AGENTD_FAILPOINT", ""))  # as at its import
     sys.argv = ["agentd", *request["argv"]]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = _told(main)
@@ -154,16 +219,21 @@ def _told(command: Callable[[], None]) -> int:
     return 0
 
 
-def _import_commands() -> None:
-    """Load what the bodies of commands load."""
+def _import_everything() -> None:
+    """Load what commands and daemons load, late or not."""
     for module in pkgutil.walk_packages([str(ROOT / "agentd" / "cli")], "agentd.cli."):
         importlib.import_module(module.name)
-    for name in ("agentd.client.connection", "typer._adapters"):
-        importlib.import_module(name)
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    late = re.search(r"```deferred-imports\n(.*?)```", page, re.DOTALL)
+    assert late, "ARCHITECTURE.md lists no deferred imports"
+    for module in re.findall(r"\S+ +([a-z][\w.]+)$", late[1], re.MULTILINE):
+        importlib.import_module(module)
+    for module in ("agentd.client.connection", "agentd.daemon", "typer._adapters"):
+        importlib.import_module(module)
 
 
 if __name__ == "__main__":
-    _import_commands()
-    gc.freeze()  # no command looks through what all of them share
+    _import_everything()
+    gc.freeze()  # nobody looks through what all of them share
     with socket.socket(fileno=int(sys.argv[1])) as asked:
         serve(asked)

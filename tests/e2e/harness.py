@@ -22,6 +22,7 @@ from typing import Any, Self
 from agentd.paths import shipped
 from agentd.testing import check_api_messages
 from agentd.workspace.template import create
+from tests.e2e.forked import Forked, parent
 from tests.e2e.model_server import CANARY, WHISPER
 
 PATIENCE = 30.0  # seconds that anything may take on a busy machine
@@ -178,7 +179,7 @@ class Client:
 class Daemon:
     """A running daemon."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     home: Home
 
     async def connect(self) -> Client:
@@ -261,14 +262,28 @@ class Home:
 
     async def start(self, failpoint: str = "") -> Daemon:
         """A daemon on this home."""
+        return self._started(self._forked(failpoint))
+
+    async def start_alone(self) -> Daemon:
+        """A daemon that is forked from nothing that has loaded more than it."""
         with (self.root / "stderr").open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "agentd", "run"),
-                env=self.environ(failpoint),
+                env=self.environ(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
             )
+        return self._started(process)
+
+    def _forked(self, failpoint: str) -> Forked:
+        with Path(os.devnull).open("r+b") as null, (self.root / "stderr").open("ab") as stderr:
+            streams = null.fileno(), null.fileno(), stderr.fileno()
+            return parent().start(
+                ["run"], streams, environ=self.environ(failpoint), folder=self.root
+            )
+
+    def _started(self, process: asyncio.subprocess.Process | Forked) -> Daemon:
         daemon = Daemon(process, self)
         self.daemons.append(daemon)
         return daemon

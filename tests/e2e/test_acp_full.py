@@ -86,7 +86,7 @@ async def test_the_context_in_use_and_the_commands_are_told(running: Home) -> No
 
 
 async def test_the_sdk_is_loaded_for_a_session_and_not_for_a_question(home: Home) -> None:
-    daemon = await home.start()
+    daemon = await home.start_alone()
     client = await daemon.connect()
     maps = Path(f"/proc/{daemon.process.pid}/maps")
     await client.call("_agentd/status")
