@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from agentd import failpoints
+from tests import memory_disk
 
 _FOREIGN = (
     "AGENTD",
@@ -34,6 +36,8 @@ _FOREIGN = (
     "LINES",
 )
 _outside: list[str] = []
+
+tempfile.tempdir = memory_disk.folder()
 
 # How long an example takes is the machine's affair; other tests look at what grows how.
 settings.register_profile(

@@ -80,11 +80,11 @@ ROWS = (
     ),
     Row(
         "logs",
-        ("-n", "3"),
+        ("-n", "300"),
         RECORD,
         "info",
         "logs",
-        {"limit": 3},
+        {"limit": 300},
         lines=True,
         answer={"records": [RECORD], "before": (str, None), "after": str},
     ),

@@ -332,7 +332,7 @@ class Home:
 @asynccontextmanager
 async def a_home(model: ModelServer, settings: str = "") -> AsyncIterator[Home]:
     """A home that is gone after the block, its daemons with it; checked if all went well."""
-    root = Path(tempfile.mkdtemp(prefix="ae-", dir="/tmp"))
+    root = Path(tempfile.mkdtemp(prefix="ae-"))
     home = Home(root, model)
     home.configure(settings)
     try:

@@ -101,7 +101,7 @@ class Shell:
 @contextmanager
 def a_shell(**variables: str) -> Iterator[Shell]:
     """A home that is gone after the block, and its daemon with it."""
-    root = Path(tempfile.mkdtemp(prefix="as-", dir="/tmp"))
+    root = Path(tempfile.mkdtemp(prefix="as-"))
     shell = Shell(root, variables)
     try:
         yield shell

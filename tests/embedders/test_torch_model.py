@@ -26,8 +26,12 @@ NEAR = ("Anna has adopted a puppy.", "the invoice is due on Friday", "how to bak
 ASKED = ("who got a young dog?", "when must the bill be paid?", "making a loaf at home")
 
 
-async def embed(state: Path, *texts: str, provider: str = "auto", query: bool = False):
-    """The vectors as the daemon gets them, and the provider that made them."""
+FILLER = "The meeting about the budget was moved again. " * 60
+LONG = (FILLER, f"{FILLER}{NEAR[0] * 20}", "", NEAR[0])
+
+
+async def embed(state: Path, *batches: tuple[tuple[str, ...], bool], provider: str = "auto"):
+    """The vectors of batches of texts or queries as the daemon gets them, and who made them."""
     settings = EmbedderSettings(provider=provider)
     async with (
         open_embedders(settings, os.environ, state, FakeClock()) as embedders,
@@ -36,39 +40,44 @@ async def embed(state: Path, *texts: str, provider: str = "auto", query: bool = 
         tasks = [group.create_task(work()) for work in embedders.work]
         assert embedders.problems() == ()
         assert embedders.best is not None
-        rows = await embedders.best.embed(texts, query=query)
+        made = [await embedders.best.embed(texts, query=query) for texts, query in batches]
         for task in tasks:
             task.cancel()
-    found = np.array([np.frombuffer(row, "<f4") for row in rows])
+    found = [np.array([np.frombuffer(row, "<f4") for row in rows]) for rows in made]
     return found, embedders.status()["provider"]
 
 
-async def test_what_means_the_same_is_near(tmp_path):
-    texts, provider = await embed(tmp_path, *NEAR)
-    asked, _ = await embed(tmp_path, *ASKED, query=True)
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """What the model makes of NEAR, ASKED and LONG: it takes seconds to load, so once."""
+    state = tmp_path_factory.mktemp("state")
+    found, provider = asyncio.run(embed(state, (NEAR, False), (ASKED, True), (LONG, False)))
     assert provider == "sentence-transformers"
+    return found
+
+
+def test_what_means_the_same_is_near(original):
+    texts, asked, _ = original
     assert texts.shape == (3, 384)
     assert np.linalg.norm(texts, axis=1) == pytest.approx(1)
     assert (asked @ texts.T).argmax(axis=1).tolist() == [0, 1, 2]
 
 
-async def test_the_end_of_a_long_text_counts(tmp_path):
-    filler = "The meeting about the budget was moved again. " * 60
-    texts, _ = await embed(tmp_path, filler, f"{filler}{NEAR[0] * 20}", "", NEAR[0])
+def test_the_end_of_a_long_text_counts(original):
+    _, _, texts = original
     assert texts[1] @ texts[3] > texts[0] @ texts[3] + 0.1
     assert not texts[2].any()
 
 
 @needs_onnx
-async def test_an_export_gives_nearly_the_same_vectors_and_is_then_preferred(tmp_path):
+async def test_an_export_gives_nearly_the_same_vectors_and_is_then_preferred(tmp_path, original):
     settings = EmbedderSettings()
     async with open_embedders(settings, os.environ, tmp_path, FakeClock()) as embedders:
         made = await embedders.exporter.export()
     assert made["agreement"] >= 0.98
-    exported, provider = await embed(tmp_path, *NEAR)
-    original, _ = await embed(tmp_path, *NEAR, provider="sentence-transformers")
+    (exported,), provider = await embed(tmp_path, (NEAR, False))
     assert provider == "onnx"
-    assert np.sum(exported * original, axis=1).min() > 0.97
+    assert np.sum(exported * original[0], axis=1).min() > 0.97
     assert {path.stat().st_mode & 0o777 for path in Path(made["folder"]).iterdir()} == {0o600}
 
 

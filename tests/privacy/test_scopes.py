@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import re
 import tempfile
 import unicodedata
@@ -248,10 +247,6 @@ _WORDS = st.sampled_from([lure(1), lure(SAID), "boat", "varnish plan", "secret",
 _SESSIONS = st.sampled_from(OTHERS)
 
 
-# Nothing here is about durability, and waiting for the disk is most of what it would cost.
-_FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
 class Neighbours(RuleBasedStateMachine):
     """Two homes: in one the owner lives a private life, in the other nobody does. What others do is
     done in both, and every request made for them must be the same, byte for byte.
@@ -260,7 +255,7 @@ class Neighbours(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.folder = tempfile.TemporaryDirectory(dir=_FAST)
+        self.folder = tempfile.TemporaryDirectory()
         self.secrets = itertools.count(400)
 
     @initialize()
@@ -339,7 +334,7 @@ class Neighbours(RuleBasedStateMachine):
 
 
 Neighbours.TestCase.settings = settings(
-    max_examples=100,
+    max_examples=50,
     stateful_step_count=6,
     deadline=None,
     suppress_health_check=list(HealthCheck),
