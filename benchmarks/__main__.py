@@ -9,6 +9,7 @@ from benchmarks import (
     ending,
     fact_page,
     facts,
+    graph_leg,
     graph_recall,
     graph_tokens,
     idle,
@@ -40,6 +41,7 @@ _ALL = {
     "fact_page": fact_page.rows,
     "learning": learning.rows,
     "graph_recall": graph_recall.rows,
+    "graph_leg": graph_leg.rows,
     "graph_tokens": graph_tokens.rows,
     "outside": outside.rows,
 }

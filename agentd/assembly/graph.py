@@ -74,5 +74,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
     desk = GraphDesk(keeper, recollection, stores.graph, clock)
     search = config.memory_search
-    recall = GraphLeg(memory.recall, desk, search.max_tokens) if search.graph else memory.recall
+    recall: Recall = memory.recall
+    if search.graph:
+        recall = GraphLeg(recall, recollection, search.max_tokens)
     return Graph(keeper, daily, level, recall, desk)

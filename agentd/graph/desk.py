@@ -69,11 +69,6 @@ class GraphDesk:
         except QueryError as error:
             raise pointed(question, error) from None
 
-    async def about(self, text: str, limit: int) -> Answer:
-        """The facts around what a text names, whatever it begins with."""
-        await self._fresh()
-        return await self._recollection.about(text, limit)
-
     async def recall(self, question: str, session: SessionKey, kind: Kind) -> Recalled:
         """The answer for a session: the owner's see all, any other what was said in it alone. A text
         that names nothing known is about what the session recalled last. Raises as `ask` does.

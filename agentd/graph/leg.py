@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from agentd.domain.turn import Kind
 from agentd.domain.workspace import FileView, Reader
 from agentd.errors import AgentdError
 from agentd.graph.answer import Row
-from agentd.graph.desk import GraphDesk
+from agentd.graph.recall import Recollection
 from agentd.ports import Recall
 from agentd.ranking.packing import within
 
@@ -22,6 +23,7 @@ SHARE = 0.8  # of its score that a hit of this leg alone keeps: nobody asked for
 OWNER = "user"  # stands in most facts, so it leads nowhere
 
 _LETTERS = 4  # of a token
+_WORD = re.compile(r"\w+")
 
 log = structlog.get_logger()
 
@@ -30,11 +32,14 @@ class GraphLeg:
     """A Recall by what another one finds. The owner's search is done once more with the names that the
     graph relates to those in the query. What that finds better is put where its score, less a fifth,
     belongs; all else stays in its order. `max_tokens` is what a search may show that does not say.
+
+    The graph is asked as it stands: to make it level takes longer than to ask it, and what changes it
+    makes it level anyway.
     """
 
-    def __init__(self, recall: Recall, desk: GraphDesk, max_tokens: int = 0) -> None:
+    def __init__(self, recall: Recall, graph: Recollection, max_tokens: int = 0) -> None:
         self._recall = recall
-        self._desk = desk
+        self._graph = graph
         self._max_tokens = max_tokens
 
     async def search(self, query: SearchQuery, reader: Reader) -> Found:
@@ -44,17 +49,18 @@ class GraphLeg:
             return found
         try:
             more = await self._names(query.text)
+            if not more:
+                return found
+            wider = replace(query, text=f"{query.text} {more}")
+            related = await self._recall.search(wider, reader)
         except AgentdError as error:  # words and meaning have found what they have
-            log.warning("graph_not_asked", reason=error.reason)
+            log.warning("graph_not_followed", reason=error.reason)
             return found
-        if not more:
-            return found
-        related = await self._recall.search(replace(query, text=f"{query.text} {more}"), reader)
         hits = joined(found.hits, related.hits)
         if hits == found.hits:
             return found
         kept = self._fitted(hits, query)
-        return Found(kept, "" if kept and not found.hits else found.reason)
+        return Found(kept, (found if found.hits else related).reason) if kept else found
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """See Recall."""
@@ -62,7 +68,7 @@ class GraphLeg:
 
     async def _names(self, text: str) -> str:
         """What the facts around the names in a text name besides, in words."""
-        answer = await self._desk.about(text, FACTS)
+        answer = await self._graph.about(text, FACTS)
         rows = [row for row in answer.rows if not _leads_over_the_owner(row)]
         names = (
             name
@@ -73,7 +79,7 @@ class GraphLeg:
         words = (
             word for name in names for word in name.replace("-", " ").replace("_", " ").split()
         )
-        asked = text.casefold()
+        asked = set(_WORD.findall(text.casefold()))
         return " ".join(dict.fromkeys(word for word in words if word not in asked))
 
     def _fitted(self, hits: Sequence[Hit], query: SearchQuery) -> tuple[Hit, ...]:

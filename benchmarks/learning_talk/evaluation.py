@@ -128,11 +128,11 @@ class _Talk:
     async def rest(self, running: Daemon) -> None:
         """Return when every conversation has been read for facts."""
         deadline = time.monotonic() + _PATIENCE
-        while _unread(self._home):
+        while unread(self._home):
             if running.process.poll() is not None:
                 raise RuntimeError(f"the daemon ended with {running.process.returncode}")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not read for facts: {_unread(self._home)}")
+                raise TimeoutError(f"not read for facts: {unread(self._home)}")
             await asyncio.sleep(0.2)
 
     async def take_back(self, running: Daemon, wave: int) -> None:
@@ -183,7 +183,7 @@ class _Talk:
                 if log.find(value.lower().encode(), since) >= 0:
                     self.outcome.kept.append(f"{value} in a request")
         for value, said in self._said.items():
-            if any(_says(answer, value) for answer in self._answers[said:]):
+            if any(says(answer, value) for answer in self._answers[said:]):
                 self.outcome.kept.append(f"{value} in an answer")
 
     async def _speak(self, client: Client, session: str, turns: Sequence[Turn]) -> None:
@@ -198,14 +198,14 @@ class _Talk:
         if plant.manner == "id":
             for fact in await self._known(client):
                 is_active = fact["status"] == "active"
-                if is_active and _says(fact["text"], plant.value):
+                if is_active and says(fact["text"], plant.value):
                     await client.call("_agentd/facts/forget", query=fact["id"])
                     return ""
             return "it is not known"
         asked = "/forget" if plant.manner == "command" else "Forget what I told you about"
         answer = await client.say("main", f"{asked} {plant.value}")
         known = await self._known(client)
-        if any(_says(fact["text"] or "", plant.value) for fact in known):
+        if any(says(fact["text"] or "", plant.value) for fact in known):
             return str(answer["_meta"]["agentd/text"])
         return ""
 
@@ -239,7 +239,7 @@ class _Talk:
         self.outcome.asked.append(plant)
         found = await client.call("_agentd/facts/list", query=plant.question, limit=_FIRST)
         texts = [fact["text"] for fact in found["facts"]]
-        is_found = any(_says(text, plant.value) for text in texts)
+        is_found = any(says(text, plant.value) for text in texts)
         if not is_found:
             self.outcome.missing.append(plant)
         olds = plant.values[:-1]
@@ -250,28 +250,28 @@ class _Talk:
         stale = self.outcome.unread if is_beyond else self.outcome.stale
         stale_hits = self.outcome.unread if is_beyond else self.outcome.stale_hits
         for fact in known:
-            if fact["status"] == "active" and _is_stale(fact["text"], plant):
+            if fact["status"] == "active" and is_stale(fact["text"], plant):
                 stale.append(f"list: {fact['text']} for {plant.value}")
-        if texts and _is_stale(texts[0], plant):
+        if texts and is_stale(texts[0], plant):
             stale.append(f"query: {texts[0]} for {plant.value}")
         found = await client.call("_agentd/memory/search", query=plant.question, limit=_HITS)
         for hit in found["results"]:
-            if _is_stale(hit["text"], plant):
+            if is_stale(hit["text"], plant):
                 where = f"{hit['path']}:{hit['start_line']}"
                 stale_hits.append(f"{where} {hit['text'][:80]!r} for {plant.value}")
-            if _says(hit["text"], plant.value) or _is_stale(hit["text"], plant):
+            if says(hit["text"], plant.value) or is_stale(hit["text"], plant):
                 return
 
 
-def _says(text: str, value: str) -> bool:
+def says(text: str, value: str) -> bool:
     return value.lower() in text.lower()
 
 
-def _is_stale(text: str, plant: Plant) -> bool:
+def is_stale(text: str, plant: Plant) -> bool:
     """Whether it tells an old value, and neither the one that holds nor that the old one does not."""
-    if _says(text, plant.value) or "no longer" in text:
+    if says(text, plant.value) or "no longer" in text:
         return False
-    return any(_says(text, old) for old in plant.values[:-1])
+    return any(says(text, old) for old in plant.values[:-1])
 
 
 @asynccontextmanager
@@ -312,7 +312,7 @@ def _by_heart(script: Script) -> Json:
     }
 
 
-def _unread(home: Path) -> list[str]:
+def unread(home: Path) -> list[str]:
     """Conversations with words of the user behind the mark."""
     query = """
         SELECT key FROM sessions JOIN rows ON rows.session_id = sessions.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +11,7 @@ from agentd.domain.memory import SHARED, Chunk, Found, Hit, Source
 from agentd.domain.search import EmptyReason, SearchQuery
 from agentd.domain.turn import MAIN, Kind, SessionKey
 from agentd.domain.workspace import Reader
-from agentd.graph.desk import GraphDesk
+from agentd.errors import StorageError
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.leg import GraphLeg, joined
 from agentd.graph.recall import Recollection
@@ -41,9 +42,32 @@ class Words:
         raise AssertionError(path)
 
 
+class Looked(InMemoryGraph):
+    """A graph that counts how often a question looks at it."""
+
+    looks = 0
+
+    async def named(self, names):
+        self.looks += 1
+        return await super().named(names)
+
+    async def predicates(self):
+        self.looks += 1
+        return await super().predicates()
+
+    async def edges(self, *args, **kwargs):
+        self.looks += 1
+        return await super().edges(*args, **kwargs)
+
+
 @pytest.fixture
-def desk():
-    clock, store = FakeClock(datetime(2026, 11, 22, tzinfo=UTC)), InMemoryGraph()
+def store():
+    return Looked()
+
+
+@pytest.fixture
+async def graph(store):
+    clock = FakeClock(datetime(2026, 11, 22, tzinfo=UTC))
 
     async def facts():
         return (
@@ -53,31 +77,67 @@ def desk():
         )
 
     keeper = GraphKeeper(MemoryWorkspace(clock=clock), store, Notes(), clock, facts)
-    return GraphDesk(keeper, Recollection(store, clock), store, clock)
+    await keeper.level()
+    store.looks = 0
+    return Recollection(store, clock)
 
 
 def paths(found):
     return [one.chunk.path for one in found.hits]
 
 
-async def test_what_the_graph_relates_is_found_too(desk):
+async def test_what_the_graph_relates_is_found_too(graph):
     words = Words(klara=hit("klara.md", 0.5), bern=hit("bern.md", 0.9), max=hit("max.md", 1.0))
-    found = await GraphLeg(words, desk).search(SearchQuery("visit Klara"), OWN)
+    found = await GraphLeg(words, graph).search(SearchQuery("visit Klara"), OWN)
     assert paths(found) == ["bern.md", "klara.md"]
     assert found.hits[0].scores["graph"] == found.hits[0].score == pytest.approx(0.72)
     assert words.asked[0] == "visit Klara"
     assert "bern" in words.asked[1]
 
 
-async def test_it_fills_an_empty_answer_and_keeps_to_limit_and_budget(desk):
+async def test_it_fills_an_empty_answer_and_keeps_to_limit_and_budget(graph):
     words = Words(bern=hit("bern.md", 0.9))
-    found = await GraphLeg(words, desk).search(SearchQuery("visit Klara"), OWN)
+    found = await GraphLeg(words, graph).search(SearchQuery("visit Klara"), OWN)
     assert (paths(found), found.reason) == (["bern.md"], "")
     words = Words(klara=hit("klara.md", 0.9), bern=hit("bern.md", 0.9))
-    leg = GraphLeg(words, desk)
+    leg = GraphLeg(words, graph)
     assert paths(await leg.search(SearchQuery("Klara", limit=1), OWN)) == ["klara.md"]
     assert paths(await leg.search(SearchQuery("Klara", max_tokens=15), OWN)) == ["klara.md"]
-    assert paths(await GraphLeg(words, desk, 15).search(SearchQuery("Klara"), OWN)) == ["klara.md"]
+    assert paths(await GraphLeg(words, graph, 15).search(SearchQuery("Klara"), OWN)) == ["klara.md"]
+
+
+async def test_words_that_stand_inside_others_of_the_query_are_added_all_the_same(graph):
+    words = Words()
+    await GraphLeg(words, graph).search(SearchQuery("Klara and Bernadette"), OWN)
+    assert "bern" in words.asked[1].split()
+    assert "klara" not in words.asked[1].split()
+
+
+async def test_an_answer_that_the_graph_filled_says_what_that_search_had_to_do_without(graph):
+    class Slow(Words):
+        async def search(self, query, reader):
+            return replace(await super().search(query, reader), reason="embedder_slow")
+
+    found = await GraphLeg(Slow(bern=hit("bern.md", 0.9)), graph).search(SearchQuery("Klara"), OWN)
+    assert (paths(found), found.reason) == (["bern.md"], "embedder_slow")
+
+
+async def test_what_was_found_is_the_answer_where_the_second_search_fails(graph):
+    class Once(Words):
+        async def search(self, query, reader):
+            if self.asked:
+                raise StorageError("the disk is gone")
+            return await super().search(query, reader)
+
+    words = Once(klara=hit("klara.md", 0.5))
+    assert paths(await GraphLeg(words, graph).search(SearchQuery("Klara"), OWN)) == ["klara.md"]
+
+
+async def test_a_query_that_names_nothing_costs_two_looks_at_the_graph(store, graph):
+    await GraphLeg(Words(), graph).search(SearchQuery("where is the ferry?"), OWN)
+    assert 0 < store.looks <= 2
+    await GraphLeg(Words(), graph).search(SearchQuery("visit Klara"), OWN)
+    assert store.looks > 2
 
 
 @pytest.mark.parametrize(
@@ -89,9 +149,9 @@ async def test_it_fills_an_empty_answer_and_keeps_to_limit_and_budget(desk):
         ("visit Klara", Reader(SessionKey("isolated:a"), Kind.ISOLATED)),
     ],
 )
-async def test_what_names_nothing_and_sessions_of_others_are_searched_once(desk, text, reader):
+async def test_what_names_nothing_and_sessions_of_others_are_searched_once(graph, text, reader):
     words = Words(klara=hit("klara.md", 0.5), bern=hit("bern.md", 0.9))
-    await GraphLeg(words, desk).search(SearchQuery(text), reader)
+    await GraphLeg(words, graph).search(SearchQuery(text), reader)
     assert words.asked == [text]
 
 
