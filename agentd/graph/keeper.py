@@ -22,7 +22,7 @@ from agentd.domain.fact import Fact, FactStatus
 from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import Reader
-from agentd.errors import AgentdError, FileMissing, FileUnreadable, GraphError
+from agentd.errors import AgentdError, FileMissing, FileUnreadable, GraphError, WorkspaceError
 from agentd.failpoints import hit
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.consolidation import Consolidation
@@ -83,7 +83,7 @@ class GraphKeeper:
         self._consolidation = Consolidation(store, self._files, clock)
         self._lock = asyncio.Lock()
         self._aliases = Aliases({**DEFAULT_ALIASES, **OWN_NAMES})
-        self._alias_text = ""
+        self._alias_text: str | None = ""  # None: it could not be read
         self._fed: dict[EpisodeHash, Relation] | None = (
             None  # None: what the tables hold is not known
         )
@@ -91,7 +91,7 @@ class GraphKeeper:
         self._is_due = True
         self._damage: tuple[Damage, ...] = ()
         self._unfit: tuple[str, ...] = ()
-        self._mistake: GraphError | None = None  # in the table of aliases
+        self._mistake: AgentdError | None = None  # in the table of aliases
         self._failure: AgentdError | None = None
 
     @property
@@ -187,6 +187,9 @@ class GraphKeeper:
             text = (await self._workspace.read(ALIASES, _READER)).text
         except FileMissing:
             text = ""
+        except WorkspaceError as error:  # nobody waits for it, least of all who forgets
+            self._alias_text, self._mistake = None, error
+            return
         if text == self._alias_text:
             return
         self._alias_text = text

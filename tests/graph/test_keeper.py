@@ -237,6 +237,20 @@ async def test_the_owners_own_aliases_count_at_once_and_mistakes_are_named(home)
     assert home.keeper.problems() == ()
 
 
+@pytest.mark.parametrize("then", [b"SBB = Swiss Railways\n", None])
+async def test_a_table_of_aliases_that_cannot_be_read_holds_nothing_up(home, then):
+    home.workspace.files[ALIASES] = b"SBB = Swiss Railways\n"
+    await home.learn(fact("a", "employer", "SBB"))
+    home.workspace.files[ALIASES] = b"\xff\xfe"
+    await home.learn(fact("a", "employer", "SBB"), fact("b", "dog name", "Max"))
+    assert await home.known() == ["user dog name max", "user employer swiss-railways"]
+    assert [p.code for p in home.keeper.problems()] == ["graph_aliases"]
+    assert await home.keeper.erase(Needles((), (("nobody", ()),))) == 0
+    home.workspace.files[ALIASES] = then or b""
+    assert ("user employer sbb" in await home.known()) is (then is None)
+    assert home.keeper.problems() == ()
+
+
 async def test_damage_by_hand_is_named_after_each_start_and_nothing_is_dropped(home):
     await home.learn(fact("a", "dog name", "Max"))
     home.clock.jump(timedelta(days=1))
