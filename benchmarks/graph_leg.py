@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -55,18 +55,20 @@ _OWN = Reader(MAIN, Kind.MAIN)
 class Effect:
     """What the leg did to some questions; figures by name and question, without it and with it."""
 
-    off: dict[str, list[float]]
-    on: dict[str, list[float]]
+    off: dict[str, list[float]] = field(default_factory=dict)
+    on: dict[str, list[float]] = field(default_factory=dict)
     asked: int = 0
     followed: int = 0  # that named something known
     changed: int = 0
-    idle: list[float] | None = None  # milliseconds more, of those that named nothing
-    busy: list[float] | None = None  # and of all others
+    idle: list[float] = field(
+        default_factory=list
+    )  # milliseconds more, of those that named nothing
+    busy: list[float] = field(default_factory=list)  # and of all others
 
     def row(self, what: str) -> str:
         """A line of the table."""
         cells = [f"{fmean(v):.3f} → {fmean(self.on[name]):.3f}" for name, v in self.off.items()]
-        times = [_times(self.idle or ()), _times(self.busy or ())]
+        times = [_times(self.idle), _times(self.busy)]
         shares = [f"{one / self.asked:.3f}" for one in (self.followed, self.changed)]
         return f"| {' | '.join([what, *cells, *shares, *times])} |"
 
@@ -132,9 +134,7 @@ async def effects(feeds: Sequence[str]) -> AsyncIterator[tuple[str, Effect]]:
         for form in retrieval.FORMS:
             talks = await retrieval.talks(Path(folder), form, load())
             for feed in feeds:
-                effect = Effect(
-                    *({name: [] for name in FIGURES} for _ in range(2)), idle=[], busy=[]
-                )
+                effect = Effect()
                 for talk in talks:
                     await _of_talk(talk, feed, effect)
                 yield f"conversations as {form}, {feed}", effect
@@ -160,13 +160,12 @@ async def _of_talk(talk: retrieval.Talk, feed: str, effect: Effect) -> None:
                 for hits in ((off, on) if on != off else (off,))
             ]
             for name in FIGURES:
-                effect.off[name].append(marks[0][name])
-                effect.on[name].append(marks[-1][name])
+                effect.off.setdefault(name, []).append(marks[0][name])
+                effect.on.setdefault(name, []).append(marks[-1][name])
 
 
 async def _of_year(made: year.Year, feed: str) -> Effect:
-    names = ("hit@3", "recall@1000tok", "newest first")
-    effect = Effect(*({name: [] for name in names} for _ in range(2)), idle=[], busy=[])
+    effect = Effect()
     asked = sorted((one for one in questions() if one.gold), key=lambda one: one.now)
     pool = Pool(made.searcher, made.by_slot, load(), asked[0].now.date())
     files = sorted((HERE / "sessions").glob("*.jsonl"))
@@ -197,9 +196,7 @@ async def _both(
     effect.asked += 1
     effect.followed += followed
     effect.changed += [one.chunk for one in on] != [one.chunk for one in off]
-    taken = effect.busy if followed else effect.idle
-    assert taken is not None
-    taken.append(more)
+    (effect.busy if followed else effect.idle).append(more)
     return off, on
 
 
