@@ -157,13 +157,17 @@ async def test_room_made_at_a_start_leaves_the_turn_alone_that_a_stop_cut(world)
     await world.say("first")
     world.provider.script = [call("memory_write", content="x")]
     world.provider.go.clear()
+    world.provider.reached.clear()
     ticket = await world.submit("second", "cut")
+    await world.provider.reached.wait()
     world.provider.go.set()
+    world.provider.go.clear()  # the first call goes on, the second does not
     while not world.workspace.files:
         await asyncio.sleep(0.001)
     await world.sessions.drain(0)
     with pytest.raises(ShuttingDown):
         await ticket.wait()
+    world.provider.go.set()
     await world.store.set_flush_due((MAIN,))
     await world.stop()
     await world.start()

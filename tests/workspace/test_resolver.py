@@ -120,14 +120,8 @@ def test_modes_are_private_whatever_the_umask(root: Path, native: bool, mask: in
     assert stat.S_IMODE((root / "new").stat().st_mode) == 0o700
 
 
-def _flip(root: Path, stop: threading.Event) -> None:
+def _flip(place: Path, link: Path, stop: threading.Event) -> None:
     """Swap a folder and a link to the outside, as fast as it goes."""
-    real, link = root / "real", root / "link"
-    real.mkdir()
-    (real / "f.md").write_bytes(b"inside")
-    link.symlink_to(root.parent / "out")
-    place = root / "spot"
-    real.rename(place)
     libc = ctypes.CDLL(None)
     while not stop.is_set():
         assert libc.renameat2(-100, bytes(place), -100, bytes(link), 2) == 0  # RENAME_EXCHANGE
@@ -135,8 +129,12 @@ def _flip(root: Path, stop: threading.Event) -> None:
 
 def _race(root: Path, seconds: float, attempt) -> tuple[int, int]:
     """(tries that read something, escapes)"""
+    place, link = root / "spot", root / "link"
+    place.mkdir()
+    (place / "f.md").write_bytes(b"inside")
+    link.symlink_to(root.parent / "out")
     stop = threading.Event()
-    flipper = threading.Thread(target=_flip, args=(root, stop))
+    flipper = threading.Thread(target=_flip, args=(place, link, stop))
     flipper.start()
     done = escapes = 0
     end = time.monotonic() + seconds
