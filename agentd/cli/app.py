@@ -26,6 +26,7 @@ from agentd.cli import (
     sessions,
     setup,
     talk,
+    zero,
 )
 from agentd.cli.group import Group
 
@@ -67,6 +68,7 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(memory.app, name="memory")
 facts.app.command("query")(graph.query)
 facts.app.command("graph")(graph.graph)
+facts.app.command("run")(zero.run)
 app.add_typer(facts.app, name="facts")
 app.add_typer(heartbeat.app, name="heartbeat")
 app.add_typer(jobs.app, name="jobs")

@@ -10,7 +10,7 @@ import typer
 
 from agentd.cli.ask import ask
 from agentd.cli.plain import visible
-from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.report import AsJson, note, reporting, show
 from agentd.errors import InvalidRequest
 
 
@@ -21,6 +21,12 @@ class Format(StrEnum):
     DOT = "dot"
     SVG = "svg"
     HTML = "html"
+    COMPACT = "0c"
+    ZERO = "zero"
+    BULLETS = "bullets"
+
+
+TOLD = frozenset({Format.COMPACT, Format.ZERO, Format.BULLETS})  # what the daemon writes
 
 
 def query(
@@ -44,7 +50,10 @@ def graph(
     depth: Annotated[int, typer.Option(min=1, max=3, help="How many facts away.")] = 2,
     most: Annotated[int, typer.Option(min=1, max=100, help="How many concepts.")] = 24,
     form: Annotated[
-        Format, typer.Option("--format", help="table, dot (Graphviz), svg or html.")
+        Format,
+        typer.Option(
+            "--format", help="table, dot (Graphviz), svg or html; 0c, zero or bullets as text."
+        ),
     ] = Format.TABLE,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
@@ -53,7 +62,10 @@ def graph(
 ) -> None:
     """Draw what is known around a name."""
     with reporting(as_json=as_json):
-        result = ask("facts/graph", name=name, depth=depth, most=most)
+        wanted = form.value if form in TOLD else None
+        result = ask("facts/graph", name=name, depth=depth, most=most, form=wanted)
+        if wanted and not as_json and (left := _left_out(result)):
+            note(left)
         if output is None:
             show(result, lambda told: _drawn(told, form), as_json=as_json)
             return
@@ -72,12 +84,22 @@ def _answered(result: dict[str, Any]) -> str:
     return "\n".join([aligned(answer.as_table()), *(visible(str(one)) for one in answer.unknown)])
 
 
+def _left_out(result: dict[str, Any]) -> str:
+    """What the text of a form does not say: that nothing is known, or what is not in it."""
+    from agentd.graph.wire import picture_of
+
+    picture = picture_of(result)
+    return visible(picture.left_out if picture.nodes else picture.title)
+
+
 def _drawn(result: dict[str, Any], form: Format) -> str:
     from agentd.graph.picture_dot import as_dot
     from agentd.graph.picture_svg import as_html, as_svg
     from agentd.graph.picture_text import aligned
     from agentd.graph.wire import picture_of
 
+    if form in TOLD:
+        return str(result["text"]).rstrip("\n")
     picture = picture_of(result)
     match form:
         case Format.DOT:

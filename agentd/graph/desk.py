@@ -10,6 +10,7 @@ import structlog
 from agentd.domain.belief import FACTS
 from agentd.domain.turn import Kind, SessionKey
 from agentd.errors import AgentdError, QueryError
+from agentd.graph import record
 from agentd.graph.answer import Answer
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.picture import Picture
@@ -89,6 +90,12 @@ class GraphDesk:
         """What is around a name. Raises GraphError for a name that is no label."""
         await self._fresh()
         return await self._recollection.picture([name], depth=depth, most=most, scopes=scopes)
+
+    async def told(self, picture: Picture, form: record.Form) -> str:
+        """What the owner's picture shows as text in this form. Raises GraphError where it was erased
+        meanwhile.
+        """
+        return await record.told(self._store, picture.edges, form)
 
     def deleted(self, session: SessionKey) -> None:
         """A session was deleted: nothing is known any more of what it recalled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentd.domain.concept import ConceptHash, Edge
 from agentd.graph.answer import Table, one_line
@@ -35,13 +35,16 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn. `hidden_nodes` and `hidden_arrows` count what was found and left out."""
+    """What is drawn. `hidden_nodes` and `hidden_arrows` count what was found and left out; `edges` are
+    the facts of the arrows, in their order.
+    """
 
     title: str
     nodes: tuple[Node, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     hidden_nodes: int = 0
     hidden_arrows: int = 0
+    edges: tuple[Edge, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def left_out(self) -> str:
@@ -83,17 +86,16 @@ def neighbourhood(
     scores = {one.concept: one.score for one in ranked}
     hops = _hops(traversal)
     nodes = [Node(_label(labels, one), hops[one], scores.get(one, 1.0)) for one in shown]
-    arrows = [
+    edges = tuple(edge for edge in inside if edge in kept)
+    arrows = tuple(
         Arrow(places[edge.subject], places[edge.object], one_line(edge.predicate), edge.confidence)
-        for edge in inside
-        if edge in kept
-    ]
+        for edge in edges
+    )
     hidden = len(
         {one for edge in traversal.edges for one in (edge.subject, edge.object)} - {*shown}
     )
-    return Picture(
-        one_line(title), tuple(nodes), tuple(arrows), hidden, len(traversal.edges) - len(arrows)
-    )
+    unseen = len(traversal.edges) - len(arrows)
+    return Picture(one_line(title), tuple(nodes), arrows, hidden, unseen, edges)
 
 
 def _shown(

@@ -7,8 +7,9 @@ from hashlib import sha256
 from typing import Protocol
 
 from agentd.graph.tuples import SemanticTuple
+from agentd.graph.zero.graph import Graph
 from agentd.graph.zero.host import Host, Limits
-from agentd.graph.zero.interpreter import execute
+from agentd.graph.zero.interpreter import Execution, execute
 from agentd.graph.zero.parser import parse
 from agentd.graph.zero.plain import value_of
 from agentd.graph.zero.values import Hash32, Value
@@ -73,10 +74,14 @@ class ZeroRuntime:
         self, source: str | bytes, inputs: Mapping[str, object]
     ) -> Mapping[str, Value]:
         """As MemoryRuntime says."""
-        run = execute(parse(source), inputs, host=self._host, limits=self._limits)
+        return self.run(parse(source), inputs).outputs
+
+    def run(self, graph: Graph, inputs: Mapping[str, object]) -> Execution:
+        """The same for a graph that was parsed, with all that came of it. Raises ZeroError."""
+        run = execute(graph, inputs, host=self._host, limits=self._limits)
         if run.saved or run.stored:
             self._store.keep(run.saved, run.stored)
-        return run.outputs
+        return run
 
     def load_state(self, key: str) -> Value:
         """As MemoryRuntime says."""

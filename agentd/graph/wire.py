@@ -56,8 +56,13 @@ def picture_json(picture: Picture) -> dict[str, Any]:
     """`{title, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence}],
     hidden_nodes, hidden_arrows}`; arrows name nodes by their places.
     """
-    told = asdict(picture)
-    return {**told, "nodes": list(told["nodes"]), "arrows": list(told["arrows"])}
+    return {
+        "title": picture.title,
+        "nodes": [asdict(node) for node in picture.nodes],
+        "arrows": [asdict(arrow) for arrow in picture.arrows],
+        "hidden_nodes": picture.hidden_nodes,
+        "hidden_arrows": picture.hidden_arrows,
+    }
 
 
 def picture_of(data: Mapping[str, Any]) -> Picture:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.e2e.contract import Row
-from tests.e2e.contract_makers import a_changed_fact, a_picture
+from tests.e2e.contract_makers import a_changed_fact, a_picture, a_program
 from tests.e2e.contract_shapes import DIGEST, TIME
 
 _HOP = {
@@ -36,6 +36,8 @@ PICTURE = {
     "hidden_nodes": int,
     "hidden_arrows": int,
 }
+TOLD = {**PICTURE, "text": str}
+RAN = {"graphs": [{"name": str, "outputs": {str: int}, "confidence": float, "hash": DIGEST}]}
 _ASKED = "FIND fact WHERE predicate = favourite_sea FROM user DEPTH 1"
 _ULM = "what is near the zeppelin over Ulm?"
 GRAPH_ROWS = (
@@ -63,4 +65,25 @@ GRAPH_ROWS = (
         "written to",
         given=a_picture,
     ),
+    Row(
+        *("facts graph", ("user", "--format", "0c"), TOLD, "0M:1.0"),
+        *("facts/graph", {"name": "user", "form": "0c"}),
+        given=a_changed_fact,
+        notes=True,
+    ),
+    Row(
+        *("facts graph", ("user", "--format", "zero"), TOLD, "MergeMap"),
+        *("facts/graph", {"name": "user", "form": "zero"}),
+        given=a_changed_fact,
+        notes=True,
+    ),
+    Row(
+        *("facts graph", ("user", "--format", "bullets"), TOLD, "- user "),
+        *("facts/graph", {"name": "user", "form": "bullets"}),
+        given=a_changed_fact,
+        notes=True,
+    ),
+)
+PROGRAM_ROWS = (  # these need neither a daemon nor the graph
+    Row("facts run", ("{it}", "--input", "it=5"), RAN, "  it: 5\n", given=a_program, without=0),
 )

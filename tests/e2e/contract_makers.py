@@ -110,6 +110,14 @@ def a_picture(world: World) -> str:
     return f"picture{number(world)}.svg"
 
 
+def a_program(world: World) -> str:
+    """A file with a graph that asks for an input."""
+    name = f"program{number(world)}.0"
+    node = '{ id: "it", type: External, uri: "input://it" }'
+    (world.shell.root / name).write_text(f'Graph {{ name: "p", nodes: [{node}], outputs: ["it"] }}')
+    return name
+
+
 def a_file_of_facts(world: World) -> str:
     """As `facts export` writes it."""
     name, at = f"facts{number(world)}.jsonl", "2026-11-01T09:00:00+00:00"

@@ -7,7 +7,7 @@ from typing import Any
 from tests.e2e.contract import Row
 from tests.e2e.contract_due import DUE, LIMIT
 from tests.e2e.contract_facts import FACT_ROWS
-from tests.e2e.contract_graph import GRAPH_ROWS
+from tests.e2e.contract_graph import GRAPH_ROWS, PROGRAM_ROWS
 from tests.e2e.contract_makers import (
     a_backup_of_its_second,
     a_changed_note,
@@ -292,6 +292,7 @@ ROWS = (
     *DUE,
     *FACT_ROWS,
     *GRAPH_ROWS,
+    *PROGRAM_ROWS,
     Row("import openclaw", ("{it}",), MOVED, "imported", given=a_house),
     Row("import rustyclaw", ("{it}", "--dry-run"), MOVED, "nothing was changed", given=a_house),
     Row(

@@ -8,6 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from agentd.graph.decompiler import decompile
+from agentd.graph.formats.reading import read
 from tests.e2e.shell import Shell, a_shell
 
 ALL = "FIND fact FROM user DEPTH 3 LIMIT 50"
@@ -81,3 +83,14 @@ def test_a_picture_is_a_file_that_needs_nothing_else(shell: Shell) -> None:
         assert "src=" not in text
     assert ET.parse(shell.root / "me.svg").getroot().tag.endswith("svg")
     assert '"user"' in shell.ok("facts", "graph", "klara", "--format", "dot").out
+
+
+def test_what_is_drawn_is_printed_as_texts_that_say_the_same_and_run(shell: Shell) -> None:
+    record = read(shell.ok("facts", "graph", "user", "--format", "0c").out)
+    assert decompile(shell.ok("facts", "graph", "user", "--format", "zero").out) == record
+    assert {one.predicate for one in record.relations} == {"dog_name", "sister_name", "home"}
+    assert "- klara home bern" in shell.ok("facts", "graph", "user", "--format", "bullets").out
+    (own,) = (shell.workspace / "memory" / "graph").glob("*.0")
+    graphs = shell.json("facts", "run", str(own))["graphs"]
+    said = [one for graph in graphs for one in graph["outputs"]["output"]["relations"].values()]
+    assert {one["predicate"] for one in said} >= {"dog_name", "sister_name", "home"}

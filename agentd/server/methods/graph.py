@@ -9,6 +9,7 @@ from pydantic import Field
 from agentd.errors import GraphOff
 from agentd.graph.desk import GraphDesk
 from agentd.graph.path import MAX_DEPTH, MAX_RESULTS
+from agentd.graph.record import Form
 from agentd.graph.wire import answer_json, picture_json
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler, Peer
@@ -25,11 +26,14 @@ class QueryParams(Params):
 
 
 class PictureParams(Params):
-    """What is to be in the middle, how many facts away the rest may be, and how many there may be."""
+    """What is to be in the middle, how many facts away the rest may be, and how many there may be; in
+    another form than a picture it is told as text, too.
+    """
 
     name: str
     depth: int = Field(2, ge=1, le=MAX_DEPTH)
     most: int = Field(24, ge=1, le=MOST)
+    form: Form = Field(Form.PICTURE, strict=False)  # JSON has words alone
 
 
 class GraphMethods:
@@ -50,7 +54,9 @@ class GraphMethods:
 
     async def _picture(self, params: PictureParams) -> dict[str, Any]:
         picture = await self._desk.picture(params.name, depth=params.depth, most=params.most)
-        return picture_json(picture)
+        if params.form is Form.PICTURE:
+            return picture_json(picture)
+        return {**picture_json(picture), "text": await self._desk.told(picture, params.form)}
 
 
 def refusals() -> dict[str, Handler]:

@@ -1,0 +1,133 @@
+"""`agentd facts run`, and the texts that `agentd facts graph` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agentd.cli.app import app
+from agentd.graph.decompiler import decompile
+from agentd.graph.emitter import emit
+from agentd.graph.formats.reading import read
+from agentd.graph.formats.writing import write
+from tests.graph.formats.records import grown
+from tests.scripted_daemon import ScriptedDaemon
+
+runner = CliRunner()
+ECHO = """Graph {
+    name: "echo",
+    nodes: [
+        { id: "it", type: External, uri: "input://it" },
+        { id: "same", type: Operation, op: Identity, inputs: ["it"] },
+    ],
+    outputs: ["same"],
+}
+"""
+FIXED = ECHO.replace('External, uri: "input://it"', "Constant, value: 1")
+RECORD = grown(4)
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> str:
+    file = tmp_path / "echo.0"
+    file.write_text(ECHO)
+    return str(file)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedDaemon]:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
+    with ScriptedDaemon(tmp_path / "home" / "agentd.sock") as daemon:
+        yield daemon
+
+
+def ran(*argv: str, typed: str | None = None) -> Any:
+    return runner.invoke(app, ["facts", "run", *argv], input=typed)
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ("5", 5),
+        ("1.5", 1.5),
+        ("true", True),
+        ("null", None),
+        ('{"a": [1]}', {"a": [1]}),
+        ('"5"', "5"),
+        ("What = that? # no comment", "What = that? # no comment"),
+        ("NaN", "NaN"),
+        ("", ""),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_an_input_is_what_json_says_it_is_else_a_text(echo: str, given: str, value: Any) -> None:
+    done = ran(echo, "--input", f"it={given}", "--json")
+    assert (done.exit_code, json.loads(done.output)["graphs"][0]["outputs"]) == (0, {"same": value})
+
+
+def test_a_person_reads_outputs_confidence_and_hash_of_each_graph() -> None:
+    done = ran("-", "--input", "it=two\x1b words", typed=ECHO + ECHO)
+    lines = done.output.splitlines()
+    assert lines[:2] == ["graph echo", '  same: "two\\u001b words"']
+    assert lines[2].startswith("confidence 1, hash ")
+    assert lines[3:] == lines[:3]
+    assert ran("-", typed="# nothing\n").output == "the text has no graph\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "code"),
+    [
+        (ECHO.replace("inputs:", "inputs"), ":5:", "zero_syntax"),
+        (FIXED.replace("Identity", "Nonsense"), ":5:9: node 'same': ", "zero_unknown_operation"),
+        (ECHO, ":4:9: node 'it': ", "zero_missing_input"),
+        ("\0\1", ":1:1: ", "zero_not_text"),
+    ],
+)
+def test_an_error_names_file_line_and_column(
+    tmp_path: Path, text: str, place: str, code: str
+) -> None:
+    file = tmp_path / "bad.0"
+    file.write_text(text)
+    done = ran(str(file))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {file}{place}")
+    assert "line " not in done.stderr.splitlines()[0]
+    assert json.loads(ran(str(file), "--json").stdout)["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "inputs", [["it"], ["=5"], ["it=1", "it=2"], ["it=1", "other=2"]], ids=" ".join
+)
+def test_an_input_that_has_no_use_is_a_mistake_of_usage(echo: str, inputs: list[str]) -> None:
+    done = ran(echo, *(word for one in inputs for word in ("--input", one)))
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_file_that_cannot_be_read_or_never_ends_is_a_mistake_of_usage(tmp_path: Path) -> None:
+    for file in ("nowhere.0", str(tmp_path), "/dev/zero"):
+        done = ran(file)
+        assert (done.exit_code, done.stdout) == (2, ""), file
+
+
+@pytest.mark.parametrize("form", ["0c", "zero", "bullets"])
+def test_the_text_of_a_form_is_printed_as_it_is_and_read_back(
+    daemon: ScriptedDaemon, tmp_path: Path, form: str
+) -> None:
+    texts = {"0c": write(RECORD), "zero": emit(RECORD), "bullets": "- a is b (0.98)\n"}
+    picture = {"title": "Around a", "nodes": [], "arrows": [], "hidden_nodes": 0}
+    answer = {**picture, "hidden_arrows": 0, "text": texts[form]}
+    daemon.on("_agentd/facts/graph", lambda params, wire: answer)
+    argv = ["facts", "graph", "a", "--format", form]
+    done = runner.invoke(app, argv)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, texts[form], "Around a\n")
+    assert daemon.calls[0][1]["form"] == form
+    assert runner.invoke(app, [*argv, "-o", str(tmp_path / "it")]).exit_code == 0
+    assert (tmp_path / "it").read_text() == texts[form]
+    if form != "bullets":
+        assert (read if form == "0c" else decompile)(done.stdout) == RECORD

@@ -1,0 +1,89 @@
+"""Texts of several graphs, run one behind the other with a memory of their own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentd.errors import GraphError, InvalidRequest, ZeroError
+from agentd.graph.decompiler import decompile
+from agentd.graph.emitter import emit, record_hash
+from agentd.graph.program import PassingStore, run_all
+from agentd.graph.tuples import SemanticTuple
+from agentd.graph.zero.examples import NAMES, example
+from agentd.testing import FakeClock
+from tests.graph.formats.records import grown
+from tests.graph.test_runtime import COUNTER, LEARN
+
+SIGNED = """
+Graph { nodes: [
+    { id: "a", type: Constant, value: 1 },
+    { id: "b", type: Operation, op: Sign, inputs: ["a"] },
+], outputs: ["b"] }
+"""
+
+
+def run(text, **inputs):
+    return run_all(text.encode(), inputs, FakeClock())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_graphs_that_ship_run_and_json_can_say_what_comes_of_them(name):
+    (told,) = run(example(name))
+    assert (told["name"], told["confidence"]) in {("memory_schema", 1.0), ("example_memory", 1.0)}
+    assert json.loads(json.dumps(told)) == told
+    assert len(told["hash"]) == 64
+    assert run(example(name)) == [told]
+
+
+def test_compiled_memories_run_each_in_turn():
+    records = [grown(3), grown(5)]
+    text = "\n".join(map(emit, records))
+    outputs = [told["outputs"]["output"] for told in run(text)]
+    assert [one["record_hash"] for one in outputs] == [record_hash(r).hex() for r in records]
+    assert decompile(emit(records[0])) == records[0]
+
+
+def test_a_graph_knows_what_those_before_it_saved_and_stored():
+    first, second = run(COUNTER + COUNTER, step=2)
+    assert (first["outputs"], second["outputs"]) == ({"saved": 2}, {"saved": 4})
+    first, second = run(LEARN + LEARN, what="memory")
+    assert first["outputs"]["known"] == []
+    assert second["outputs"]["known"] == [first["outputs"]["learned"]]
+    assert run(COUNTER, step=2)[0]["outputs"] == {"saved": 2}, "the next text knows nothing"
+
+
+def test_nothing_is_signed_without_a_key():
+    with pytest.raises(ZeroError, match="key") as caught:
+        run(SIGNED)
+    assert (caught.value.reason, caught.value.line) == ("zero_unavailable", 4)
+
+
+def test_an_input_that_no_graph_asks_for_is_refused():
+    with pytest.raises(InvalidRequest, match="'stepp'"):
+        run(COUNTER, step=1, stepp=2)
+    assert len(run(COUNTER + LEARN, step=1, what="tea")) == 2
+
+
+def test_recall_goes_as_far_as_it_may_by_any_spelling_the_surest_first():
+    store = PassingStore()
+    near = SemanticTuple("An Agent", "needs", "Long Term Memory", 0.5)
+    far = SemanticTuple("long-term-memory", "madeOf", "notes", 0.9)
+    store.keep({}, [near, far])
+
+    def recalled(label, predicate="", depth=3, limit=9):
+        return list(store.recall(label, predicate=predicate, depth=depth, limit=limit))
+
+    assert recalled("an-agent", depth=1) == [near]
+    assert recalled("an-agent", depth=2) == [far, near]
+    assert recalled("an-agent", depth=2, limit=1) == [far]
+    assert recalled("notes", "made of") == [far]
+    assert recalled("an-agent", "made of") == recalled("nobody") == []
+
+
+def test_what_has_no_name_is_kept_by_nobody():
+    store = PassingStore()
+    with pytest.raises(GraphError):
+        store.keep({"a": 1}, [SemanticTuple("\u200b", "is", "this")])
+    assert store.load("a") is None

@@ -1,0 +1,100 @@
+"""What a picture shows, as text that is read back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.domain.concept import Record
+from agentd.errors import GraphError
+from agentd.graph.compiler import compile as compiled
+from agentd.graph.decompiler import decompile
+from agentd.graph.formats.reading import read
+from agentd.graph.recall import Recollection
+from agentd.graph.record import Form, record_of, told
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.testing import FakeClock, InMemoryGraph
+
+NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
+
+
+def said(source, *tuples, scope="main", days=0):
+    context = ContextMeta(NOW - timedelta(days=days), source, scope)
+    return compiled(CompilerInput(tuples, context)).record
+
+
+SAID = (
+    said(
+        "facts",
+        SemanticTuple(
+            "user", "sister name", "Klara", 0.9, refs=("f1",), object_aliases=("my: sister",)
+        ),
+        SemanticTuple("klara", "home", "Bern: old, town", 0.8),
+    ),
+    said("chat", SemanticTuple("user", "sister name", "Klara", 0.7), scope="group:a", days=1),
+    said("chat", SemanticTuple("user", "sister name", "Klara", 0.4, denied=True), days=2),
+)
+FAR = said("facts", SemanticTuple("zeppelin", "flies over", "ulm"))
+
+
+@pytest.fixture
+async def store():
+    store = InMemoryGraph()
+    await store.insert([*SAID, FAR])
+    return store
+
+
+async def pictured(store, name="user", **options):
+    return await Recollection(store, FakeClock(NOW)).picture([name], **options)
+
+
+async def test_both_texts_say_the_same_record_and_it_is_that_of_the_arrows(store):
+    edges = (await pictured(store)).edges
+    record = await record_of(store, edges)
+    assert read(await told(store, edges, Form.COMPACT)) == record
+    assert decompile(await told(store, edges, Form.ZERO)) == record
+    wanted = {one.episode: one for each in SAID for one in each.relations}
+    assert {one.episode: one for one in record.relations} == wanted
+    assert {one.label for one in record.concepts} == {"user", "klara", "bern:-old,-town"}
+    assert {(one.source, one.scope) for one in record.contexts} == {
+        ("facts", "main"), ("chat", "main"), ("chat", "group:a")
+    }  # fmt: skip
+    assert any(one.denied for one in record.relations)
+    assert ("my:-sister",) in {one.aliases for one in record.concepts}
+
+
+async def test_what_the_picture_leaves_out_is_not_in_the_text(store):
+    edges = (await pictured(store, depth=1)).edges
+    record = read(await told(store, edges, Form.COMPACT))
+    assert {one.label for one in record.concepts} == {"user", "klara"}
+
+
+async def test_bullets_are_the_lines_of_prompts_the_surest_first(store):
+    lines = await told(store, (await pictured(store)).edges, Form.BULLETS)
+    assert [line.split(" (")[0] for line in lines.splitlines()] == [
+        "- klara home bern:-old,-town",
+        "- user sister_name klara",
+    ]
+
+
+async def test_a_name_that_is_not_known_gives_a_record_with_nothing_in_it(store):
+    edges = (await pictured(store, "nobody")).edges
+    assert read(await told(store, edges, Form.COMPACT)) == Record()
+    assert decompile(await told(store, edges, Form.ZERO)) == Record()
+    assert await told(store, edges, Form.BULLETS) == ""
+
+
+class Losing(InMemoryGraph):
+    """Its concepts are erased between two questions."""
+
+    async def concepts(self, hashes):
+        return {}
+
+
+@pytest.mark.parametrize("form", [Form.COMPACT, Form.ZERO, Form.BULLETS])
+async def test_what_was_erased_meanwhile_is_an_error_and_not_half_a_record(store, form):
+    losing = Losing()
+    await losing.insert(SAID)
+    with pytest.raises(GraphError, match=r"not there|erased"):
+        await told(losing, (await pictured(store)).edges, form)
