@@ -23,6 +23,7 @@ from agentd.ports import Clock, GraphStore
 
 log = structlog.get_logger()
 
+OWNER = "user"  # who asks, where all may be seen
 _KINDS = frozenset(form for kind in Wanted for form in (kind.value, f"{kind.value}s"))
 
 Scopes = Sequence[str] | None
@@ -64,7 +65,8 @@ class GraphDesk:
         """
         await self._fresh()
         if not is_query(question):
-            return await self._recollection.about(question, limit, scopes=scopes)
+            writer = OWNER if scopes is None else ""
+            return await self._recollection.about(question, limit, scopes=scopes, writer=writer)
         try:
             return await self._recollection.answer(question, scopes=scopes)
         except QueryError as error:

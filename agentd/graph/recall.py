@@ -20,6 +20,7 @@ from agentd.graph.picture import Picture, neighbourhood
 from agentd.graph.query import DEPTH, LIMIT, Kind, Query, parse
 from agentd.graph.traversal import Traversal, along, best_paths
 from agentd.ports import Clock, GraphStore
+from agentd.ranking.facts import speaks_of_user
 
 STATED = 500  # facts looked at for a question that begins nowhere
 ECHO = 2.0  # times as much counts a fact whose predicate the text says
@@ -76,21 +77,32 @@ class Recollection:
         return await self._answer(asked, where, along(edges, self._limits), view)
 
     async def about(
-        self, text: str, limit: int = LIMIT, *, depth: int = DEPTH, scopes: Scopes = None
+        self,
+        text: str,
+        limit: int = LIMIT,
+        *,
+        depth: int = DEPTH,
+        scopes: Scopes = None,
+        writer: str = "",
     ) -> Answer:
         """Facts around the concepts that a text names (labels and aliases of up to five words).
 
         Those between two of them come first, then by score, divided by log2(1 + facts known about
         the concept they were reached from): what is one of many facts comes to mind less (the fan
-        effect, Anderson 1974). It is doubled for facts whose predicate the text says. Where the text
-        names nothing known, the store is asked at most twice.
+        effect, Anderson 1974). It is doubled for facts whose predicate the text says. `writer` is the
+        label of whoever wrote the text, which names him when it speaks of what is his ("my dog") and
+        says a predicate. Where the text names nothing known, the store is asked at most twice.
         """
         named = await self.named(text, scopes=scopes)
-        seeds = [concept.hash for concept in named]
-        if not seeds:
+        is_own = bool(writer) and speaks_of_user(text)
+        if not named and not is_own:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         is_said = mentions.echoes(text)
         echoed = frozenset(filter(is_said, await self._store.predicates()))
+        own = await self._called([writer], scopes) if is_own and echoed else ()
+        seeds = list(dict.fromkeys(concept.hash for concept in (*named, *own)))
+        if not seeds:
+            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         view = self._view(scopes)
         traversal = await self._walk(seeds, depth, view, echoed)
         importance = Importance(traversal, self._clock.now())

@@ -97,6 +97,16 @@ async def test_a_question_and_plain_words_are_answered(desk):
     assert (await desk.ask("zeppelins")).reason
 
 
+async def test_what_is_mine_is_what_the_owner_has(desk):
+    assert triples(await desk.ask("what is my sister called?"))[-1] == "user sister name klara"
+    for text in ("what is my shoe size?", "what is a sister called?"):
+        assert not (await desk.ask(text)).rows
+
+
+async def test_for_others_mine_is_not_what_the_owner_has(desk):
+    assert not (await desk.ask("what is my sister called?", scopes=(GROUP,))).rows
+
+
 async def test_a_mistake_is_shown_below_the_question(desk):
     with pytest.raises(QueryError) as caught:
         await desk.ask("FIND concept\nWHERE 東京 = tea = 3")
