@@ -20,7 +20,7 @@ from agentd.graph.picture import Picture, neighbourhood
 from agentd.graph.query import DEPTH, LIMIT, Kind, Query, parse
 from agentd.graph.traversal import Traversal, along, best_paths
 from agentd.ports import Clock, GraphStore
-from agentd.ranking.facts import speaks_of_user
+from agentd.statements.asking import speaks_of_user
 
 STATED = 500  # facts looked at for a question that begins nowhere
 ECHO = 2.0  # times as much counts a fact whose predicate the text says

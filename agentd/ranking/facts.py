@@ -6,7 +6,6 @@ What was measured: 40 questions that one of 200 facts answers, and 60 messages t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -33,20 +32,6 @@ DAILY = 0.95  # a day's share of what age leaves
 OLDEST = 0.1  # what age leaves at least
 IMPORTANCE = {FactSource.EXPLICIT: 1.0, FactSource.FILE: 0.8, FactSource.EXTRACTED: 0.6}
 TRADE = 0.7  # between how well a fact fits and how new it is beside the others
-
-_HOW_TO = re.compile(r"\bhow (?:do|does|can|could|would|should|might) (?:i|we)\b")
-_OWN = re.compile(
-    r"\b(?:my|mine|our|ours|(?:am|do|did|have|had|was|will|are|were) (?:i|we)|(?:i|we) (?:have|had|am|was)"
-    r"|i'm (?:at|in|on|going)|about me|mein(?:e[mnrs]?)?|unser(?:e[mnrs]?)?|mon|ma|mes|notre|nos"
-    r"|mi|mis|nuestr[ao]s?|meus?|minhas?|mi[ao]|miei|mie)\b"
-)
-
-
-def speaks_of_user(text: str) -> bool:
-    """Whether a message asks about its writer, in words that do so whatever it is about: `my dog`,
-    but not `how do I`.
-    """
-    return _OWN.search(_HOW_TO.sub(" ", text.casefold().replace("’", "'"))) is not None
 
 
 def threshold(model: str, wanted: float = THRESHOLD) -> float:

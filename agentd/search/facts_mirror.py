@@ -18,6 +18,7 @@ from agentd.ranking import facts as ranking
 from agentd.search import words
 from agentd.search.postings import Floats, Postings, Slots, best
 from agentd.search.vectors import unit_rows
+from agentd.statements.asking import speaks_of_user
 from agentd.statements.sentences import sentences
 
 SPARE = 1_000  # slots of facts that went; more than that and than there are facts: begin anew
@@ -157,7 +158,7 @@ class FactMirror:
         return Question(
             pieces=[frozenset(own) for own in terms],
             terms=list(dict.fromkeys(term for own in terms for term in own)),
-            own=[ranking.speaks_of_user(piece) for piece in pieces],
+            own=[speaks_of_user(piece) for piece in pieces],
             cosines=None if vectors is None else self._cosines(vectors, model),
             least=ranking.threshold(model, self._similarity),
             names=list(dict.fromkeys(term for piece in pieces for term in _names(piece))),

@@ -96,22 +96,6 @@ def test_worth_lies_between_0_and_1(source, days, confidence) -> None:
     assert 0.0 <= ranking.worth(fact(source, min(days, 7e5), confidence), NOW) <= 1.0
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["What's my dog called?", "Where do I live?", "Am I free on Friday?", "wo ist mein Rad?",
-     "where’s my bike", "MY dog", "Que dit ma mère ?", "¿Dónde está mi llave?"],
-)  # fmt: skip
-def test_these_speak_of_the_user(text) -> None:
-    assert ranking.speaks_of_user(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["How do I exit vim?", "Give me a synonym", "I want to understand magnets", "Why?", ""]
-)
-def test_these_do_not(text) -> None:
-    assert not ranking.speaks_of_user(text)
-
-
 def test_a_fact_needs_less_nearness_for_a_question_about_the_user() -> None:
     near, none = leg(0.4), leg(0.0)
     assert ranking.relation(near, none, 0.35, own=True)[0] > 0
