@@ -122,6 +122,7 @@ async def open_facts(
         book.listen(graph.changed)
         if graph.desk is not None:
             graph.desk.refresh_with(book.all)
+            graph.exchange.refresh_with(book.all)
         yield _around(ground, stores, memory, graph, calls, forgetting, index=index, book=book)
 
 

@@ -12,6 +12,7 @@ from agentd.domain.health import Problem
 from agentd.engine.daily import Daily
 from agentd.engine.nudged import Nudged
 from agentd.graph.desk import GraphDesk
+from agentd.graph.exchange import Exchange
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.leg import GraphLeg
 from agentd.graph.recall import Recollection
@@ -28,6 +29,7 @@ class Graph:
     daily: Daily
     level: Nudged
     recall: Recall
+    exchange: Exchange
     desk: GraphDesk | None = None
 
     @property
@@ -67,8 +69,9 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     )
     level = Nudged("graph", keeper.level)
     daily = Daily("graph_upkeep", keeper.consolidate, clock)
+    exchange = Exchange(keeper, stores.graph)
     if not config.graph.enabled:
-        return Graph(keeper, daily, level, memory.recall)
+        return Graph(keeper, daily, level, memory.recall, exchange)
     memory.watching.listen(level.nudge)
     level.nudge()
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
@@ -77,4 +80,4 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     recall: Recall = memory.recall
     if search.graph:
         recall = GraphLeg(recall, recollection, search.max_tokens)
-    return Graph(keeper, daily, level, recall, desk)
+    return Graph(keeper, daily, level, recall, exchange, desk)

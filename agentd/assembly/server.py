@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentd import __version__
 from agentd.assembly.facts import Known
+from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.domain.health import Problem
@@ -22,6 +23,8 @@ from agentd.server.hub import Hub
 from agentd.server.listener import inherited_socket
 from agentd.server.memory_commands import MemoryCommands
 from agentd.server.methods.alerts import AlertMethods
+from agentd.server.methods.exchange import NAMES as EXCHANGED
+from agentd.server.methods.exchange import ExchangeMethods
 from agentd.server.methods.export import ExportMethods
 from agentd.server.methods.facts import FactMethods
 from agentd.server.methods.facts_off import refusals
@@ -117,7 +120,7 @@ def methods(
         ).routes(),
         **HistoryMethods(memory.files).routes(),
         **_facts(parts.facts),
-        **(GraphMethods(parts.graph.desk).routes() if parts.graph.desk else graph_off()),
+        **_graph(parts.graph),
         **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
         **JobMethods(
             schedule.agenda, schedule.jobs, pulse, stores.jobs, lambda: pulse.interval
@@ -146,6 +149,13 @@ def _facts(facts: Known) -> dict[str, Handler]:
         **UpkeepMethods(learning.upkeep.validate).routes(),
         **ProposalMethods(learning.proposals).routes(),
     }
+
+
+def _graph(graph: Graph) -> dict[str, Handler]:
+    """How what is known hangs together. Where that is switched off each method says so."""
+    if graph.desk is None:
+        return graph_off() | graph_off(EXCHANGED)
+    return {**GraphMethods(graph.desk).routes(), **ExchangeMethods(graph.exchange).routes()}
 
 
 def _services(parts: Parts, on_session: Callable[[], None]) -> Services:

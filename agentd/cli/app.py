@@ -25,6 +25,7 @@ from agentd.cli import (
     service,
     sessions,
     setup,
+    states,
     talk,
     zero,
 )
@@ -69,6 +70,8 @@ app.add_typer(memory.app, name="memory")
 facts.app.command("query")(graph.query)
 facts.app.command("graph")(graph.graph)
 facts.app.command("run")(zero.run)
+for command in (states.snapshot, states.changes, states.apply):
+    facts.app.command()(command)
 app.add_typer(facts.app, name="facts")
 app.add_typer(heartbeat.app, name="heartbeat")
 app.add_typer(jobs.app, name="jobs")

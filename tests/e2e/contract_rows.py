@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.e2e.contract import Row
 from tests.e2e.contract_due import DUE, LIMIT
+from tests.e2e.contract_exchange import EXCHANGE_ROWS, LOCAL_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
 from tests.e2e.contract_graph import GRAPH_ROWS, PROGRAM_ROWS
 from tests.e2e.contract_makers import (
@@ -293,6 +294,8 @@ ROWS = (
     *FACT_ROWS,
     *GRAPH_ROWS,
     *PROGRAM_ROWS,
+    *EXCHANGE_ROWS,
+    *LOCAL_ROWS,
     Row("import openclaw", ("{it}",), MOVED, "imported", given=a_house),
     Row("import rustyclaw", ("{it}", "--dry-run"), MOVED, "nothing was changed", given=a_house),
     Row(

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 import agentd.errors
+from agentd.domain.concept import Record
 from agentd.errors import AgentdError
+from agentd.graph.formats.writing import write
 from agentd.server import frames
-from agentd.server.methods import facts_off, graph
+from agentd.server.methods import exchange, facts_off, graph
 from tests.e2e.contract import Wire, World, misfits, plain
+from tests.e2e.contract_exchange import EXCHANGE_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
 from tests.e2e.contract_faults import ALONE, COMMANDS, ELSEWHERE, LINES, METHODS, TEXT
 from tests.e2e.contract_graph import GRAPH_ROWS
@@ -197,14 +200,15 @@ def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: W
     file.write_text(f"{before}[graph]\nenabled = false\n")
     shell.ok("restart")
     with Wire(shell.socket) as wire:
-        for method in graph.NAMES:
+        for method in (*graph.NAMES, *exchange.NAMES):
             error = wire.error(method)
             assert (error["code"], error["data"]["code"]) == (-32011, "graph_off"), method
             assert "[graph]" in error["data"]["cure"]
         assert wire.call("_agentd/status")["graph"]["enabled"] is False
         wire.call("_agentd/facts/add", {"text": "my cat is called Isar"})
-    for row in GRAPH_ROWS:
-        done = plain(shell(*row.argv("none.svg"), "--json"))
+    (shell.root / "none").write_text(write(Record()))
+    for row in (*GRAPH_ROWS, *EXCHANGE_ROWS):
+        done = plain(shell(*row.argv("none"), "--json"))
         assert (done.code, done.json["error"]["code"]) == (1, "graph_off"), done
     assert not (shell.workspace / "memory" / "graph").exists()
     file.write_text(before)

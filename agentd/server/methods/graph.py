@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -59,9 +60,9 @@ class GraphMethods:
         return {**picture_json(picture), "text": await self._desk.told(picture, params.form)}
 
 
-def refusals() -> dict[str, Handler]:
+def refusals(names: Iterable[str] = NAMES) -> dict[str, Handler]:
     """A refusal under each name, where the graph is switched off."""
-    return dict.fromkeys(NAMES, _refuse)
+    return dict.fromkeys(names, _refuse)
 
 
 async def _refuse(_params: dict[str, Any], _peer: Peer) -> Any:

@@ -1,0 +1,76 @@
+"""Texts of the graph in files of the user's: read whole, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentd.errors import GraphError, InvalidRequest
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
+]
+
+
+def read_text(file: Path) -> str:
+    """The text of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read
+    or is too large, GraphError for one that is no UTF-8.
+    """
+    from agentd.graph.formats.seal import MOST_CHARS, decoded
+
+    try:
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(MOST_CHARS + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(MOST_CHARS + 1)
+    except OSError as error:
+        raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
+    if len(data) > MOST_CHARS:
+        raise InvalidRequest(
+            f"{file}: has more than {MOST_CHARS} bytes", cure="no graph of one person is so large"
+        )
+    with placed(file):
+        return decoded(data)
+
+
+def write_text(file: Path, text: str) -> int:
+    """Make the text the whole file, for the owner alone; returns the bytes. Raises InvalidRequest, and
+    leaves what was there.
+    """
+    data = text.encode()
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(file)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
+    except OSError as error:
+        raise InvalidRequest(
+            f"{file}: {error.strerror}", cure="name a file that can be written"
+        ) from None
+    return len(data)
+
+
+@contextmanager
+def placed(file: Path) -> Iterator[None]:
+    """Lets errors of the body about a text name it, with the place as FILE:line:column."""
+    try:
+        yield
+    except GraphError as error:
+        text = error.message.partition(": ")[2] if error.line else error.message
+        place = f"{file}:{error.line}:{error.column}" if error.line else str(file)
+        raise type(error)(f"{place}: {text}", cure=error.cure) from error

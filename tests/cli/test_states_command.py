@@ -1,0 +1,94 @@
+"""`agentd facts snapshot`, `changes` and `apply`: states of the graph in files."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agentd.cli.app import app
+from agentd.domain.concept import Record
+from agentd.graph.delta import diff
+from agentd.graph.formats.changes import write_delta
+from agentd.graph.formats.reading import read
+from agentd.graph.formats.seal import MOST_CHARS, sealed
+from agentd.graph.formats.writing import write
+from tests.graph.formats.records import grown
+
+runner = CliRunner()
+OLD, NEW = grown(4), grown(6)
+DELTA = write_delta(diff(OLD, NEW))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.0c").write_text(write(OLD))
+    (tmp_path / "week.delta").write_text(DELTA)
+    return tmp_path
+
+
+def applied(*argv: str, typed: str | bytes | None = None) -> Any:
+    return runner.invoke(app, ["facts", "apply", *argv], input=typed)
+
+
+def test_changes_make_the_new_state_to_the_letter(folder: Path) -> None:
+    assert applied("old.0c", "week.delta").stdout == write(NEW)
+    assert applied("old.0c", "-", "-o", "new.0c", typed=DELTA).exit_code == 0
+    assert (folder / "new.0c").read_text() == write(NEW)
+    assert (folder / "new.0c").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_state_may_be_brought_up_to_date_where_it_stands(folder: Path) -> None:
+    assert applied("old.0c", "week.delta", "-o", "old.0c").exit_code == 0
+    assert read((folder / "old.0c").read_text()) == NEW
+    assert sorted(os.listdir(folder)) == ["old.0c", "week.delta"]
+
+
+def elsewhere() -> str:
+    """The changes with the name of another state at their end."""
+    head, named, *rest = DELTA.splitlines()[:-1]
+    return sealed([head, f"{named[:-64]}{'0' * 64}", *rest])
+
+
+WRONG = {
+    "tampered": (
+        DELTA.replace("C:", "C:0", 1),
+        r"-:\d+:3: the hash is not that of the lines above",
+    ),
+    "cut off": (DELTA[:-70], r"-:\d+:1: the text has no last line H:"),
+    "no changes": (write(OLD), "-:2:1: these are no changes"),
+    "empty": ("", "-:1:1: a graph's text begins with"),
+    "not UTF-8": (b"0M:1.0\n\xff", "-:2:1: the bytes here are no UTF-8"),
+    "for another state": (write_delta(diff(Record(), NEW)), "-: the changes are for the state"),
+    "leading elsewhere": (elsewhere(), "-: the changes do not lead to the state"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_does_not_fit_is_refused_and_no_file_changes(folder: Path, what: str) -> None:
+    text, why = WRONG[what]
+    before = (folder / "old.0c").read_bytes()
+    done = applied("old.0c", "-", "-o", "old.0c", typed=text)
+    assert done.exit_code == 1
+    assert re.match(f"error: {why}", done.stderr), done.stderr
+    assert (folder / "old.0c").read_bytes() == before
+    assert sorted(os.listdir(folder)) == ["old.0c", "week.delta"]
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(folder: Path) -> None:
+    with (folder / "huge.0c").open("wb") as huge:
+        huge.truncate(MOST_CHARS + 1)
+    done = applied("huge.0c", "week.delta")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "huge.0c: has more than" in done.stderr
+
+
+def test_where_nothing_can_be_written_what_was_there_stays(folder: Path) -> None:
+    done = applied("old.0c", "week.delta", "-o", "nowhere/new.0c")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "nowhere/new.0c: No such file" in done.stderr
