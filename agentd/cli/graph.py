@@ -22,18 +22,34 @@ class Format(StrEnum):
     SVG = "svg"
     HTML = "html"
     COMPACT = "0c"
+    ORDINALS = "ordinals"
     ZERO = "zero"
+    L0 = "l0"
+    L1 = "l1"
+    L2 = "l2"
+    PROMPT = "prompt"
     BULLETS = "bullets"
 
 
-TOLD = frozenset({Format.COMPACT, Format.ZERO, Format.BULLETS})  # what the daemon writes
+class Way(StrEnum):
+    """How what is around a name is found."""
+
+    PATHS = "paths"
+    BREADTH = "breadth"
+    ACTIVATION = "activation"
+
+
+DRAWN = frozenset(
+    {Format.TABLE, Format.DOT, Format.SVG, Format.HTML}
+)  # the daemon writes the others
 
 
 def query(
     question: Annotated[
         str,
         typer.Argument(
-            help='"FIND concept FROM user DEPTH 2", or any text: what it names is found.'
+            help='"FIND concept FROM user BY paths" (or breadth, activation), or any text: '
+            "what it names is found."
         ),
     ],
     limit: Annotated[int, typer.Option(min=1, max=50, help="How many facts about a text.")] = 10,
@@ -47,12 +63,25 @@ def query(
 
 def graph(
     name: Annotated[str, typer.Argument(help="What is in the middle, such as user.")],
-    depth: Annotated[int, typer.Option(min=1, max=3, help="How many facts away.")] = 2,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many facts away: 2 unless you say it, at most 3; by activation 4."
+        ),
+    ] = None,
     most: Annotated[int, typer.Option(min=1, max=100, help="How many concepts.")] = 24,
+    by: Annotated[
+        Way,
+        typer.Option(
+            help="paths: what is surest; breadth: the fewest facts away; activation: what comes to mind."
+        ),
+    ] = Way.PATHS,
     form: Annotated[
         Format,
         typer.Option(
-            "--format", help="table, dot (Graphviz), svg or html; 0c, zero or bullets as text."
+            "--format",
+            help="Drawn: table, dot (Graphviz), svg, html. All that is said of it: 0c (the same as l2), "
+            "ordinals, zero. Less: l1, l0, prompt, bullets.",
         ),
     ] = Format.TABLE,
     output: Annotated[
@@ -62,8 +91,8 @@ def graph(
 ) -> None:
     """Draw what is known around a name."""
     with reporting(as_json=as_json):
-        wanted = form.value if form in TOLD else None
-        result = ask("facts/graph", name=name, depth=depth, most=most, form=wanted)
+        wanted = None if form in DRAWN else form.value
+        result = ask("facts/graph", name=name, depth=depth, most=most, by=by.value, form=wanted)
         if wanted and not as_json and (left := _left_out(result)):
             note(left)
         if output is None:
@@ -98,7 +127,7 @@ def _drawn(result: dict[str, Any], form: Format) -> str:
     from agentd.graph.picture_text import aligned
     from agentd.graph.wire import picture_of
 
-    if form in TOLD:
+    if form not in DRAWN:
         return str(result["text"]).rstrip("\n")
     picture = picture_of(result)
     match form:

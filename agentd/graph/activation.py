@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 
-from agentd.domain.concept import ConceptHash, FactHash
+from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.adjacency import WHOLE, Adjacency, View
-from agentd.graph.path import LIMITS, Limits
+from agentd.graph.path import LIMITS, ROUNDS, Limits, Path, Step
+from agentd.graph.traversal import Traversal
 from agentd.ports import GraphStore
 
 DECAY = 0.5  # of what a fact passes on
 THRESHOLD = 0.05  # activation from which on a concept passes it on
-ROUNDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """Where activation came to, and how much.
+
+    `levels` is the activation of every concept that has at least 0.05, in (0, 1], the highest first.
+    `traversal` tells the ways: `reached` holds for each of these the path that most of it came by,
+    `arrivals` for every fact that passed activation on to one of these, and each way it did, the path
+    that ends with it, both the most first; no path visits a concept twice. `edges` are the facts about
+    all that passed activation on.
+    """
+
+    levels: Mapping[ConceptHash, float]
+    traversal: Traversal
+    passed: Mapping[tuple[bytes, bool], float]
+
+    def score(self, path: Path) -> float:
+        """The activation of where one of the paths ends, in [0.05, 1]."""
+        return self.levels[path.end]
+
+    def fact(self, path: Path) -> float:
+        """What the last fact of one of the paths passed on, in [0, 0.5]."""
+        return self.passed[path.steps[-1].key]
 
 
 async def spread(
@@ -19,51 +45,79 @@ async def spread(
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
     view: View = WHOLE,
-) -> Mapping[ConceptHash, float]:
-    """The activation of every concept that has at least 0.05, in (0, 1], the highest first.
+    *,
+    rounds: int = ROUNDS,
+    preferred: Collection[str] = (),
+) -> Activation:
+    """What is activated where seeds have 1.
 
-    Seeds have 1. In each of at most four rounds, the concepts that have 0.05 and have not passed it
-    on yet do so, all at once: `a_j += a_i · confidence · 0.5`, at most 1. A fact carries activation
-    once, both ways only if both its ends pass on in the same round: there is no echo, and the work
-    ends. Of `limits`, `least`, `fanout` and `breadth` count, and `results` for all but the seeds. The
-    store is asked once per round.
+    In each of at most `rounds` rounds, the concepts that have 0.05 and have not passed it on yet do so,
+    all at once: `a_j += a_i · confidence · 0.5`, at most 1. A fact carries activation once, both ways
+    only if both its ends pass on in the same round: there is no echo, and the work ends. Of `limits`,
+    `least`, `fanout` and `breadth` count, and `results` for what is reached. The store is asked once
+    per round.
     """
-    around = Adjacency(store, limits, view)
-    active = dict.fromkeys(sorted(set(seeds)), 1.0)
-    passed: set[ConceptHash] = set()
-    spent: set[FactHash] = set()
-    for _ in range(ROUNDS):
-        firing = [one for one in _highest(active) if one not in passed][: limits.breadth]
+    around = Adjacency(store, limits, view, preferred=preferred)
+    spreading = _Spreading(seeds)
+    for _ in range(rounds):
+        firing = spreading.firing()[: limits.breadth]
         if not firing:
             break
         await around.load(firing)
-        gains = _gains(firing, active, around, spent)
-        for concept, gain in gains.items():
-            active[concept] = min(1.0, active.get(concept, 0.0) + gain)
-        passed.update(firing)
-    others = [one for one in _highest(active) if one not in seeds][: limits.results]
-    kept = {*seeds, *others}
-    return {one: active[one] for one in _highest(active) if one in kept}
+        spreading.fire([(one, around.steps(one)) for one in firing])
+    return spreading.ended(limits.results)
 
 
-def _gains(
-    firing: Sequence[ConceptHash],
-    active: Mapping[ConceptHash, float],
-    around: Adjacency,
-    spent: set[FactHash],
-) -> dict[ConceptHash, float]:
-    """What each concept gets in a round; the facts that carried it become `spent`."""
-    gains: dict[ConceptHash, float] = {}
-    carried: set[FactHash] = set()
-    for concept in firing:
-        for step in around.steps(concept):
-            if step.is_loop or step.edge.fact in spent:
-                continue
-            carried.add(step.edge.fact)
-            gain = active[concept] * step.edge.confidence * DECAY
-            gains[step.target] = gains.get(step.target, 0.0) + gain
-    spent |= carried
-    return gains
+class _Spreading:
+    """Activation on its way."""
+
+    def __init__(self, seeds: Iterable[ConceptHash]) -> None:
+        self._active = dict.fromkeys(sorted(set(seeds)), 1.0)
+        self._best = {seed: (inf, Path.at(seed)) for seed in self._active}
+        self._fired: set[ConceptHash] = set()
+        self._edges: dict[FactHash, Edge] = {}  # of what has fired
+        self._spent: set[FactHash] = set()
+        self._arrived: list[tuple[float, Path]] = []
+
+    def firing(self) -> list[ConceptHash]:
+        """What is to pass on next, the most active first."""
+        return [one for one in _highest(self._active) if one not in self._fired]
+
+    def fire(self, around: Sequence[tuple[ConceptHash, Sequence[Step]]]) -> None:
+        """Let these pass on along their facts, all at once."""
+        carried = [
+            (self._active[one] * step.edge.confidence * DECAY, self._best[one][1], step)
+            for one, steps in around
+            for step in steps
+            if not step.is_loop and step.edge.fact not in self._spent
+        ]
+        for gain, way, step in carried:
+            target = step.target
+            self._active[target] = min(1.0, self._active.get(target, 0.0) + gain)
+            self._spent.add(step.edge.fact)
+            if not way.visits(target):
+                self._arrive(gain, way.then(step))
+        for one, steps in around:
+            self._fired.add(one)
+            self._edges.update((step.edge.fact, step.edge) for step in steps)
+
+    def ended(self, results: int) -> Activation:
+        """What came of it."""
+        levels = {one: self._active[one] for one in _highest(self._active)}
+        paths = (self._best[one][1] for one in levels)
+        reached = tuple(path for path in paths if path.steps)[:results]
+        arrived = sorted(self._arrived, key=lambda one: (-one[0], one[1].order))
+        passed = {path.steps[-1].key: gain for gain, path in arrived}
+        arrivals = tuple(path for _, path in arrived if path.end in levels)
+        edges = sorted(self._edges.values(), key=lambda edge: (-edge.confidence, edge.fact))
+        seeds = tuple(one for one, (gain, _) in self._best.items() if gain == inf)
+        return Activation(levels, Traversal(seeds, reached, arrivals, tuple(edges)), passed)
+
+    def _arrive(self, gain: float, path: Path) -> None:
+        self._arrived.append((gain, path))
+        known = self._best.get(path.end)
+        if known is None or gain > known[0] or (gain == known[0] and path.before(known[1])):
+            self._best[path.end] = gain, path
 
 
 def _highest(active: Mapping[ConceptHash, float]) -> list[ConceptHash]:

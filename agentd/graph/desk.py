@@ -12,10 +12,12 @@ from agentd.domain.turn import Kind, SessionKey
 from agentd.errors import AgentdError, QueryError
 from agentd.graph import record
 from agentd.graph.answer import Answer
+from agentd.graph.history import histories
 from agentd.graph.keeper import GraphKeeper
+from agentd.graph.path import Way
 from agentd.graph.picture import Picture
 from agentd.graph.pointing import pointed
-from agentd.graph.query import DEPTH, LIMIT
+from agentd.graph.query import LIMIT
 from agentd.graph.query import Kind as Wanted
 from agentd.graph.recall import Recollection
 from agentd.graph.working import WorkingMemory
@@ -87,11 +89,23 @@ class GraphDesk:
         return Recalled(answer, any(trace.source != FACTS for trace in traces))
 
     async def picture(
-        self, name: str, *, depth: int = DEPTH, most: int = 24, scopes: Scopes = None
+        self,
+        name: str,
+        *,
+        depth: int | None = None,
+        most: int = 24,
+        scopes: Scopes = None,
+        by: Way = Way.PATHS,
     ) -> Picture:
-        """What is around a name. Raises GraphError for a name that is no label."""
+        """What is around a name, as far as the way goes or `depth` says, each fact with its history.
+        Raises GraphError for a name that is no label.
+        """
         await self._fresh()
-        return await self._recollection.picture([name], depth=depth, most=most, scopes=scopes)
+        picture = await self._recollection.picture(
+            [name], depth=depth, most=most, scopes=scopes, by=by
+        )
+        facts = [edge.fact for edge in picture.edges]
+        return picture.told(histories(await self._store.traces(facts, scopes=scopes)))
 
     async def told(self, picture: Picture, form: record.Form) -> str:
         """What the owner's picture shows as text in this form. Raises GraphError where it was erased

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from agentd.domain.concept import Concept, ConceptHash, Edge
 from agentd.graph.answer import Hop, Row, Triple
 from agentd.graph.conditions import Fields
-from agentd.graph.importance import Importance
-from agentd.graph.path import Path, Step
+from agentd.graph.path import Path, Step, Way
 from agentd.graph.query import Kind
 from agentd.graph.traversal import Traversal
+
+
+class Scores(Protocol):
+    """What paths are worth to a way of recall, in [0, 1]."""
+
+    def score(self, path: Path) -> float:
+        """Of the path, or of the concept that it leads to."""
+
+    def fact(self, path: Path) -> float:
+        """Of the last fact of the path."""
 
 
 class Labels:
@@ -95,25 +105,26 @@ class Found:
         return numbers[field]
 
 
-def candidates(kind: Kind, traversal: Traversal, importance: Importance) -> list[Found]:
+def candidates(kind: Kind, traversal: Traversal, scores: Scores) -> list[Found]:
     """All that a walk found of a kind, before any condition: a concept as often as it was arrived at,
     a fact for each way it was walked. Where the walk began is no concept it found, but an end of paths.
     """
     if kind is Kind.FACT:
-        return [Found(kind, path, importance.fact(path)) for path in traversal.arrivals]
+        return [Found(kind, path, scores.fact(path)) for path in traversal.arrivals]
     ends = {seed.value for seed in traversal.seeds} if kind is Kind.CONCEPT else set()
     paths = [p for p in traversal.arrivals if not p.steps[-1].is_loop and p.end.value not in ends]
-    return [Found(kind, path, importance.score(path)) for path in paths]
+    return [Found(kind, path, scores.score(path)) for path in paths]
 
 
-def best(found: Iterable[Found]) -> list[Found]:
-    """Each concept and each fact once, by its best path, the highest score first; ties by path. What was
-    found comes in the order of its paths.
+def best(found: Iterable[Found], by: Way = Way.PATHS) -> list[Found]:
+    """Each concept and each fact once, by its best path, the highest score first, BY breadth the fewest
+    facts before that; ties by path. What was found comes in the order of its paths.
     """
     kept: dict[bytes, Found] = {}
     for one in found:
         kept.setdefault(_identity(one), one)
-    return sorted(kept.values(), key=lambda one: -one.score)
+    rows = sorted(kept.values(), key=lambda one: -one.score)
+    return sorted(rows, key=lambda one: one.path.depth) if by is Way.BREADTH else rows
 
 
 def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:

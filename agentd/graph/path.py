@@ -1,17 +1,40 @@
-"""Facts in a row: a step, a path of steps, and how far a walk along them may go."""
+"""Facts in a row: a step, a path of steps, the ways to go along them, and how far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
 
 from agentd.domain.concept import ConceptHash, Edge
 
+DEPTH = 2  # facts in a row, unless a question says otherwise
 MAX_DEPTH = 3
+ROUNDS = 4  # of spreading activation
 MAX_RESULTS = 50
 LEAST = 0.1  # confidence of a fact that is walked
 FANOUT = 64  # facts walked from one concept
 BREADTH = 200  # concepts that are walked from in one round
+
+
+class Way(StrEnum):
+    """How a question goes on from where it begins: PATHS along the surest path to each thing, BREADTH
+    along the one of the fewest facts, ACTIVATION along all facts at once, as far as it spreads.
+    """
+
+    PATHS = "paths"
+    BREADTH = "breadth"
+    ACTIVATION = "activation"
+
+    @property
+    def depth(self) -> int:
+        """How many facts away things may be unless the question says it; activation ends by itself."""
+        return ROUNDS if self is Way.ACTIVATION else DEPTH
+
+    @property
+    def most(self) -> int:
+        """The largest depth that can be asked for."""
+        return ROUNDS if self is Way.ACTIVATION else MAX_DEPTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +155,8 @@ class Path:
         """Sorts paths as `before` says."""
         ends = self.end.value, self.start.value
         return -self.confidence, len(self.steps), *ends, self.trail
+
+    @property
+    def nearness(self) -> tuple[int, tuple[float, int, bytes, bytes, bytes]]:
+        """Sorts paths as `shorter` says."""
+        return len(self.steps), self.order

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from agentd.domain.concept import ConceptHash, Edge
+from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.answer import Table, one_line
-from agentd.graph.importance import RankedConcept
+from agentd.graph.history import History
+from agentd.graph.path import Path
 from agentd.graph.traversal import Traversal
 
 ARROWS_PER_NODE = 2  # more make a picture that nobody can read
+_HISTORY = ("said", "denied", "first", "last", "memory")
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A concept: `depth` facts away from where the walk began, and its importance, there 1."""
+    """A concept: `depth` facts away from where the walk began, and its score, there 1."""
 
     label: str
     depth: int
@@ -25,12 +27,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A fact from one node to another, or the same, by their places in the picture."""
+    """A fact from one node to another, or the same, by their places in the picture. Its history is None
+    until it is told, and where the fact was erased meanwhile.
+    """
 
     source: int
     target: int
     predicate: str
     confidence: float
+    history: History | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +58,46 @@ class Picture:
         said = [f"{count} more {word}{'s' * (count > 1)}" for count, word in parts if count]
         return f"{' and '.join(said)} not shown" if said else ""
 
+    def told(self, histories: Mapping[FactHash, History]) -> Picture:
+        """The same, with the histories of its facts."""
+        both = zip(self.arrows, self.edges, strict=True)
+        arrows = (replace(arrow, history=histories.get(edge.fact)) for arrow, edge in both)
+        return replace(self, arrows=tuple(arrows))
+
     def as_table(self) -> Table:
-        """Headings, and one line of cells for each arrow, the surest first."""
+        """Headings, and one line of cells for each arrow, the surest first; with histories where they
+        were told.
+        """
         arrows = sorted(self.arrows, key=lambda a: (-a.confidence, a.source, a.target, a.predicate))
-        cells = [
-            (
-                self.nodes[a.source].label,
-                a.predicate,
-                self.nodes[a.target].label,
-                f"{a.confidence:.2f}",
-            )
-            for a in arrows
-        ]
-        return (("subject", "predicate", "object", "confidence"), *cells)
+        told = any(arrow.history for arrow in arrows)
+        heads = ("subject", "predicate", "object", "confidence", *(_HISTORY if told else ()))
+        return (heads, *(self._cells(arrow)[: len(heads)] for arrow in arrows))
+
+    def _cells(self, arrow: Arrow) -> tuple[str, ...]:
+        ends = self.nodes[arrow.source].label, self.nodes[arrow.target].label
+        fact = (ends[0], arrow.predicate, ends[1], f"{arrow.confidence:.2f}")
+        if (history := arrow.history) is None:
+            return (*fact, *("" for _ in _HISTORY))
+        times = f"{history.first:%Y-%m-%d}", f"{history.last:%Y-%m-%d}"
+        return (*fact, str(history.said), str(history.denied), *times, history.memory)
 
 
 def neighbourhood(
     title: str,
     traversal: Traversal,
-    ranked: Sequence[RankedConcept],
+    ranked: Sequence[tuple[Path, float]],
     labels: Mapping[ConceptHash, str],
     most: int,
 ) -> Picture:
-    """Where a walk began, and at most `most` other concepts: the highest ranked, each with what lies on
-    its path. Arrows are the facts of those paths, and the surest others between the same concepts.
+    """Where a walk began, and at most `most` other concepts: the first of those `ranked` by paths to them
+    and scores, each with what lies on its path. Arrows are the facts of those paths, and the surest others between the same concepts.
     """
     shown, needed = _shown(traversal, ranked, most)
     inside = [e for e in traversal.edges if e.subject in shown and e.object in shown]
     spare = max(0, ARROWS_PER_NODE * len(shown) - len(needed))
     kept = needed.union([edge for edge in inside if edge not in needed][:spare])
     places = {concept: place for place, concept in enumerate(shown)}
-    scores = {one.concept: one.score for one in ranked}
+    scores = {path.end: score for path, score in ranked}
     hops = _hops(traversal)
     nodes = [Node(_label(labels, one), hops[one], scores.get(one, 1.0)) for one in shown]
     edges = tuple(edge for edge in inside if edge in kept)
@@ -99,18 +113,18 @@ def neighbourhood(
 
 
 def _shown(
-    traversal: Traversal, ranked: Iterable[RankedConcept], most: int
+    traversal: Traversal, ranked: Iterable[tuple[Path, float]], most: int
 ) -> tuple[list[ConceptHash], set[Edge]]:
     """The concepts in the picture, and the facts that hold them together."""
     seen = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
     seeds = [seed for seed in traversal.seeds if seed in seen]
     shown = dict.fromkeys(seeds)
     needed: set[Edge] = set()
-    for one in ranked:
-        new = [step.target for step in one.path.steps if step.target not in shown]
+    for path, _ in ranked:
+        new = [step.target for step in path.steps if step.target not in shown]
         if len(shown) + len(new) <= len(seeds) + most:
             shown.update(dict.fromkeys(new))
-            needed.update(step.edge for step in one.path.steps)
+            needed.update(step.edge for step in path.steps)
     return list(shown), needed
 
 

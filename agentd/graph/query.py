@@ -4,7 +4,8 @@
 
     query      = "FIND" kind { clause }             each clause at most once, in any order
     kind       = "concept" | "concepts" | "fact" | "facts" | "path" | "paths"
-    clause     = "WHERE" condition | "FROM" name { "," name } | "DEPTH" number | "LIMIT" number
+    clause     = "WHERE" condition | "FROM" name { "," name } | "BY" way | "DEPTH" number | "LIMIT" number
+    way        = "paths" | "breadth" | "activation"
     condition  = conjunct { "OR" conjunct }
     conjunct   = term { "AND" term }
     term       = "NOT" term | "(" condition ")" | comparison
@@ -12,25 +13,26 @@
                | number-field ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) number
     name       = word | number | quoted
 
-Keywords and fields are read without case. A word has no blanks and none of `" = ! < > ( ) ,` in it; any
+Keywords, ways and fields are read without case. A word has no blanks and none of `" = ! < > ( ) ,` in it; any
 other name stands in double or single quotes, in which a backslash takes the next character as it is. A
 keyword that is meant as a name is quoted too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from agentd.graph.path import MAX_DEPTH, MAX_RESULTS
+from agentd.errors import QueryError
+from agentd.graph.path import DEPTH, MAX_RESULTS, Way
 from agentd.graph.query_tokens import Token, TokenKind, tokens
 
 MAX_NESTING = 32  # NOTs and parentheses inside each other
 MAX_NAMES = 20
-DEPTH = 2
 LIMIT = 10
+CLAUSES: Final = ("WHERE", "FROM", "BY", "DEPTH", "LIMIT")
 
 TEXT_FIELDS: Final = {
     "label": "the concept, or one of its aliases",
@@ -42,7 +44,7 @@ TEXT_FIELDS: Final = {
 }
 NUMBER_FIELDS: Final = {
     "confidence": "of the path, for FIND fact of the fact, 0 to 1",
-    "score": "the importance, 0 to 1",
+    "score": "what it is worth to the way of BY, 0 to 1",
     "depth": "the number of facts in the path",
     "episodes": "how often the last fact was said",
 }
@@ -57,6 +59,7 @@ class Kind(StrEnum):
 
 
 _KINDS = {kind.value: kind for kind in Kind}
+_WAYS = {way.value: way for way in Way}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ Condition: TypeAlias = Comparison | Negation | Conjunction | Disjunction
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question; `names` are as they were written. Without names it is asked of all facts with the
-    predicate that `where` demands.
+    predicate that `where` demands. Raises QueryError for a way that finds nothing of this kind, or has
+    nowhere to begin.
     """
 
     kind: Kind = Kind.CONCEPT
@@ -103,6 +107,11 @@ class Query:
     names: tuple[str, ...] = ()
     depth: int = DEPTH
     limit: int = LIMIT
+    by: Way = Way.PATHS
+
+    def __post_init__(self) -> None:
+        if wrong := _unfit(self.by, self.kind, self.names):
+            raise QueryError(wrong, cure="leave BY out, or ask BY paths")
 
 
 def parse(text: str) -> Query:
@@ -121,21 +130,29 @@ class _Parser:
     def query(self) -> Query:
         self._keyword("FIND")
         kind = self._kind()
-        seen: set[str] = set()
+        places: dict[str, Token] = {}  # of the clauses: what stands behind each
         where: Condition | None = None
         names: tuple[str, ...] = ()
-        depth, limit = DEPTH, LIMIT
+        by, limit = Way.PATHS, LIMIT
         while self._next.kind is not TokenKind.END:
-            clause = self._clause(seen)
-            if clause == "WHERE":
-                where = self._condition()
-            elif clause == "FROM":
-                names = self._names()
-            elif clause == "DEPTH":
-                depth = self._count("DEPTH", MAX_DEPTH)
-            else:
-                limit = self._count("LIMIT", MAX_RESULTS)
-        return Query(kind, where, names, depth, limit)
+            clause = self._clause(places)
+            places[clause] = self._next
+            match clause:
+                case "WHERE":
+                    where = self._condition()
+                case "FROM":
+                    names = self._names()
+                case "BY":
+                    by = self._way()
+                case "DEPTH":
+                    self._whole("DEPTH")
+                case _:
+                    limit = _within(self._whole("LIMIT"), "LIMIT", MAX_RESULTS)
+        if wrong := _unfit(by, kind, names):
+            raise places["BY"].error(wrong)
+        far = places.get("DEPTH")  # how far one may go, the way says
+        depth = _within(far, "DEPTH", by.most) if far else by.depth
+        return Query(kind, where, names, depth, limit, by)
 
     def _kind(self) -> Kind:
         token = self._take()
@@ -144,14 +161,20 @@ class _Parser:
             return _KINDS[word]
         raise token.error(f"concept, fact or path is expected after FIND, not {token}")
 
-    def _clause(self, seen: set[str]) -> str:
+    def _way(self) -> Way:
+        token = self._take()
+        word = token.word.lower()
+        if token.kind is TokenKind.WORD and word in _WAYS:
+            return _WAYS[word]
+        raise token.error(f"paths, breadth or activation is expected after BY, not {token}")
+
+    def _clause(self, seen: Collection[str]) -> str:
         token = self._take()
         word = token.keyword
-        if word not in ("WHERE", "FROM", "DEPTH", "LIMIT"):
+        if word not in CLAUSES:
             raise token.error(f"{_expected(seen)} is expected, not {token}{_blanks(token)}")
         if word in seen:
             raise token.error(f"{word} stands here a second time")
-        seen.add(word)
         return word
 
     def _condition(self) -> Condition:
@@ -219,13 +242,11 @@ class _Parser:
             raise token.error(f"a number is expected after {after}, not {token}")
         return float(token.word)
 
-    def _count(self, clause: str, most: int) -> int:
+    def _whole(self, clause: str) -> Token:
         token = self._take()
         if token.kind is not TokenKind.NUMBER or not token.word.isdecimal():
             raise token.error(f"a whole number is expected after {clause}, not {token}")
-        if not 1 <= float(token.word) <= most:
-            raise token.error(f"{clause} is a number from 1 to {most}, not {token}")
-        return int(float(token.word))
+        return token
 
     def _keyword(self, word: str) -> None:
         token = self._take()
@@ -239,6 +260,21 @@ class _Parser:
         return token
 
 
+def _within(token: Token, clause: str, most: int) -> int:
+    if not 1 <= float(token.word) <= most:
+        raise token.error(f"{clause} is a number from 1 to {most}, not {token}")
+    return int(float(token.word))
+
+
+def _unfit(by: Way, kind: Kind, names: Collection[str]) -> str:
+    """Why a question asked in this way has no meaning, or nothing."""
+    if by is not Way.PATHS and not names:
+        return f"BY {by} goes on from names, and the question has no FROM"
+    if by is Way.ACTIVATION and kind is Kind.PATH:
+        return "activation goes along all facts at once and finds concepts and facts, no paths"
+    return ""
+
+
 def _name(token: Token) -> str:
     if token.keyword or token.kind not in (TokenKind.WORD, TokenKind.NUMBER, TokenKind.QUOTED):
         hint = "; in quotes it would be one" if token.keyword else ""
@@ -248,8 +284,8 @@ def _name(token: Token) -> str:
     return token.word
 
 
-def _expected(seen: set[str]) -> str:
-    left = [word for word in ("WHERE", "FROM", "DEPTH", "LIMIT") if word not in seen]
+def _expected(seen: Collection[str]) -> str:
+    left = [word for word in CLAUSES if word not in seen]
     return ", ".join([*left, "or the end"]) if left else "the end"
 
 

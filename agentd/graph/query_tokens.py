@@ -11,7 +11,7 @@ from typing import Final
 from agentd.errors import QueryError
 
 MAX_LENGTH = 8_000  # characters of a question
-KEYWORDS: Final = frozenset(("FIND", "WHERE", "FROM", "DEPTH", "LIMIT", "AND", "OR", "NOT"))
+KEYWORDS: Final = frozenset(("FIND", "WHERE", "FROM", "BY", "DEPTH", "LIMIT", "AND", "OR", "NOT"))
 
 _CURE = 'ask for example: FIND concept WHERE predicate = needs FROM "my agent" DEPTH 2 LIMIT 10'
 _TOKEN = re.compile(

@@ -13,12 +13,13 @@ from agentd.graph.adjacency import View
 from agentd.graph.answer import Answer, Unknown
 from agentd.graph.conditions import Normalised, normalised
 from agentd.graph.found import Found, Labels, best, candidates, rows, spellings
-from agentd.graph.importance import Importance, rank
+from agentd.graph.importance import Importance
 from agentd.graph.naming import Aliases, normal_label
-from agentd.graph.path import LIMITS, MAX_RESULTS, Limits
+from agentd.graph.path import DEPTH, LIMITS, MAX_RESULTS, Limits, Way
 from agentd.graph.picture import Picture, neighbourhood
-from agentd.graph.query import DEPTH, LIMIT, Kind, Query, parse
-from agentd.graph.traversal import Traversal, along, best_paths
+from agentd.graph.query import LIMIT, Kind, Query, parse
+from agentd.graph.traversal import Traversal, along
+from agentd.graph.ways import Reached, reach
 from agentd.ports import Clock, GraphStore
 from agentd.statements.asking import speaks_of_user
 
@@ -56,9 +57,9 @@ class Recollection:
     async def answer(self, query: Query | str, *, scopes: Scopes = None) -> Answer:
         """The answer to a question (agentd/graph/query.py), the best rows first.
 
-        Concepts and paths are found by their best path, facts once each. Raises QueryError for a text
-        in another language and for a question without a beginning, GraphError for a name that is no
-        label.
+        Concepts and paths are found by their best path, facts once each; which is the best, and the
+        score, is up to the way (agentd/graph/ways.py). Raises QueryError for a text in another language
+        and for a question without a beginning, GraphError for a name that is no label.
         """
         asked = parse(query) if isinstance(query, str) else query
         resolve = self._resolver(scopes)
@@ -74,7 +75,9 @@ class Recollection:
         edges = await self._store.stating(where.predicate, STATED, scopes=view.scopes, now=view.now)
         if not edges:
             return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
-        return await self._answer(asked, where, along(edges, self._limits), view)
+        traversal = along(edges, self._limits)
+        stated = Reached(asked.by, traversal, Importance(traversal, self._clock.now()))
+        return await self._answer(asked, where, stated, view)
 
     async def about(
         self,
@@ -104,10 +107,9 @@ class Recollection:
         if not seeds:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         view = self._view(scopes)
-        traversal = await self._walk(seeds, depth, view, echoed)
-        importance = Importance(traversal, self._clock.now())
-        facts = best(candidates(Kind.FACT, traversal, importance))
-        kept = sorted(facts, key=_fan(traversal, echoed))[: min(limit, MAX_RESULTS)]
+        reached = await self._reach(seeds, depth, view, about=echoed)
+        facts = best(candidates(Kind.FACT, reached.traversal, reached.scores))
+        kept = sorted(facts, key=_fan(reached.traversal, echoed))[: min(limit, MAX_RESULTS)]
         if not kept:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         return Answer(Kind.FACT, rows(kept, await self._labels(kept, view)))
@@ -126,49 +128,58 @@ class Recollection:
         return tuple({one.hash: one for name in found for one in names[name]}.values())
 
     async def picture(
-        self, names: Sequence[str], *, depth: int = DEPTH, most: int = 24, scopes: Scopes = None
+        self,
+        names: Sequence[str],
+        *,
+        depth: int | None = None,
+        most: int = 24,
+        scopes: Scopes = None,
+        by: Way = Way.PATHS,
     ) -> Picture:
-        """What is around these names, with at most so many other concepts. Without a known name the
-        picture is empty, and its title says so. Raises GraphError for a name that is no label.
+        """What is around these names, as far as the way goes or `depth` says, with at most so many other
+        concepts. Without a known name the picture is empty, and its title says so. Raises GraphError for
+        a name that is no label.
         """
         seeds, unknown = await self._seeds(names, scopes)
-        traversal = await self._walk(sorted(seeds), depth, self._view(scopes))
+        far = by.depth if depth is None else depth
+        reached = await self._reach(sorted(seeds), far, self._view(scopes), by)
+        traversal = reached.traversal
         missing = [*unknown, *_unseen(seeds, traversal)]
         if len(missing) == len(names):
             return Picture("; ".join(str(Unknown(name)) for name in missing))
-        ranked = rank(traversal, self._clock.now())
+        ranked = reached.ranked(self._clock.now())
         hashes = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
         labels = {one: c.label for one, c in (await self._store.concepts(sorted(hashes))).items()}
-        return neighbourhood(f"Around {', '.join(names)}", traversal, ranked, labels, most)
+        how = "" if by is Way.PATHS else f", by {by}"
+        return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most)
 
     async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
         seeds, unknown = await self._seeds(asked.names, view.scopes)
         about = {where.predicate} if where and where.predicate is not None else ()
-        traversal = await self._walk(sorted(seeds), asked.depth, view, about)
-        missing = [*unknown, *_unseen(seeds, traversal)]
+        reached = await self._reach(sorted(seeds), asked.depth, view, asked.by, about=about)
+        missing = [*unknown, *_unseen(seeds, reached.traversal)]
         strangers = [Unknown(name, await self._nearest(name, view)) for name in missing]
-        if not traversal.arrivals:
+        if not reached.traversal.edges:
             weak = await self._weak(sorted(seeds), view)
             reason = weak or "; ".join(map(str, strangers))
             return Answer(asked.kind, reason=reason, unknown=() if weak else tuple(strangers))
-        return await self._answer(asked, where, traversal, view, tuple(strangers))
+        return await self._answer(asked, where, reached, view, tuple(strangers))
 
     async def _answer(
         self,
         asked: Query,
         where: Normalised | None,
-        traversal: Traversal,
+        reached: Reached,
         view: View,
         unknown: tuple[Unknown, ...] = (),
     ) -> Answer:
-        importance = Importance(traversal, self._clock.now())
-        found = candidates(asked.kind, traversal, importance)
+        found = candidates(asked.kind, reached.traversal, reached.scores)
         if where is not None:
             labels = await self._labels(found, view) if where.needs_labels else Labels({})
             found = [one for one in found if where.holds(one.fields(labels))]
-        if kept := best(found)[: asked.limit]:
+        if kept := best(found, asked.by)[: asked.limit]:
             return Answer(asked.kind, rows(kept, await self._labels(kept, view)), unknown=unknown)
-        walked = len(traversal.edges)
+        walked = len(reached.traversal.edges)
         facts = "1 fact was" if walked == 1 else f"{walked} facts were"
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
         return Answer(asked.kind, reason=reason, unknown=unknown)
@@ -176,16 +187,18 @@ class Recollection:
     def _view(self, scopes: Scopes) -> View:
         return View(scopes, self._clock.now())
 
-    async def _walk(
+    async def _reach(
         self,
         seeds: Sequence[ConceptHash],
         depth: int,
         view: View,
+        by: Way = Way.PATHS,
+        *,
         about: Collection[str] = (),
-    ) -> Traversal:
-        """The walk; `about` are the predicates that the question is about."""
-        limits = replace(self._limits, depth=depth)
-        return await best_paths(self._store, seeds, limits, view, preferred=about)
+    ) -> Reached:
+        """What is around seeds; `about` are the predicates that the question is about."""
+        now = self._clock.now()
+        return await reach(self._store, seeds, by, depth, self._limits, view, now, preferred=about)
 
     def _resolver(self, scopes: Scopes) -> Callable[[str], str]:
         """How a name as people write it leads to a label: the owner's own aliases are his alone."""

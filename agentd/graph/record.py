@@ -1,25 +1,35 @@
-"""What a picture shows as text that can be read back: `.0c`, `.0`, or lines for a prompt."""
+"""What a picture shows as text: as texts that are read back, in levels, or as lines for a prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import assert_never
 
-from agentd.domain.concept import Edge, Record
+from agentd.domain.concept import ConceptHash, Edge, Record
 from agentd.errors import GraphError
 from agentd.graph.emitter import emit
-from agentd.graph.formats.bullets import grouped
+from agentd.graph.formats.bullets import bullets, grouped
+from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.integrity import canonical, verify
+from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.writing import write
 from agentd.ports import GraphStore
 
 
 class Form(StrEnum):
-    """How a neighbourhood is told. BULLETS are the lines of prompts and not read back."""
+    """How a neighbourhood is told (docs/graph-forms.md). COMPACT, ORDINALS, ZERO and L2, which is COMPACT,
+    say everything and are read back.
+    """
 
     PICTURE = "picture"
     COMPACT = "0c"
+    ORDINALS = "ordinals"
     ZERO = "zero"
+    L0 = "l0"
+    L1 = "l1"
+    L2 = "l2"
+    PROMPT = "prompt"
     BULLETS = "bullets"
 
 
@@ -28,16 +38,21 @@ async def told(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
     match form:
         case Form.PICTURE:
             return ""
-        case Form.COMPACT:
-            return write(await record_of(store, edges))
+        case Form.PROMPT:
+            return grouped(*await _lines(store, edges))
+        case Form.BULLETS:
+            return bullets(*await _lines(store, edges))
         case Form.ZERO:
             return emit(await record_of(store, edges))
-        case Form.BULLETS:
-            ends = sorted({end for edge in edges for end in (edge.subject, edge.object)})
-            labels = {one: c.label for one, c in (await store.concepts(ends)).items()}
-            if len(labels) < len(ends):
-                raise GraphError("some of these facts were erased meanwhile", cure="ask again")
-            return grouped(sorted(edges, key=lambda one: (-one.confidence, one.fact)), labels)
+        case Form.ORDINALS:
+            return write(await record_of(store, edges), ids=Ids.ORDINALS)
+        case Form.L0:
+            return at_level(await record_of(store, edges), Level.SKELETON)
+        case Form.L1:
+            return at_level(await record_of(store, edges), Level.STRUCTURE)
+        case Form.L2 | Form.COMPACT:
+            return at_level(await record_of(store, edges), Level.FULL)
+    assert_never(form)
 
 
 async def record_of(store: GraphStore, edges: Sequence[Edge]) -> Record:
@@ -52,3 +67,14 @@ async def record_of(store: GraphStore, edges: Sequence[Edge]) -> Record:
     record = canonical(Record(tuple(concepts.values()), tuple(contexts.values()), relations))
     verify(record)
     return record
+
+
+async def _lines(
+    store: GraphStore, edges: Sequence[Edge]
+) -> tuple[Sequence[Edge], Mapping[ConceptHash, str]]:
+    """The facts, the surest first, and the labels of their ends."""
+    ends = sorted({end for edge in edges for end in (edge.subject, edge.object)})
+    labels = {one: c.label for one, c in (await store.concepts(ends)).items()}
+    if len(labels) < len(ends):
+        raise GraphError("some of these facts were erased meanwhile", cure="ask again")
+    return sorted(edges, key=lambda one: (-one.confidence, one.fact)), labels

@@ -7,7 +7,7 @@ by hash, so that the same graph always gives the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -24,7 +24,8 @@ class Traversal:
     `reached` holds the best path to each concept, the surest first, at most `Limits.results`.
     `arrivals` holds for every fact that was walked, and each way it was walked, the best path that
     ends with it; a path visits no concept twice, but a fact of a concept about itself is an arrival
-    too. `edges` holds every fact that was walked, once. All are sorted, the surest first.
+    too. `edges` holds every fact that was walked, once. All are sorted, the surest first (but see
+    `fewest_hops`).
     """
 
     seeds: tuple[ConceptHash, ...]
@@ -39,12 +40,18 @@ class Traversal:
         best: Iterable[Path],
         arrivals: Iterable[Path],
         results: int,
+        *,
+        is_nearest: bool = False,
     ) -> Self:
-        """The walk with these best paths and arrivals, in any order."""
-        ends = _sorted(arrivals)
+        """The walk with these best paths and arrivals, in any order. `is_nearest`: those of fewer facts
+        come first, then the surer ones.
+        """
+        order = _nearness if is_nearest else _order
+        ends = tuple(sorted(arrivals, key=order))
         last = (path.steps[-1].edge for path in ends)
         edges = sorted({edge.fact.value: edge for edge in last}.values(), key=_surest)
-        return cls(tuple(sorted(seeds)), _sorted(best)[:results], ends, tuple(edges))
+        reached = tuple(sorted(best, key=order)[:results])
+        return cls(tuple(sorted(seeds)), reached, ends, tuple(edges))
 
 
 async def best_paths(
@@ -62,7 +69,7 @@ async def best_paths(
     depth, the surest path to a concept may be too long to go on from, while a shorter one is not. The
     store is asked once per round.
     """
-    return await _walk(store, seeds, limits, view, preferred, Path.before)
+    return await _walk(store, seeds, limits, view, preferred)
 
 
 async def fewest_hops(
@@ -73,10 +80,10 @@ async def fewest_hops(
     *,
     preferred: Collection[str] = (),
 ) -> Traversal:
-    """To every concept the shortest path, and the surest of those: breadth first. The store is asked
-    once per round.
+    """To every concept the shortest path, and the surest of those: breadth first. Paths of fewer facts
+    come first. The store is asked once per round.
     """
-    return await _walk(store, seeds, limits, view, preferred, Path.shorter)
+    return await _walk(store, seeds, limits, view, preferred, is_nearest=True)
 
 
 def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
@@ -98,8 +105,10 @@ async def _walk(
     limits: Limits,
     view: View,
     preferred: Collection[str],
-    is_better: Callable[[Path, Path], bool],
+    *,
+    is_nearest: bool = False,
 ) -> Traversal:
+    is_better = Path.shorter if is_nearest else Path.before
     around = Adjacency(store, limits, view, preferred=preferred)
     best = {seed.value: Path.at(seed) for seed in sorted(set(seeds))}
     arrivals: dict[tuple[bytes, bool], Path] = {}
@@ -118,7 +127,8 @@ async def _walk(
         best.update(found)
         moved = sorted(found.values(), key=lambda path: path.order)
     reached = (path for path in best.values() if path.steps)
-    return Traversal.of(set(seeds), reached, arrivals.values(), limits.results)
+    ends = arrivals.values()
+    return Traversal.of(set(seeds), reached, ends, limits.results, is_nearest=is_nearest)
 
 
 def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:
@@ -132,5 +142,9 @@ def _surest(edge: Edge) -> tuple[float, bytes]:
     return -edge.confidence, edge.fact.value
 
 
-def _sorted(paths: Iterable[Path]) -> tuple[Path, ...]:
-    return tuple(sorted(paths, key=lambda path: path.order))
+def _order(path: Path) -> tuple[float, int, bytes, bytes, bytes]:
+    return path.order
+
+
+def _nearness(path: Path) -> tuple[int, tuple[float, int, bytes, bytes, bytes]]:
+    return path.nearness

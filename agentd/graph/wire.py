@@ -9,8 +9,11 @@ from typing import Any
 
 from agentd.domain.concept import FactHash
 from agentd.graph.answer import Answer, Hop, Row, Triple, Unknown
+from agentd.graph.history import SEMANTIC, History
 from agentd.graph.picture import Arrow, Node, Picture
 from agentd.graph.query import Kind
+
+_ARROW = ("source", "target", "predicate", "confidence")
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
@@ -53,13 +56,14 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
 
 
 def picture_json(picture: Picture) -> dict[str, Any]:
-    """`{title, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence}],
-    hidden_nodes, hidden_arrows}`; arrows name nodes by their places.
+    """`{title, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence, history}],
+    hidden_nodes, hidden_arrows}`; arrows name nodes by their places, and their history is
+    `{said, denied, first, last, memory}` or None.
     """
     return {
         "title": picture.title,
         "nodes": [asdict(node) for node in picture.nodes],
-        "arrows": [asdict(arrow) for arrow in picture.arrows],
+        "arrows": [_arrow_json(arrow) for arrow in picture.arrows],
         "hidden_nodes": picture.hidden_nodes,
         "hidden_arrows": picture.hidden_arrows,
     }
@@ -70,10 +74,38 @@ def picture_of(data: Mapping[str, Any]) -> Picture:
     return Picture(
         data["title"],
         tuple(Node(**node) for node in data["nodes"]),
-        tuple(Arrow(**arrow) for arrow in data["arrows"]),
+        tuple(map(_arrow, data["arrows"])),
         data["hidden_nodes"],
         data["hidden_arrows"],
     )
+
+
+def _arrow_json(arrow: Arrow) -> dict[str, Any]:
+    told = {name: getattr(arrow, name) for name in _ARROW}
+    if (history := arrow.history) is None:
+        return {**told, "history": None}
+    return {
+        **told,
+        "history": {
+            "said": history.said,
+            "denied": history.denied,
+            "first": history.first.isoformat(),
+            "last": history.last.isoformat(),
+            "memory": history.memory,
+        },
+    }
+
+
+def _arrow(data: Mapping[str, Any]) -> Arrow:
+    told = data["history"]
+    history = told and History(
+        told["said"],
+        told["denied"],
+        datetime.fromisoformat(told["first"]),
+        datetime.fromisoformat(told["last"]),
+        told["memory"] == SEMANTIC,
+    )
+    return Arrow(**{name: data[name] for name in _ARROW}, history=history)
 
 
 def _hop_json(hop: Hop) -> dict[str, Any]:

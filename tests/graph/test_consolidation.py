@@ -13,7 +13,7 @@ from agentd.graph.consolidation import MOST, Consolidation
 from agentd.graph.files import MOST as MOST_BYTES
 from agentd.graph.files import GraphFiles
 from agentd.graph.hashing import concept_hash, fact_hash
-from agentd.graph.semantic import SemanticMemory
+from agentd.graph.history import History, histories
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
@@ -60,6 +60,10 @@ class Brain:
         return edge.confidence
 
 
+async def history(store):
+    return histories(await store.traces([FACT]))[FACT]
+
+
 @pytest.fixture(params=["sqlite", "memory"])
 async def brain(request, tmp_path):
     if request.param == "memory":
@@ -84,6 +88,7 @@ async def test_three_sayings_are_promoted_once_and_stay(brain):
     assert await brain.confidence() == pytest.approx(before)
     [edge] = await brain.store.edges(AGENT)
     assert (edge.episodes, edge.newest) == (3, NOW)
+    assert await history(brain.store) == History(3, 0, NOW - 2 * DAY, NOW, stands=True)
 
 
 async def test_the_result_is_remembered(brain):
@@ -144,9 +149,8 @@ async def test_sayings_that_come_later_are_promoted_by_themselves(brain):
     await brain.hear(session="and two")
     await brain.hear(session="and three")
     assert (await brain.nights.run()).promoted == 1
-    held = (await SemanticMemory(brain.store).held([FACT]))[FACT]
-    assert held.observations == 6
-    assert held.confidence > first
+    assert (await history(brain.store)).said == 6
+    assert await brain.confidence() > first
 
 
 async def test_facts_are_not_promoted_they_stand(brain):
@@ -200,8 +204,8 @@ async def test_denials_are_promoted_like_what_they_deny(brain):
 async def state(brain, store):
     now = brain.clock.now()
     edges = await store.edges(AGENT, now=now)
-    held = await SemanticMemory(store).held([edge.fact for edge in edges])
-    return edges, held, await store.episodes(), await store.counts()
+    told = histories(await store.traces([edge.fact for edge in edges]))
+    return edges, told, await store.episodes(), await store.counts()
 
 
 async def test_tables_made_again_from_the_text_hold_the_same(brain):
@@ -240,7 +244,7 @@ async def test_a_promotion_that_only_reached_the_text_is_not_made_again():
     brain.clock.jump(DAY)
     await brain.hear(session="late")
     assert (await brain.nights.run()).promoted == 0
-    assert (await SemanticMemory(store).held([FACT]))[FACT].observations == 3
+    assert (await history(store)).said == 4
     assert len((await brain.files.promotions(None)).records) == 1
 
 
@@ -255,7 +259,7 @@ async def test_a_clock_that_goes_back_loses_and_doubles_nothing(brain):
     assert (await brain.nights.run()).promoted == 1
     brain.clock.jump(400 * DAY)
     assert (await brain.nights.run()).promoted == 0
-    assert (await SemanticMemory(brain.store).held([FACT]))[FACT].observations == 6
+    assert (await history(brain.store)).said == 6
 
 
 async def test_the_same_evidence_is_promoted_under_the_same_name():

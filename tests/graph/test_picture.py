@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentd.graph.history import History
+from agentd.graph.path import Way
 from agentd.graph.picture import Arrow, Node, Picture
 from agentd.graph.picture_dot import as_dot
 from agentd.graph.picture_layout import LETTERS, arrange
@@ -211,6 +214,39 @@ def test_any_labels_make_a_drawing_without_overlaps(labels):
     layout = arrange(picture)
     boxes = [*layout.nodes, *layout.words]
     assert not [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)]
+
+
+async def test_a_table_tells_the_history_of_each_fact_that_is_still_there():
+    picture = await drawn("a needs b 0.9\n a needs c 0.8", "a")
+    told = History(3, 1, NOW - timedelta(days=9), NOW, stands=False)
+    heads, first, second = picture.told({picture.edges[0].fact: told}).as_table()
+    assert dict(zip(heads, first, strict=True)) == {
+        "subject": "a", "predicate": "needs", "object": "b", "confidence": "0.90", "said": "3",
+        "denied": "1", "first": "2026-11-13", "last": "2026-11-22", "memory": "episodic",
+    }  # fmt: skip
+    assert second == ("a", "needs", "c", "0.80", "", "", "", "", "")
+
+
+async def test_the_way_decides_what_is_shown_first_and_what_its_score_is():
+    lines = "a to b 0.2\n a to c 1\n c to d 1"
+    shown = {}
+    for by in Way:
+        picture = await drawn(lines, "a", most=2, by=by)
+        shown[by] = {node.label: node.score for node in picture.nodes}
+        assert picture.title == ("Around a" if by is Way.PATHS else f"Around a, by {by}")
+    assert shown[Way.PATHS].keys() == {"a", "c", "d"}
+    assert shown[Way.BREADTH].keys() == {"a", "b", "c"}
+    assert shown[Way.BREADTH]["c"] == shown[Way.PATHS]["c"]
+    assert shown[Way.ACTIVATION] == {"a": 1.0, "c": 0.5, "d": 0.25}
+
+
+async def test_a_picture_goes_as_far_as_its_way():
+    chain = "a to b 1\n b to c 1\n c to d 1\n d to e 1\n e to f 1"
+    for by, depth, far in (
+        (Way.PATHS, None, 2), (Way.BREADTH, 3, 3), (Way.ACTIVATION, None, 4), (Way.ACTIVATION, 1, 1),
+    ):  # fmt: skip
+        picture = await drawn(chain, "a", by=by, depth=depth)
+        assert max(node.depth for node in picture.nodes) == far
 
 
 async def test_tables_are_aligned():

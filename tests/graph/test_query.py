@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentd.errors import GraphError, QueryError
 from agentd.graph.conditions import normalised
+from agentd.graph.path import Way
 from agentd.graph.query import (
     Comparison,
     Conjunction,
@@ -43,6 +44,38 @@ def test_clauses_stand_in_any_order_and_keywords_in_any_case():
 
 
 @pytest.mark.parametrize(
+    ("text", "by", "depth"),
+    [
+        ("FIND concept FROM a", Way.PATHS, 2),
+        ("FIND concept FROM a BY paths", Way.PATHS, 2),
+        ("FIND concept WHERE predicate = is BY paths", Way.PATHS, 2),
+        ("find path by Breadth from a", Way.BREADTH, 2),
+        ("FIND fact BY BREADTH FROM a DEPTH 3", Way.BREADTH, 3),
+        ("FIND fact FROM a BY activation", Way.ACTIVATION, 4),
+        ("FIND fact DEPTH 4 FROM a BY activation", Way.ACTIVATION, 4),
+        ("FIND concepts DEPTH 1 BY activation FROM a", Way.ACTIVATION, 1),
+    ],
+)  # fmt: skip
+def test_by_chooses_the_way_and_the_way_how_far(text, by, depth):
+    asked = parse(text)
+    assert (asked.by, asked.depth) == (by, depth)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": Kind.PATH, "names": ("a",), "by": Way.ACTIVATION},
+        {"by": Way.ACTIVATION},
+        {"by": Way.BREADTH},
+    ],
+)
+def test_a_question_without_a_meaning_cannot_be_made_otherwise_either(wrong):
+    with pytest.raises(QueryError) as caught:
+        Query(**wrong)
+    assert caught.value.cure
+
+
+@pytest.mark.parametrize(
     ("text", "condition"),
     [
         ("depth <= 1 OR predicate = needs AND confidence > .5", Disjunction((NEAR, Conjunction((NEEDS, SURE))))),
@@ -72,7 +105,7 @@ def test_conditions_are_read(text, condition):
         ("SELECT x", 1, 1, "not with 'SELECT'"),
         ("FIND", 1, 5, "concept, fact or path is expected after FIND, not the end"),
         ("FIND things", 1, 6, "not 'things'"),
-        ("FIND concept agent", 1, 14, "WHERE, FROM, DEPTH, LIMIT, or the end is expected, not 'agent'"),
+        ("FIND concept agent", 1, 14, "WHERE, FROM, BY, DEPTH, LIMIT, or the end is expected, not 'agent'"),
         ("FIND concept FROM long memory", 1, 24, "a name of several words stands in quotes"),
         ("FIND concept FROM", 1, 18, "a name is expected, not the end"),
         ("FIND concept FROM a, ", 1, 22, "a name is expected"),
@@ -89,6 +122,18 @@ def test_conditions_are_read(text, condition):
         ("FIND concept WHERE (depth = 1", 1, 30, "AND, OR or ) is expected, not the end"),
         ("FIND concept WHERE depth = 1 )", 1, 30, "is expected, not ')'"),
         ("FIND concept WHERE depth = 1 AND", 1, 33, "a field"),
+        ("FIND concept FROM a BY", 1, 23, "paths, breadth or activation is expected after BY, not the end"),
+        ("FIND concept FROM a BY luck", 1, 24, "paths, breadth or activation is expected after BY, not 'luck'"),
+        ("FIND concept FROM a BY 'paths'", 1, 24, "is expected after BY"),
+        ("FIND concept FROM a BY paths BY paths", 1, 30, "BY stands here a second time"),
+        ("FIND concept FROM a WHERE depth = 1 BY FROM", 1, 40, "is expected after BY"),
+        ("FIND concept FROM by", 1, 19, "in quotes it would be one"),
+        ("FIND path BY Activation\nFROM a", 1, 14, "finds concepts and facts, no paths"),
+        ("FIND path FROM a\n BY activation LIMIT 3", 2, 5, "finds concepts and facts, no paths"),
+        ("FIND fact WHERE predicate = is BY breadth", 1, 35, "BY breadth goes on from names, and the question has no FROM"),
+        ("FIND fact BY activation WHERE predicate = is", 1, 14, "BY activation goes on from names"),
+        ("FIND concept DEPTH 4 BY breadth FROM a", 1, 20, "DEPTH is a number from 1 to 3"),
+        ("FIND concept FROM a BY activation DEPTH 5", 1, 41, "DEPTH is a number from 1 to 4"),
         ("FIND concept DEPTH 4", 1, 20, "DEPTH is a number from 1 to 3"),
         ("FIND concept DEPTH 0", 1, 20, "DEPTH is a number from 1 to 3"),
         ("FIND concept DEPTH 1.5", 1, 20, "a whole number"),
@@ -131,6 +176,9 @@ PIECES = st.sampled_from(
         "FROM",
         "DEPTH",
         "LIMIT",
+        "BY",
+        "activation",
+        "breadth",
         "AND",
         "OR",
         "NOT",
@@ -167,6 +215,7 @@ PIECES = st.sampled_from(
 )
 WHOLE = (
     "FIND fact WHERE NOT (label = 'a' OR depth < 2) AND score >= .1 FROM \"x y\", z DEPTH 3 LIMIT 5"
+    " BY activation"
 )
 
 
@@ -177,7 +226,7 @@ def reads_or_refuses(text):
         assert 1 <= found.line <= len(lines)
         assert 1 <= found.column <= len(lines[found.line - 1]) + 1
     else:
-        assert 1 <= found.depth <= 3
+        assert 1 <= found.depth <= found.by.most
         assert 1 <= found.limit <= 50
 
 

@@ -42,6 +42,15 @@ async def test_of_the_shortest_paths_the_surest_is_taken():
     assert found["d"] == ("cd", 0.81, ["out", "out"])
 
 
+async def test_what_is_nearer_comes_first_where_hops_count_and_is_not_cut_off():
+    graph = LineGraph("a to b 0.3\n a to c 1\n c to d 1\n c to e 1")
+    found = await fewest_hops(graph, [A], Limits(results=2))
+    assert [graph.label(path.end) for path in found.reached] == ["c", "b"]
+    assert [path.depth for path in found.arrivals] == [1, 1, 2, 2]
+    surest = await best_paths(graph, [A], Limits(results=3))
+    assert "b" not in shown(graph, surest)
+
+
 async def test_facts_are_walked_both_ways_and_the_way_is_told():
     graph = LineGraph("b needs a\n b uses c")
     assert shown(graph, await best_paths(graph, [A]))["c"] == ("bc", 0.81, ["in", "out"])

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from agentd.errors import GraphOff
+from agentd.errors import GraphOff, InvalidRequest
 from agentd.graph.desk import GraphDesk
-from agentd.graph.path import MAX_DEPTH, MAX_RESULTS
+from agentd.graph.path import MAX_RESULTS, Way
 from agentd.graph.record import Form
 from agentd.graph.wire import answer_json, picture_json
 from agentd.server.methods.params import Params, handler
@@ -27,14 +27,15 @@ class QueryParams(Params):
 
 
 class PictureParams(Params):
-    """What is to be in the middle, how many facts away the rest may be, and how many there may be; in
-    another form than a picture it is told as text, too.
+    """What is to be in the middle, how many facts away the rest may be, how many there may be, and in
+    which way they are found; in another form than a picture it is told as text, too.
     """
 
     name: str
-    depth: int = Field(2, ge=1, le=MAX_DEPTH)
+    depth: int | None = Field(None, ge=1)
     most: int = Field(24, ge=1, le=MOST)
-    form: Form = Field(Form.PICTURE, strict=False)  # JSON has words alone
+    by: Way = Field(Way.PATHS, strict=False)  # JSON has words alone
+    form: Form = Field(Form.PICTURE, strict=False)
 
 
 class GraphMethods:
@@ -54,7 +55,14 @@ class GraphMethods:
         return answer_json(await self._desk.ask(params.question, limit=params.limit))
 
     async def _picture(self, params: PictureParams) -> dict[str, Any]:
-        picture = await self._desk.picture(params.name, depth=params.depth, most=params.most)
+        if params.depth is not None and params.depth > params.by.most:
+            raise InvalidRequest(
+                f"by {params.by} nothing is looked for {params.depth} facts away",
+                cure=f"ask for a depth of at most {params.by.most}",
+            )
+        picture = await self._desk.picture(
+            params.name, depth=params.depth, most=params.most, by=params.by
+        )
         if params.form is Form.PICTURE:
             return picture_json(picture)
         return {**picture_json(picture), "text": await self._desk.told(picture, params.form)}
