@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import date
-from itertools import chain
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +15,7 @@ from agentd.domain.workspace import FACTS_PATH
 from agentd.ranking import nearness
 from agentd.search import words
 from agentd.search.entries import FIGURES, QUESTION, TIMES, UNDATED
+from agentd.search.segments import numbered
 
 Ints = NDArray[np.int64]
 
@@ -57,8 +57,7 @@ class Corpus:
         for name, values in self._values(chunks, traits).items():
             self._columns[name].frombytes(np.asarray(values, np.int32).tobytes())
         self._alive.extend(b"\1" * len(chunks))
-        numbers = map(self._term_ids.__getitem__, chain.from_iterable(terms))
-        self._terms.frombytes(np.fromiter(numbers, np.int32).tobytes())
+        self._terms.frombytes(numbered(terms, self._term_ids.__getitem__).tobytes())
         lengths = np.fromiter(map(len, terms), np.int64, len(terms))
         self._offsets.frombytes((self._offsets[-1] + np.cumsum(lengths)).tobytes())
         slots = range(first, len(self._alive))

@@ -13,12 +13,12 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.search.segments import MOST, Segment, build, impact_table, merge
+from agentd.search.segments import MOST, Segment, build, impact_table, merge, numbered
 
 K1 = 1.2
 B = 0.75
@@ -153,10 +153,7 @@ class Postings:
     def _append(self, documents: Sequence[Sequence[str]]) -> None:
         """Add documents that fit into one segment."""
         lengths = np.fromiter(map(len, documents), np.int32, len(documents))
-        number = self._numbers.__getitem__  # numbers a new term, too
-        numbers = np.fromiter(
-            map(number, chain.from_iterable(documents)), np.int32, int(lengths.sum())
-        )
+        numbers = numbered(documents, self._numbers.__getitem__)  # numbers a new term, too
         new = build(len(self._lengths), numbers, lengths)
         self._lengths.frombytes(lengths.tobytes())
         self._alive.extend(b"\1" * len(documents))

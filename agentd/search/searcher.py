@@ -66,10 +66,10 @@ class Searcher:
 
     def add_entries(self, entries: Sequence[Entry | StoredChunk]) -> list[int]:
         """Add units that have been read by the present rules; gives their slots."""
-        written: set[str] = set()
+        written: dict[str, None] = {}  # in the same order at every start
         for one in entries:
-            written.update(words.raw_words(one.chunk.text))
-        self.spelling.learn(map(words.fold, sorted(written)))
+            written.update(dict.fromkeys(words.raw_words(one.chunk.text)))
+        self.spelling.learn(map(words.fold, written))
         terms = [one.terms.split() for one in entries]
         traits = [one.traits for one in entries]
         own = [all_[head_size(read) :] for all_, read in zip(terms, traits, strict=True)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +69,16 @@ class Segment:
         starts = (self.starts - lost.searchsorted(self.starts)).astype(np.int32)
         places, codes = np.delete(self.places, lost), np.delete(self.codes, lost)
         return Segment(self.first, self.count, self.terms, starts, places, codes), numbers
+
+
+def numbered(documents: Sequence[Sequence[str]], number: Callable[[str], int]) -> NDArray[np.int32]:
+    """The numbers of the terms of documents, one after the other. Others get the interpreter between
+    any two documents, as they would not during one call for all.
+    """
+    numbers = array("i")
+    for terms in documents:
+        numbers.extend(map(number, terms))
+    return np.frombuffer(numbers, np.int32)
 
 
 def build(first: int, numbers: NDArray[np.int32], lengths: NDArray[np.int32]) -> Segment:

@@ -1,14 +1,16 @@
 """BM25 that does not depend on the order of changes, nor on how postings are stored."""
 
 import math
-from collections import Counter
+import sys
+from collections import Counter, defaultdict
+from itertools import count, pairwise
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.search.postings import K1, B, Postings, best
-from agentd.search.segments import LONGEST, OFTENEST
+from agentd.search.segments import LONGEST, OFTENEST, numbered
 
 TERMS = st.sampled_from(["alpha", "beta", "gamma", "delta", "omega"])
 DOCUMENTS = st.lists(st.lists(TERMS, max_size=8), min_size=1, max_size=12)
@@ -135,3 +137,23 @@ def test_the_best_are_those_of_a_sorted_list_with_all_ties(values, k):
     least = ranked[k - 1] if 0 < k < len(ranked) else 0.0
     assert sorted(slots.tolist()) == [i for i, v in enumerate(values) if v > 0 and v >= least]
     assert found.tolist() == sorted(found.tolist(), reverse=True)
+
+
+def test_others_get_the_interpreter_between_any_two_documents_that_are_numbered():
+    documents = [[f"{document} {word}" for word in range(50)] for document in range(20)]
+    known = defaultdict(count().__next__)
+    read = [0]  # terms, at each moment at which another thread may come in
+
+    def trace(frame, event, argument):
+        read.append(len(known))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        numbers = numbered(documents, known.__getitem__)
+    finally:
+        sys.settrace(before)
+
+    assert numbers.tolist() == list(range(20 * 50))
+    assert max(later - earlier for earlier, later in pairwise([*read, len(known)])) <= 50
