@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-import snowballstemmer
+import Stemmer
 
 from agentd.search.stopwords import STOPWORDS
 
@@ -32,7 +32,7 @@ _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _APOSTROPHE = re.compile(r"['’]")
 
-_stem = snowballstemmer.stemmer("english").stemWord
+_stem = Stemmer.Stemmer("english", 0).stemWord  # `stem` keeps what it has seen
 
 
 def terms(text: str) -> list[str]:
