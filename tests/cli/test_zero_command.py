@@ -11,10 +11,15 @@ import pytest
 from typer.testing import CliRunner
 
 from agentd.cli.app import app
+from agentd.cli.graph import DRAWN, Format, Way
 from agentd.graph.decompiler import decompile
 from agentd.graph.emitter import emit
+from agentd.graph.formats.ids import Ids
+from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
+from agentd.graph.path import Way as GraphWay
+from agentd.graph.record import Form
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -115,19 +120,56 @@ def test_a_file_that_cannot_be_read_or_never_ends_is_a_mistake_of_usage(tmp_path
         assert (done.exit_code, done.stdout) == (2, ""), file
 
 
-@pytest.mark.parametrize("form", ["0c", "zero", "bullets"])
+READERS = {
+    "0c": read,
+    "l2": read,
+    "zero": decompile,
+    "ordinals": lambda text: read(text, is_sealed=False),
+}
+TEXTS = {
+    "0c": write(RECORD),
+    "l2": at_level(RECORD, Level.FULL),
+    "zero": emit(RECORD),
+    "ordinals": write(RECORD, ids=Ids.ORDINALS),
+    "l1": at_level(RECORD, Level.STRUCTURE),
+    "l0": at_level(RECORD, Level.SKELETON),
+    "prompt": "- a is b\n",
+    "bullets": "- a is b (0.98)\n",
+}
+
+
+def test_the_command_offers_what_the_daemon_can_write_and_every_way() -> None:
+    assert {form.value for form in Format} - DRAWN == {*TEXTS}
+    assert {form.value for form in Form} == {*TEXTS, "picture"}
+    assert [way.value for way in Way] == [way.value for way in GraphWay]
+
+
+@pytest.mark.parametrize("form", TEXTS)
 def test_the_text_of_a_form_is_printed_as_it_is_and_read_back(
     daemon: ScriptedDaemon, tmp_path: Path, form: str
 ) -> None:
-    texts = {"0c": write(RECORD), "zero": emit(RECORD), "bullets": "- a is b (0.98)\n"}
     picture = {"title": "Around a", "nodes": [], "arrows": [], "hidden_nodes": 0}
-    answer = {**picture, "hidden_arrows": 0, "text": texts[form]}
+    answer = {**picture, "hidden_arrows": 0, "text": TEXTS[form]}
     daemon.on("_agentd/facts/graph", lambda params, wire: answer)
     argv = ["facts", "graph", "a", "--format", form]
     done = runner.invoke(app, argv)
-    assert (done.exit_code, done.stdout, done.stderr) == (0, texts[form], "Around a\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, TEXTS[form], "Around a\n")
     assert daemon.calls[0][1]["form"] == form
     assert runner.invoke(app, [*argv, "-o", str(tmp_path / "it")]).exit_code == 0
-    assert (tmp_path / "it").read_text() == texts[form]
-    if form != "bullets":
-        assert (read if form == "0c" else decompile)(done.stdout) == RECORD
+    assert (tmp_path / "it").read_text() == TEXTS[form]
+    if form in READERS:
+        assert READERS[form](done.stdout) == RECORD
+
+
+def test_the_way_and_the_depth_go_to_the_daemon_which_knows_how_far_each_goes(
+    daemon: ScriptedDaemon,
+) -> None:
+    picture = {"title": "Around a", "nodes": [], "arrows": [], "hidden_nodes": 0}
+    daemon.on("_agentd/facts/graph", lambda params, wire: {**picture, "hidden_arrows": 0})
+    for argv in ([], ["--by", "activation", "--depth", "4"]):
+        assert runner.invoke(app, ["facts", "graph", "a", *argv]).exit_code == 0
+    (_, usual), (_, said) = daemon.calls
+    assert (usual["by"], usual.get("depth"), usual.get("form")) == ("paths", None, None)
+    assert (said["by"], said["depth"]) == ("activation", 4)
+    assert runner.invoke(app, ["facts", "graph", "a", "--by", "luck"]).exit_code == 2
+    assert len(daemon.calls) == 2

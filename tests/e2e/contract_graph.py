@@ -16,6 +16,7 @@ _HOP = {
     "newest": TIME,
     "direction": frozenset({"in", "out"}),
 }
+_COUNTS, _TIMES = dict.fromkeys(("said", "denied"), int), dict.fromkeys(("first", "last"), TIME)
 ANSWER = {
     "kind": frozenset({"concept", "fact", "path"}),
     "rows": [
@@ -30,16 +31,34 @@ ANSWER = {
     "unknown": [{"name": str, "nearest": [str]}],
 }
 PICTURE = {
-    "title": re.compile("Around user"),
+    "title": re.compile("Around user(, by (breadth|activation))?"),
     "nodes": [{"label": str, "depth": int, "score": float}],
-    "arrows": [{"source": int, "target": int, "predicate": str, "confidence": float}],
+    "arrows": [
+        {
+            **dict.fromkeys(("source", "target"), int),
+            "predicate": str,
+            "confidence": float,
+            "history": ({**_COUNTS, **_TIMES, "memory": frozenset({"episodic", "semantic"})}, None),
+        }
+    ],
     "hidden_nodes": int,
     "hidden_arrows": int,
 }
 TOLD = {**PICTURE, "text": str}
 RAN = {"graphs": [{"name": str, "outputs": {str: int}, "confidence": float, "hash": DIGEST}]}
 _ASKED = "FIND fact WHERE predicate = favourite_sea FROM user DEPTH 1"
+_MINDED = "FIND concept WHERE predicate = favourite_sea FROM user BY activation"
 _ULM = "what is near the zeppelin over Ulm?"
+_FORMS = {
+    "0c": "0M:1.0",
+    "ordinals": "X:1:",
+    "zero": "MergeMap",
+    "l0": "\nC:",
+    "l1": ">favourite_sea>",
+    "l2": "\nH:",
+    "prompt": "- user ",
+    "bullets": "- user favourite_sea ",
+}
 GRAPH_ROWS = (
     Row(
         *("facts query", (_ASKED,), ANSWER, "favourite_sea", "facts/query", {"question": _ASKED}),
@@ -48,6 +67,21 @@ GRAPH_ROWS = (
     Row(
         *("facts query", (_ULM, "--limit", "3"), ANSWER, "names nothing", "facts/query"),
         {"question": _ULM, "limit": 3},
+    ),
+    Row(
+        *("facts query", (_MINDED,), ANSWER, "user -favourite_sea->", "facts/query"),
+        {"question": _MINDED},
+        given=a_changed_fact,
+    ),
+    Row(
+        *("facts graph", ("user", "--by", "breadth", "--depth", "3"), PICTURE, "semantic"),
+        *("facts/graph", {"name": "user", "by": "breadth", "depth": 3}),
+        given=a_changed_fact,
+    ),
+    Row(
+        *("facts graph", ("user", "--by", "activation", "--depth", "4"), PICTURE, "semantic"),
+        *("facts/graph", {"name": "user", "by": "activation", "depth": 4}),
+        given=a_changed_fact,
     ),
     Row(
         *("facts graph", ("user", "--depth", "1", "--most", "9"), PICTURE, "favourite_sea"),
@@ -65,23 +99,14 @@ GRAPH_ROWS = (
         "written to",
         given=a_picture,
     ),
-    Row(
-        *("facts graph", ("user", "--format", "0c"), TOLD, "0M:1.0"),
-        *("facts/graph", {"name": "user", "form": "0c"}),
-        given=a_changed_fact,
-        notes=True,
-    ),
-    Row(
-        *("facts graph", ("user", "--format", "zero"), TOLD, "MergeMap"),
-        *("facts/graph", {"name": "user", "form": "zero"}),
-        given=a_changed_fact,
-        notes=True,
-    ),
-    Row(
-        *("facts graph", ("user", "--format", "bullets"), TOLD, "- user "),
-        *("facts/graph", {"name": "user", "form": "bullets"}),
-        given=a_changed_fact,
-        notes=True,
+    *(
+        Row(
+            *("facts graph", ("user", "--format", form), TOLD, says),
+            *("facts/graph", {"name": "user", "form": form}),
+            given=a_changed_fact,
+            notes=True,
+        )
+        for form, says in _FORMS.items()
     ),
 )
 PROGRAM_ROWS = (  # these need neither a daemon nor the graph

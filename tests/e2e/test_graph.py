@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from agentd.domain.belief import Trace
+from agentd.graph.compiler import compile as compiled
+from agentd.graph.consolidation import promotion
 from agentd.graph.decompiler import decompile
+from agentd.graph.emitter import emit
+from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.reading import read
+from agentd.graph.formats.writing import write
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from tests.e2e.shell import Shell, a_shell
 
 ALL = "FIND fact FROM user DEPTH 3 LIMIT 50"
 _SOON = 60.0
+_TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +104,106 @@ def test_what_is_drawn_is_printed_as_texts_that_say_the_same_and_run(shell: Shel
     graphs = shell.json("facts", "run", str(own))["graphs"]
     said = [one for graph in graphs for one in graph["outputs"]["output"]["relations"].values()]
     assert {one["predicate"] for one in said} >= {"dog_name", "sister_name", "home"}
+
+
+def test_every_form_of_the_page_about_them_is_printed(shell: Shell) -> None:
+    def told(form: str) -> str:
+        return shell.ok("facts", "graph", "user", "--format", form).out
+
+    record = read(told("0c"))
+    assert told("l2") == told("0c") == write(record)
+    assert told("l1") == at_level(record, Level.STRUCTURE)
+    assert told("l0") == at_level(record, Level.SKELETON)
+    assert read(told("ordinals"), is_sealed=False) == record
+    assert sorted(told("prompt").splitlines()) == [
+        "- klara home bern (0.60)",
+        "- user dog_name rex (0.90); sister_name klara (0.60)",
+    ]
+    assert len(told("bullets").splitlines()) == 3
+    shell.ok("facts", "graph", "user", "--format", "ordinals", "--output", "me.0c")
+    assert (shell.root / "me.0c").read_text("utf-8") == told("ordinals")
+
+
+def test_each_way_finds_other_things_and_scores_them(shell: Shell) -> None:
+    """Klara is one fact away that is half sure, and two that are nearly sure by way of the club."""
+    hand = [
+        SemanticTuple("user", "runs", "club", 1.0),
+        SemanticTuple("club", "has", "klara", 1.0),
+        SemanticTuple("club", "stands in", "thun", 1.0),
+    ]
+    _write(shell, "ways.0", compiled(CompilerInput(tuple(hand), _at(0, "notes"))).graph_text)
+
+    def found(by: str, kind: str = "concept") -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = shell.json(
+            "facts", "query", f"FIND {kind} FROM user DEPTH 3 LIMIT 50 BY {by}"
+        )["rows"]
+        return rows
+
+    def way(by: str) -> str:
+        return str({row["label"]: row["way"] for row in found(by)}["klara"])
+
+    assert way("paths") == "user -runs-> club -has-> klara"
+    assert way("breadth") == "user -sister_name-> klara"
+    assert way("activation") == "user -sister_name-> klara"
+    depths = [row["depth"] for row in found("breadth")]
+    assert depths == sorted(depths)
+    scores = {row["label"]: row["score"] for row in found("activation")}
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    assert scores["thun"] == pytest.approx(scores["club"] / 2, rel=0.5)
+    assert scores["klara"] > 0.5 > scores["thun"]
+    passed = {row["way"]: row["score"] for row in found("activation", "fact")}
+    assert passed["user -runs-> club"] == pytest.approx(0.5, abs=0.05)
+    assert [row["depth"] for row in found("breadth", "path")][:3] == [1, 1, 1]
+    for by, most in (("paths", "klara"), ("activation", "club")):
+        shown = shell.json("facts", "graph", "user", "--by", by, "--most", "2")
+        assert most in {node["label"] for node in shown["nodes"]}
+    refused = shell("facts", "query", "FIND path FROM user BY activation")
+    assert refused.code == 1
+    assert refused.err.splitlines()[1:3] == ["  FIND path FROM user BY activation", " " * 25 + "^"]
+    (shell.workspace / "memory" / "graph" / "ways.0").unlink()
+
+
+def test_a_table_tells_how_often_since_when_and_which_memory(shell: Shell) -> None:
+    said = [
+        compiled(CompilerInput((SemanticTuple("rex", "likes", "bones", 0.5),), _at(age, "notes")))
+        for age in range(3)
+    ]
+    denied = SemanticTuple("rex", "likes", "bones", 0.1, denied=True)
+    said.append(compiled(CompilerInput((denied,), _at(5, "notes"))))
+    _write(shell, "bones.0", "".join(one.graph_text for one in said))
+    told = _history(shell, "likes")
+    assert (told["said"], told["denied"], told["memory"]) == (3, 1, "episodic")
+    assert [told["first"][:10], told["last"][:10]] == [_day(5), _day(0)]
+    [line] = [x for x in shell.ok("facts", "graph", "rex").out.splitlines() if " likes " in x]
+    assert line.split()[4:] == ["3", "1", _day(5), _day(0), "episodic"]
+    assert _history(shell, "dog_name")["memory"] == "semantic"
+    traces = [
+        Trace(one.record.relations[0], "notes", "main", at, at)
+        for one in said[:3]
+        for at in [one.record.contexts[0].event_time]
+    ]
+    ends = {one.hash: one for one in said[0].record.concepts}
+    promoted = emit(promotion(traces, ends, datetime.now(UTC)))
+    _write(shell, "promoted.0", promoted)
+    told = _history(shell, "likes")
+    assert (told["said"], told["denied"], told["memory"]) == (3, 1, "semantic")
+    for name in ("bones.0", "promoted.0"):
+        (shell.workspace / "memory" / "graph" / name).unlink()
+
+
+def _write(shell: Shell, name: str, text: str) -> None:
+    (shell.workspace / "memory" / "graph" / name).write_text(text, "utf-8")
+
+
+def _at(days: int, source: str) -> ContextMeta:
+    return ContextMeta(_TODAY - timedelta(days=days), source, "main")
+
+
+def _day(ago: int) -> str:
+    return f"{_TODAY - timedelta(days=ago):%Y-%m-%d}"
+
+
+def _history(shell: Shell, predicate: str) -> dict[str, Any]:
+    arrows = shell.json("facts", "graph", "rex")["arrows"]
+    [told] = [arrow["history"] for arrow in arrows if arrow["predicate"] == predicate]
+    return dict(told)

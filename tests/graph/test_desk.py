@@ -12,8 +12,10 @@ from agentd.domain.turn import MAIN, Origin, SessionKey, kind_of
 from agentd.errors import QueryError
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.desk import GraphDesk, is_query
+from agentd.graph.history import History
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.naming import Aliases
+from agentd.graph.path import Way
 from agentd.graph.pointing import pointed
 from agentd.graph.query import parse
 from agentd.graph.recall import Recollection
@@ -194,9 +196,29 @@ async def test_what_is_recalled_fades_from_then_on(desk, store):
     assert (trace.said, trace.since) == (NOW - timedelta(days=7), NOW)
 
 
+async def test_a_picture_tells_which_memory_each_fact_is_in(desk):
+    picture = await desk.picture("klara")
+    told = {arrow.predicate: arrow.history for arrow in picture.arrows}
+    week = timedelta(days=7)
+    assert told["home"].memory == told["sister_name"].memory == "semantic"
+    assert told["owes"] == History(1, 0, NOW - week, NOW - week, stands=False)
+    assert (await desk.picture("klara", scopes=(GROUP,))).arrows[0].history == told["owes"]
+
+
+async def test_the_tool_passes_the_way_of_a_question_on(desk):
+    far = await recalled(desk, "FIND fact FROM user BY breadth DEPTH 3")
+    assert far.text.splitlines()[1] == "- user sister name klara"
+    assert "- klara owes otto" in far.text
+    near = await recalled(desk, "FIND fact FROM user BY activation DEPTH 1")
+    assert near.text == "```text\n- user sister name klara\n```"
+    wrong = await recalled(desk, "FIND path FROM user BY activation")
+    assert wrong.is_error
+    assert "line 1, column 24" in wrong.text
+
+
 async def test_answers_and_pictures_survive_the_wire(desk):
     for answer in (await desk.ask("FIND path FROM user, nobody DEPTH 2"), await desk.ask("?")):
         assert answer_of(json.loads(json.dumps(answer_json(answer)))) == answer
-    for name in ("user", "nobody"):
-        picture = await desk.picture(name)
+    for name, by in (("user", Way.PATHS), ("klara", Way.ACTIVATION), ("nobody", Way.BREADTH)):
+        picture = await desk.picture(name, by=by)
         assert picture_of(json.loads(json.dumps(picture_json(picture)))) == picture
