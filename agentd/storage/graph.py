@@ -71,7 +71,8 @@ _ALL_EPISODES = f"SELECT {RELATION} {_JOINED} ORDER BY e.hash"
 _OF_FACTS = "SELECT id FROM graph_facts WHERE hash IN (?)"
 _TRACES = f"SELECT {TRACE} {_JOINED} WHERE e.fact IN (?)"
 _LIVELY = f"SELECT {TRACE} {_JOINED} WHERE e.until >= ? AND e.promoted = 0"
-_ENDED = f"SELECT {TRACE} {_JOINED} WHERE e.until <= ? ORDER BY e.until LIMIT {SWEPT}"
+_ENDED = "SELECT id FROM graph_episodes WHERE until <= ?"
+_NEAR = f"SELECT {TRACE} {_JOINED} WHERE e.id IN (?)"
 _FADING = """
 SELECT id, fact, hash, confidence, since FROM graph_episodes
 WHERE until IS NOT NULL AND hash IN (?)
@@ -228,8 +229,10 @@ class SqliteGraph:
         """See GraphStore."""
         gone: list[Relation] = []
         touched: set[int] = set()  # told again at last, a hub once instead of each time
-        while some := await self._db.write(lambda conn: _sweep(conn, now, touched)):
-            gone += some
+        near = await self._db.read(lambda conn: _ended(conn, now))
+        for start in range(0, len(near), SWEPT):
+            some = near[start : start + SWEPT]
+            gone += await self._db.write(partial(_sweep, near=some, now=now, touched=touched))
         left = sorted(touched)
         for start in range(0, len(left), SWEPT):
             part = left[start : start + SWEPT]
@@ -272,10 +275,19 @@ def _facts_about(conn: sqlite3.Connection, concepts: Iterable[ConceptHash]) -> s
     return {row[0] for query in _ABOUT for row in rows.among(conn, query, wanted)}
 
 
-def _sweep(conn: sqlite3.Connection, now: datetime, touched: set[int]) -> list[Relation]:
-    """Take some of the faded episodes out; `touched` gets the concepts to tell again."""
-    near = [trace_of(tuple(row)) for row in conn.execute(_ENDED, (ticks(now) + _SLACK,))]
-    gone = [trace.relation for trace in near if trace.effective(now) < LEAST]
+def _ended(conn: sqlite3.Connection, now: datetime) -> list[int]:
+    """The episodes that have faded, or nearly. They are looked for once a day, in all: an index of the
+    ends would cost more than that at every insert.
+    """
+    return [row[0] for row in conn.execute(_ENDED, (ticks(now) + _SLACK,))]
+
+
+def _sweep(
+    conn: sqlite3.Connection, near: Sequence[int], now: datetime, touched: set[int]
+) -> list[Relation]:
+    """Take those of some out that have faded; `touched` gets the concepts to tell again."""
+    traces = map(trace_of, rows.among(conn, _NEAR, near))
+    gone = [trace.relation for trace in traces if trace.effective(now) < LEAST]
     touched |= take_out(conn, [relation.episode.value for relation in gone])
     return gone
 

@@ -9,17 +9,17 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from agentd.domain.belief import check
-from agentd.domain.concept import Concept, Context, Inserted, Record, Relation
+from agentd.domain.concept import Context, Inserted, Record, Relation
 from agentd.storage.graph_values import (
     LONE,
     WORTH,
+    Mention,
     Values,
     Worth,
     context_row,
     episode_row,
     mentions,
     promoted_rows,
-    ticks,
     told,
 )
 
@@ -28,6 +28,8 @@ _Name = TypeVar("_Name", bytes, str)
 _BATCH = 2_000  # records whose rows are held at once
 _MANY = 200  # records from which on more of the database is held in memory meanwhile
 _HELD = 32 << 10  # KiB of it
+_LOGGED = 16 << 10  # pages that the log takes then before they are put into the file, else:
+_USUAL = 1_000
 _VALUES = 512  # that one statement takes
 _TABLES = (
     "concepts",
@@ -123,8 +125,12 @@ def among(
 
 @contextmanager
 def _room(conn: sqlite3.Connection, records: int) -> Iterator[None]:
-    """Hold more pages for a while: each record changes a dozen of them, and those are everywhere."""
-    if records < _MANY:
+    """Hold more pages for a while: each record changes a dozen of them, and those are everywhere. For
+    the same reason they are put from the log into the file more seldom, until few records come again.
+    """
+    is_many = records >= _MANY
+    conn.execute(f"PRAGMA wal_autocheckpoint = {_LOGGED if is_many else _USUAL}")
+    if not is_many:
         yield
         return
     (usual,) = conn.execute("PRAGMA cache_size").fetchone()
@@ -137,22 +143,21 @@ def _room(conn: sqlite3.Connection, records: int) -> Iterator[None]:
 
 def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int, int]:
     """How many concepts, facts and episodes are new."""
-    mentioned = [(concept, episode) for record in batch for concept, episode in mentions(record)]
-    concepts, new_concepts = _insert_concepts(conn, [concept for concept, _ in mentioned])
+    mentioned = [mention for record in batch for mention in mentions(record)]
+    concepts, new_concepts = _insert_concepts(conn, mentioned)
     said: dict[bytes, tuple[Relation, Context]] = {}
     for record in batch:
-        contexts = {context.hash: context for context in record.contexts}
+        contexts = {context.hash.value: context for context in record.contexts}
         for relation in record.relations:
-            said.setdefault(relation.episode.value, (relation, contexts[relation.context]))
+            said.setdefault(relation.episode.value, (relation, contexts[relation.context.value]))
     episodes, new_facts, new_episodes = _insert_relations(conn, said, concepts)
     rows = []
     aliases = []
-    for concept, episode in mentioned:
-        key = concepts[concept.hash.value], episodes[episode]
-        rows.append(
-            (*key[::-1], concept.confidence, ticks(concept.created), ticks(concept.updated))
-        )
-        aliases += [(*key, alias, alias.casefold()) for alias in concept.aliases]
+    for one in mentioned:
+        concept, episode = concepts[one.concept], episodes[one.episode]
+        rows.append((episode, concept, one.confidence, one.created, one.updated))
+        if one.aliases:
+            aliases += [(concept, episode, alias, alias.casefold()) for alias in one.aliases]
     rows.sort()
     conn.executemany(_MENTION, rows)
     conn.executemany(_ALIAS, aliases)
@@ -160,17 +165,16 @@ def _insert(conn: sqlite3.Connection, batch: Sequence[Record]) -> tuple[int, int
 
 
 def _insert_concepts(
-    conn: sqlite3.Connection, concepts: Iterable[Concept]
+    conn: sqlite3.Connection, mentioned: Iterable[Mention]
 ) -> tuple[dict[bytes, int], int]:
     """The numbers of concepts, and how many are new; each as what is said of it comes to."""
     united: dict[bytes, tuple[str, float, int, int]] = {}
-    for concept in concepts:
-        name, sure = concept.hash.value, concept.confidence
-        created, updated = ticks(concept.created), ticks(concept.updated)
-        if (known := united.get(name)) is not None:
+    for one in mentioned:
+        sure, created, updated = one.confidence, one.created, one.updated
+        if (known := united.get(one.concept)) is not None:
             sure, created = max(known[1], sure), min(known[2], created)
             updated = max(known[3], updated)
-        united[name] = (concept.label, sure, created, updated)
+        united[one.concept] = (one.label, sure, created, updated)
     query = "SELECT hash, id, confidence, created, updated FROM graph_concepts WHERE hash IN (?)"
     ids: dict[bytes, int] = {}
     stronger = []

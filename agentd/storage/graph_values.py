@@ -59,16 +59,37 @@ def end_of(confidence: float, since: int) -> int:
     return since + int(_HALF_LIFE * log2(confidence / LEAST))
 
 
-def mentions(record: Record) -> Iterator[tuple[Concept, bytes]]:
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """What one episode says of a concept, or with LONE the record by itself; times in ticks."""
+
+    concept: bytes
+    episode: bytes
+    label: str
+    confidence: float
+    created: int
+    updated: int
+    aliases: tuple[str, ...]
+
+
+def mentions(record: Record) -> Iterator[Mention]:
     """The record's concepts, each with every episode that it is an end of, or with none."""
-    concepts = {concept.hash: concept for concept in record.concepts}
+    episodes: dict[bytes, list[bytes]] = {concept.hash.value: [] for concept in record.concepts}
     for relation in record.relations:
-        for end in {relation.subject, relation.object}:
-            yield concepts[end], relation.episode.value
-    related = {end for r in record.relations for end in (r.subject, r.object)}
+        subject, target, episode = (
+            relation.subject.value,
+            relation.object.value,
+            relation.episode.value,
+        )
+        episodes[subject].append(episode)
+        if target != subject:
+            episodes[target].append(episode)
     for concept in record.concepts:
-        if concept.hash not in related:
-            yield concept, LONE
+        created = ticks(concept.created)
+        updated = created if concept.updated is concept.created else ticks(concept.updated)
+        name, told = concept.hash.value, (concept.label, concept.confidence, created, updated)
+        for episode in episodes[name] or (LONE,):
+            yield Mention(name, episode, *told, concept.aliases)
 
 
 def context_row(context: Context) -> Values:
@@ -86,7 +107,7 @@ def episode_row(relation: Relation, context: Context) -> Values:
         relation.confidence,
         ticks(relation.created),
         relation.denied,
-        dumps(relation.refs),
+        dumps(relation.refs) if relation.refs else "[]",
         said,
         context.source,
         context.scope,
@@ -176,6 +197,8 @@ def left(confidence: float, since: int, until: int | None, now: int | None) -> f
 
 def told(episodes: Sequence[Worth]) -> Values:
     """The columns of graph_facts that all its episodes give, from `stands` on."""
+    if len(episodes) == 1 and not episodes[0].promoted:
+        return _told_once(episodes[0])
     counting = [one for one in episodes if not one.promoted]
     stands = any(one.until is None and not one.denied for one in counting)
     denial = [one.confidence for one in counting if one.denied and one.until is None]
@@ -187,20 +210,16 @@ def told(episodes: Sequence[Worth]) -> Values:
     newest = max(one.said for one in episodes)
     scopes = {one.scope for one in episodes}
     where = episodes[0].scope if len(scopes) == 1 else None
-    if len(episodes) > 1 or not counting:
-        return stands, rank, newest, where, None, None, None, None, None
-    [one] = episodes
-    return (
-        stands,
-        rank,
-        newest,
-        where,
-        one.confidence,
-        one.denied,
-        one.since,
-        one.until,
-        one.observed,
-    )
+    return stands, rank, newest, where, None, None, None, None, None
+
+
+def _told_once(one: Worth) -> Values:
+    """The same for one that no promotion counts: what it is worth stands with it."""
+    stands = one.until is None and not one.denied
+    end = _LONG_AGO if one.denied or one.until is None else one.until
+    rank = one.confidence if stands else float(end)
+    worth = one.confidence, one.denied, one.since, one.until, one.observed
+    return stands, rank, one.said, one.scope, *worth
 
 
 def _end_of_all(support: Sequence[Worth], share: float) -> int:

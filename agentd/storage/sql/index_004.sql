@@ -100,7 +100,6 @@ CREATE TABLE graph_episodes (
 ) STRICT;
 CREATE INDEX graph_episodes_of_fact ON graph_episodes (fact);
 CREATE INDEX graph_episodes_of_context ON graph_episodes (context);
-CREATE INDEX graph_episodes_by_end ON graph_episodes (until) WHERE until IS NOT NULL;
 
 -- Which episodes a promotion counts, by their hashes; they may have been swept since. Written by
 -- SqliteGraph.
