@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from agentd.domain.concept import FactHash
+from agentd.graph.path import Way
 from agentd.graph.query import Kind
 
 Table = tuple[tuple[str, ...], ...]  # the first row has the headings
@@ -48,7 +49,7 @@ class Row:
     """One thing found: a concept, a fact (the last of its path) or a path.
 
     `start` and `label` are where the path begins and ends. `confidence` is the path's product, for a
-    fact its own; `score` its importance. Both lie in [0, 1].
+    fact its own; `score` what it is worth to the way it was found by. Both lie in [0, 1].
     """
 
     start: str
@@ -97,13 +98,15 @@ class Unknown:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The rows, the best first. Without rows, `reason` says why. `unknown` are names of the question
-    about which nothing is known, also where others brought rows.
+    about which nothing is known, also where others brought rows. `by` is the way they were found, which
+    says what their scores are.
     """
 
     kind: Kind
     rows: tuple[Row, ...] = ()
     reason: str = ""
     unknown: tuple[Unknown, ...] = ()
+    by: Way = Way.PATHS
 
     @property
     def triples(self) -> tuple[Triple, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.answer import Table, one_line
 from agentd.graph.history import History
-from agentd.graph.path import Path
+from agentd.graph.path import Path, Way
 from agentd.graph.traversal import Traversal
 
 ARROWS_PER_NODE = 2  # more make a picture that nobody can read
@@ -40,7 +40,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn. `hidden_nodes` and `hidden_arrows` count what was found and left out; `edges` are
+    """What is drawn, found by a way that says what the scores are. `hidden_nodes` and `hidden_arrows` count what was found and left out; `edges` are
     the facts of the arrows, in their order.
     """
 
@@ -49,6 +49,7 @@ class Picture:
     arrows: tuple[Arrow, ...] = ()
     hidden_nodes: int = 0
     hidden_arrows: int = 0
+    by: Way = Way.PATHS
     edges: tuple[Edge, ...] = field(default=(), compare=False, repr=False)
 
     @property
@@ -88,6 +89,7 @@ def neighbourhood(
     ranked: Sequence[tuple[Path, float]],
     labels: Mapping[ConceptHash, str],
     most: int,
+    by: Way = Way.PATHS,
 ) -> Picture:
     """Where a walk began, and at most `most` other concepts: the first of those `ranked` by paths to them
     and scores, each with what lies on its path. Arrows are the facts of those paths, and the surest others between the same concepts.
@@ -109,7 +111,7 @@ def neighbourhood(
         {one for edge in traversal.edges for one in (edge.subject, edge.object)} - {*shown}
     )
     unseen = len(traversal.edges) - len(arrows)
-    return Picture(one_line(title), tuple(nodes), arrows, hidden, unseen, edges)
+    return Picture(one_line(title), tuple(nodes), arrows, hidden, unseen, by, edges)
 
 
 def _shown(

@@ -7,6 +7,7 @@ from html import escape
 from math import hypot
 
 from agentd.graph.answer import Table, one_line
+from agentd.graph.path import Way
 from agentd.graph.picture import Arrow, Node, Picture
 from agentd.graph.picture_layout import NODE_FONT, WORD_FONT, Box, arrange, width_of
 
@@ -50,7 +51,10 @@ def as_svg(picture: Picture) -> str:
             _curve(arrow, layout.nodes[arrow.source], words, layout.nodes[arrow.target], told)
         )
     parts += [_label(words) for words in layout.words]
-    parts += [_node(node, box) for node, box in zip(picture.nodes, layout.nodes, strict=True)]
+    worth = "activation" if picture.by is Way.ACTIVATION else "importance"
+    parts += [
+        _node(node, box, worth) for node, box in zip(picture.nodes, layout.nodes, strict=True)
+    ]
     parts += _legend(picture, left + _MARGIN, top + height - 26)
     return "\n".join([*parts, "</svg>", ""])
 
@@ -102,10 +106,10 @@ def _caption(picture: Picture, x: float, y: float) -> Iterator[str]:
         yield f'<text class="soft" x="{x:g}" y="{y + 20:g}" font-size="12">{_words(picture.left_out)}</text>'
 
 
-def _node(node: Node, box: Box) -> str:
+def _node(node: Node, box: Box, worth: str) -> str:
     depth = min(node.depth, len(_DEPTHS) - 1)
     weight = ' font-weight="600"' if depth == 0 else ""
-    told = node.label if depth == 0 else f"{node.label} · importance {node.score:.2f}"
+    told = node.label if depth == 0 else f"{node.label} · {worth} {node.score:.2f}"
     x, y = box.x - box.width / 2, box.y - box.height / 2
     return (
         f'<g class="d{depth}"><title>{_words(told)}</title>'

@@ -146,12 +146,12 @@ class Recollection:
         traversal = reached.traversal
         missing = [*unknown, *_unseen(seeds, traversal)]
         if len(missing) == len(names):
-            return Picture("; ".join(str(Unknown(name)) for name in missing))
+            return Picture("; ".join(str(Unknown(name)) for name in missing), by=by)
         ranked = reached.ranked(self._clock.now())
         hashes = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
         labels = {one: c.label for one, c in (await self._store.concepts(sorted(hashes))).items()}
         how = "" if by is Way.PATHS else f", by {by}"
-        return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most)
+        return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most, by)
 
     async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
         seeds, unknown = await self._seeds(asked.names, view.scopes)
@@ -162,7 +162,9 @@ class Recollection:
         if not reached.traversal.edges:
             weak = await self._weak(sorted(seeds), view)
             reason = weak or "; ".join(map(str, strangers))
-            return Answer(asked.kind, reason=reason, unknown=() if weak else tuple(strangers))
+            return Answer(
+                asked.kind, reason=reason, unknown=() if weak else tuple(strangers), by=asked.by
+            )
         return await self._answer(asked, where, reached, view, tuple(strangers))
 
     async def _answer(
@@ -178,11 +180,13 @@ class Recollection:
             labels = await self._labels(found, view) if where.needs_labels else Labels({})
             found = [one for one in found if where.holds(one.fields(labels))]
         if kept := best(found, asked.by)[: asked.limit]:
-            return Answer(asked.kind, rows(kept, await self._labels(kept, view)), unknown=unknown)
+            return Answer(
+                asked.kind, rows(kept, await self._labels(kept, view)), unknown=unknown, by=asked.by
+            )
         walked = len(reached.traversal.edges)
         facts = "1 fact was" if walked == 1 else f"{walked} facts were"
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
-        return Answer(asked.kind, reason=reason, unknown=unknown)
+        return Answer(asked.kind, reason=reason, unknown=unknown, by=asked.by)
 
     def _view(self, scopes: Scopes) -> View:
         return View(scopes, self._clock.now())

@@ -10,6 +10,7 @@ from typing import Any
 from agentd.domain.concept import FactHash
 from agentd.graph.answer import Answer, Hop, Row, Triple, Unknown
 from agentd.graph.history import SEMANTIC, History
+from agentd.graph.path import Way
 from agentd.graph.picture import Arrow, Node, Picture
 from agentd.graph.query import Kind
 
@@ -17,11 +18,12 @@ _ARROW = ("source", "target", "predicate", "confidence")
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
-    """`{kind, rows, reason, unknown}`; each row is `{start, label, way, depth, confidence, score, path}`,
+    """`{kind, by, rows, reason, unknown}`; each row is `{start, label, way, depth, confidence, score, path}`,
     its path the facts from `start` to `label` with the direction in which each was walked.
     """
     return {
         "kind": str(answer.kind),
+        "by": str(answer.by),
         "rows": [
             {
                 "start": row.start,
@@ -52,16 +54,17 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
         for row in data["rows"]
     )
     unknown = tuple(Unknown(one["name"], tuple(one["nearest"])) for one in data["unknown"])
-    return Answer(Kind(data["kind"]), rows, data["reason"], unknown)
+    return Answer(Kind(data["kind"]), rows, data["reason"], unknown, Way(data["by"]))
 
 
 def picture_json(picture: Picture) -> dict[str, Any]:
-    """`{title, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence, history}],
+    """`{title, by, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence, history}],
     hidden_nodes, hidden_arrows}`; arrows name nodes by their places, and their history is
     `{said, denied, first, last, memory}` or None.
     """
     return {
         "title": picture.title,
+        "by": str(picture.by),
         "nodes": [asdict(node) for node in picture.nodes],
         "arrows": [_arrow_json(arrow) for arrow in picture.arrows],
         "hidden_nodes": picture.hidden_nodes,
@@ -77,6 +80,7 @@ def picture_of(data: Mapping[str, Any]) -> Picture:
         tuple(map(_arrow, data["arrows"])),
         data["hidden_nodes"],
         data["hidden_arrows"],
+        Way(data["by"]),
     )
 
 

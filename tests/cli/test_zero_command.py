@@ -148,7 +148,7 @@ def test_the_command_offers_what_the_daemon_can_write_and_every_way() -> None:
 def test_the_text_of_a_form_is_printed_as_it_is_and_read_back(
     daemon: ScriptedDaemon, tmp_path: Path, form: str
 ) -> None:
-    picture = {"title": "Around a", "nodes": [], "arrows": [], "hidden_nodes": 0}
+    picture = {"title": "Around a", "by": "paths", "nodes": [], "arrows": [], "hidden_nodes": 0}
     answer = {**picture, "hidden_arrows": 0, "text": TEXTS[form]}
     daemon.on("_agentd/facts/graph", lambda params, wire: answer)
     argv = ["facts", "graph", "a", "--format", form]
@@ -164,7 +164,7 @@ def test_the_text_of_a_form_is_printed_as_it_is_and_read_back(
 def test_the_way_and_the_depth_go_to_the_daemon_which_knows_how_far_each_goes(
     daemon: ScriptedDaemon,
 ) -> None:
-    picture = {"title": "Around a", "nodes": [], "arrows": [], "hidden_nodes": 0}
+    picture = {"title": "Around a", "by": "paths", "nodes": [], "arrows": [], "hidden_nodes": 0}
     daemon.on("_agentd/facts/graph", lambda params, wire: {**picture, "hidden_arrows": 0})
     for argv in ([], ["--by", "activation", "--depth", "4"]):
         assert runner.invoke(app, ["facts", "graph", "a", *argv]).exit_code == 0

@@ -16,9 +16,11 @@ _HOP = {
     "newest": TIME,
     "direction": frozenset({"in", "out"}),
 }
+WAYS = frozenset({"paths", "breadth", "activation"})
 _COUNTS, _TIMES = dict.fromkeys(("said", "denied"), int), dict.fromkeys(("first", "last"), TIME)
 ANSWER = {
     "kind": frozenset({"concept", "fact", "path"}),
+    "by": WAYS,
     "rows": [
         {
             **dict.fromkeys(("start", "label", "way"), str),
@@ -32,6 +34,7 @@ ANSWER = {
 }
 PICTURE = {
     "title": re.compile("Around user(, by (breadth|activation))?"),
+    "by": WAYS,
     "nodes": [{"label": str, "depth": int, "score": float}],
     "arrows": [
         {

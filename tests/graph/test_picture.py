@@ -233,6 +233,8 @@ async def test_the_way_decides_what_is_shown_first_and_what_its_score_is():
     for by in Way:
         picture = await drawn(lines, "a", most=2, by=by)
         shown[by] = {node.label: node.score for node in picture.nodes}
+        assert picture.by is by
+        assert ("activation 0.50" in as_svg(picture)) is (by is Way.ACTIVATION)
         assert picture.title == ("Around a" if by is Way.PATHS else f"Around a, by {by}")
     assert shown[Way.PATHS].keys() == {"a", "c", "d"}
     assert shown[Way.BREADTH].keys() == {"a", "b", "c"}

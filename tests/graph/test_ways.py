@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.errors import QueryError
+from agentd.graph.path import Way
 from agentd.graph.recall import Recollection
 from agentd.testing import FakeClock
 from tests.graph.lines import NOW, LineGraph
@@ -43,6 +44,8 @@ async def test_by_paths_is_what_a_question_means_that_says_no_way(memory):
     for kind in ("concept", "fact", "path"):
         question = f"FIND {kind} FROM ann DEPTH 3 LIMIT 50"
         assert await memory.answer(f"{question} BY paths") == await memory.answer(question)
+    for by in Way:
+        assert (await memory.answer(f"FIND fact FROM ann BY {by}")).by is by
     question = "FIND fact WHERE predicate = sells"
     assert await memory.answer(f"{question} BY paths") == await memory.answer(question)
 
