@@ -63,8 +63,9 @@ class Workspace(Protocol):
         """Hold the path against our other writers and against other processes that flock it."""
 
     async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
-        """The exact change, from what is on disk now; writes nothing. Raises PathRefused,
-        FileUnreadable, FileMissing (DELETE).
+        """The exact change, from what is on disk now; writes nothing. What is appended begins a line of
+        its own: where the last one has no end, the intent's data begin with that. Raises
+        PathRefused, FileUnreadable, FileMissing (DELETE).
         """
 
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:

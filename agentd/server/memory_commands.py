@@ -39,11 +39,11 @@ class MemoryCommands:
                 before = (await workspace.read(_FILE, _OWNER)).text
             except FileMissing:
                 before = ""
-            head = "\n" if before and not before.endswith("\n") else ""
-            added = f"{head}- {line}\n".encode()
-            await workspace.apply(await workspace.plan(_FILE, FileAction.APPEND, added), _OWNER)
+            intent = await workspace.plan(_FILE, FileAction.APPEND, f"- {line}\n".encode())
+            await workspace.apply(intent, _OWNER)
         noted = f"Noted in {_FILE}: {line}"
-        if any(suspicion.is_high for suspicion in scan_change(before, before + added.decode())):
+        after = before + intent.data.decode()
+        if any(suspicion.is_high for suspicion in scan_change(before, after)):
             return f"{noted}\nIt reads like an instruction to the model: prompts will carry it."
         return noted
 

@@ -153,8 +153,10 @@ class MemoryWorkspace:
             return FileIntent(path, action, before, "", b"")
         if action is FileAction.WRITE:
             return FileIntent(path, action, before, _digest(data), data)
-        offset = len(old or b"")
-        return FileIntent(path, action, before, _digest((old or b"") + data), data, offset)
+        start = old or b""
+        if start and data and not start.endswith(b"\n"):
+            data = b"\n" + data
+        return FileIntent(path, action, before, _digest(start + data), data, len(start))
 
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
         return not digest or (reader.session, path, digest) in self._seen

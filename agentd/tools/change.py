@@ -74,11 +74,10 @@ def written(change: Change, current: str | None, stamp: Stamp | None) -> bytes:
     """
     match change.mode:
         case Mode.APPEND:
-            gap = "\n" if current and not current.endswith("\n") else ""
             if stamp is None:
-                return (gap + _ended(change.content)).encode()
+                return _ended(change.content).encode()
             head = "" if current else f"# {PurePosixPath(change.path).stem}\n\n"
-            return (gap + head + entry(change.content, stamp)).encode()
+            return (head + entry(change.content, stamp)).encode()
         case Mode.REPLACE:
             return _ended(change.content).encode()
         case Mode.PATCH:

@@ -163,7 +163,9 @@ class MemoryWrite:
                 msg = f"{change.path} has text that this session has not read as it is now"
                 raise EditConflict(msg, cure="Read it with memory_read, then write.")
         before = current or ""
-        after = before + data.decode() if change.mode is Mode.APPEND else data.decode()
+        after = intent.data.decode()
+        if change.mode is Mode.APPEND:
+            after = before + after
         found = await self._screened(call, change.path, before, after)
         ask = (
             call.careful

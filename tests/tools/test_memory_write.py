@@ -14,6 +14,8 @@ from agentd.domain.workspace import Reader
 from agentd.errors import AgentdError, EditConflict, PathRefused, ToolFailed
 from agentd.testing import FakeClock, MemoryWorkspace
 from agentd.tools.memory_write import MemoryWrite
+from agentd.workspace.files import Files
+from agentd.workspace.settings import WorkspaceSettings
 
 NOTE = "memory/2026-11-21.md"
 PROTECTED = ("SOUL.md", "AGENTS.md", "USER.md", "MEMORY.md", "HEARTBEAT.md", "TOOLS.md", "soul.MD")
@@ -64,6 +66,22 @@ async def test_a_second_entry_follows_the_first_even_without_a_newline_between()
     write, workspace = tool({NOTE: "- [11:00] a"})
     await write.run(made(content="- b\nmore"), RecordingGate())
     assert workspace.text(NOTE) == "- [11:00] a\n- [12:00] b\n  more\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "entry"), [("daily_log", "- [12:00] b\n"), ("MEMORY.md", "b\n")]
+)
+async def test_the_real_workspace_ends_a_last_line_once_as_the_user_was_shown(
+    tmp_path, target, entry
+):
+    clock, gate = FakeClock(), RecordingGate()
+    path = tmp_path / (NOTE if target == "daily_log" else target)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("a")
+    write = MemoryWrite(Files(tmp_path, WorkspaceSettings(), clock, {}, None), clock)
+    await write.run(made(content="b", target=target), gate)
+    assert path.read_text() == f"a\n{entry}"
+    assert [asked.new_text for asked in gate.asked] == ([] if path.name != target else ["a\nb\n"])
 
 
 async def test_note_and_time_are_in_the_owners_zone():

@@ -13,7 +13,7 @@ from agentd.domain.health import Problem
 from agentd.domain.memory import IndexState, Source
 from agentd.domain.search import Fusion, SearchQuery
 from agentd.domain.suspicion import Suspicion
-from agentd.domain.tool import FileAction
+from agentd.domain.tool import FileAction, FileIntent
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Reader
 from agentd.errors import FileMissing, FileUnreadable, InvalidRequest
@@ -175,11 +175,11 @@ class MemoryMethods:
                 text = await self._replaced(path, params.old_string, params)
             elif params.append:
                 action = FileAction.APPEND
-                text = await self._as_lines(path, params.content)
+                text = params.content.removesuffix("\n") + "\n"
             else:
                 text = params.content
-            warnings = await self._screened(path, text, is_added=action is FileAction.APPEND)
             intent = await workspace.plan(path, action, text.encode())
+            warnings = await self._screened(path, intent)
             if not params.dry_run:
                 await workspace.apply(intent, _OWNER)
         size = len(intent.data)
@@ -193,7 +193,7 @@ class MemoryMethods:
             "warnings": [suspicion.as_json() for suspicion in warnings],
         }
 
-    async def _screened(self, path: str, text: str, *, is_added: bool) -> tuple[Suspicion, ...]:
+    async def _screened(self, path: str, intent: FileIntent) -> tuple[Suspicion, ...]:
         """What of it looks like an attack where prompts carry the file: the owner is warned, and
         writes what he wants.
         """
@@ -203,7 +203,9 @@ class MemoryMethods:
             before = (await self._workspace.read(path, _OWNER)).text
         except (FileMissing, FileUnreadable):
             before = ""
-        after = before + text if is_added else text
+        after = intent.data.decode()
+        if intent.action is FileAction.APPEND:
+            after = before + after
         return await asyncio.to_thread(scan_change, before, after)
 
     async def _replaced(self, path: str, old: str, params: WriteParams) -> str:
@@ -221,15 +223,6 @@ class MemoryMethods:
                 cure="give more of the text around it, or replace all",
             )
         return before.replace(old, params.new_string or "")
-
-    async def _as_lines(self, path: str, text: str) -> str:
-        """The text on lines of its own."""
-        try:
-            before = (await self._workspace.read(path, _OWNER)).text
-        except FileMissing:
-            before = ""
-        head = "\n" if before and not before.endswith("\n") else ""
-        return f"{head}{text}" if text.endswith("\n") else f"{head}{text}\n"
 
     def _path(self, target: str) -> str:
         if target == "daily_log":
