@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.graph.compiler import compile as compiled
+from agentd.graph.path import Way
 from agentd.graph.recall import Recollection
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.storage.graph import SqliteGraph
@@ -75,3 +76,30 @@ async def test_other_audiences_see_nothing_of_it(store):
     assert (await memory.about("the gold", scopes=["group"])).rows == ()
     stated = await memory.answer("FIND fact WHERE predicate = hides", scopes=["group"])
     assert stated.rows == ()
+
+
+async def test_each_way_finds_what_it_should(store):
+    await store.insert(
+        [
+            said(("ann", "likes", "tea", 0.2), ("ann", "runs", "shop", 1.0), source="facts"),
+            said(("shop", "sells", "cup", 1.0), ("cup", "holds", "tea", 0.9), source="facts"),
+            said(("ann", "likes", "tea", 0.8), days=70),
+        ]
+    )
+    memory = Recollection(store, FakeClock(NOW))
+
+    async def ways(by):
+        answer = await memory.answer(f"FIND concept FROM ann DEPTH 3 BY {by}")
+        return {row.label: (row.way, round(row.score, 3)) for row in answer.rows}
+
+    assert (await ways("paths"))["tea"][0] == "ann -runs-> shop -sells-> cup -holds-> tea"
+    assert (await ways("breadth"))["tea"][0] == "ann -likes-> tea"
+    assert await ways("activation") == {
+        "shop": ("ann -runs-> shop", 0.5),
+        "cup": ("ann -runs-> shop -sells-> cup", 0.295),
+        "tea": ("ann -likes-> tea", 0.1),  # and passed on to cup, which cannot pass it back
+    }
+    picture = await memory.picture(["ann"], by=Way.ACTIVATION)
+    assert [(node.label, round(node.score, 3)) for node in picture.nodes] == [
+        ("ann", 1.0), ("shop", 0.5), ("cup", 0.295), ("tea", 0.1),
+    ]  # fmt: skip
