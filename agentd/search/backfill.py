@@ -11,15 +11,12 @@ from agentd.domain.health import Problem
 from agentd.domain.index import Unembedded
 from agentd.errors import EmbedderFault
 from agentd.ports import ChunkStore, Clock, Embedder
+from agentd.search.culprit import PROBE, Culprit, named
 from agentd.search.units import embedded_text
 
 BATCH = 128
 PATIENCE = 120.0  # seconds for one batch
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
-FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
-PROBE = "memory"  # what an embedder that works can embed
-STRIKES = 2  # failures at one text, right after the probe worked: it is the text
-NAMED = 3  # texts that a problem names
 COUNTED = 100_000  # pending chunks; more are not counted
 
 log = structlog.get_logger()
@@ -53,9 +50,7 @@ class Backfill:
         self._unlooked = True
         self._resume = 0.0
         self._pause = FIRST_PAUSE
-        self._size = BATCH
-        self._suspect = -1  # the chunk that failed when it was alone
-        self._strikes = 0
+        self._culprit = Culprit(BATCH)
         self._given_up: dict[int, str] = {}
 
     @property
@@ -77,13 +72,11 @@ class Backfill:
         """Why it fails, and the texts that it could not embed."""
         told = [self.problem] if self.problem else []
         if self._given_up:
-            places = [*self._given_up.values()][:NAMED]
-            more = len(self._given_up) - len(places)
-            named = ", ".join(places) + (f" and {more} more" if more else "")
+            places = named([*self._given_up.values()])
             told.append(
                 Problem(
                     "text_not_embedded",
-                    f"{self.model} fails at what stands in {named}: words alone find it",
+                    f"{self.model} fails at what stands in {places}: words alone find it",
                     "change or shorten these lines; a restart of agentd tries them again",
                 )
             )
@@ -110,7 +103,7 @@ class Backfill:
             if not await self.look():
                 return True
             done = 0
-            while batch := await self._store.pending(self.model, self._mark, self._size):
+            while batch := await self._store.pending(self.model, self._mark, self._culprit.size):
                 if most is not None and done >= most:
                     return True  # the others came meanwhile
                 if self.pause or not await self._done_with(batch):
@@ -138,20 +131,16 @@ class Backfill:
 
     async def _done_with(self, batch: Sequence[Unembedded]) -> bool:
         """Whether nothing is left to do for these: they have vectors, or the only one is given up."""
-        first = batch[0]
-        is_suspect = len(batch) == 1 and first.id == self._suspect
-        if is_suspect and not await self._works():
+        ids = [row.id for row in batch]
+        if self._culprit.is_suspect(ids) and not await self._works():
             return False
         if await self._embed(batch):
-            self._size = min(BATCH, 2 * self._size)
+            self._culprit.clear()
             return True
-        self._size = max(1, len(batch) // FEWER)
-        if len(batch) == 1:
-            self._suspect, self._strikes = first.id, self._strikes + 1 if is_suspect else 0
-        if not is_suspect or self._strikes < STRIKES:
+        if not self._culprit.blame(ids):
             return False
-        chunk = first.chunk
-        self._given_up[first.id] = f"{chunk.path}:{chunk.start_line}"
+        chunk = batch[0].chunk
+        self._given_up[batch[0].id] = f"{chunk.path}:{chunk.start_line}"
         self.problem = None  # it is the text's
         log.warning("text_not_embedded", model=self.model, path=chunk.path, line=chunk.start_line)
         return True
@@ -225,5 +214,5 @@ class Backfill:
         if self._epoch != self._store.epoch:
             self._epoch = self._store.epoch
             self._given_up.clear()
-            self._suspect = -1
+            self._culprit.forget()
             self._mark = int(await self._store.meta(self._name) or 0)

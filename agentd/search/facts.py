@@ -178,9 +178,8 @@ class LiveFacts:
         return [Neighbour(held[name], cosine) for name, cosine in found if name in held]
 
     def problems(self) -> tuple[Problem, ...]:
-        """Embedders that fail."""
-        told = (vectors.problem for vectors in self._vectors)
-        return tuple(problem for problem in told if problem is not None)
+        """Embedders that fail, and the facts that they fail at."""
+        return tuple(problem for vectors in self._vectors for problem in vectors.problems())
 
     async def _asked(
         self, texts: Sequence[str], patience: float, *, query: bool

@@ -13,7 +13,7 @@ import pytest
 
 from agentd.domain.fact import Category, Fact, FactSource, FactStatus
 from agentd.embedders.late import packaged
-from agentd.errors import StorageError
+from agentd.errors import EmbedderFault, StorageError
 from agentd.ports import FactIndex
 from agentd.search import facts as search_facts
 from agentd.search import facts_mirror
@@ -256,6 +256,57 @@ async def test_words_answer_while_the_embedder_is_down(facts, open_index, clock)
         await clock.advance(10)
         assert await index.near(REX, 0.9, 5)
         assert index.problems() == ()
+
+
+class Picky(HashEmbedder):
+    """Fails at any batch that holds poison."""
+
+    failures = 0
+
+    async def embed(self, texts, *, query=False):
+        if self.broken or any("poison" in text for text in texts):
+            self.failures += 1
+            raise EmbedderFault("The process of picky failed: it was killed by SIGSEGV.")
+        return await super().embed(texts, query=query)
+
+
+async def settled(index, clock, seconds=60) -> None:
+    for _ in range(seconds):
+        await index.settle()
+        await clock.advance(1)
+
+
+async def test_a_fact_that_no_embedder_survives_is_named_and_all_others_get_vectors(
+    facts, open_index, clock
+) -> None:
+    embedder = Picky()
+    texts = [f"The user likes tea number {number}." for number in range(300)]
+    texts[200] = "The user likes deadly poison."
+    async with open_index(embedder) as index:
+        await learn(facts, index, *(fact(number, text) for number, text in enumerate(texts)))
+        await settled(index, clock)
+        (problem,) = index.problems()
+        assert (problem.code, index.pending) == ("text_not_embedded", 0)
+        assert "fact0200" in problem.text
+        assert len(await facts.vectors(embedder.model)) == 299
+        assert embedder.failures < 10
+        assert await found(index, "deadly", 1) == [texts[200]]
+        await learn(facts, index, fact(200, "The user likes milk."))
+        await settled(index, clock, 1)
+        assert index.problems() == ()
+        assert len(await facts.vectors(embedder.model)) == 300
+
+
+async def test_no_fact_is_blamed_for_an_embedder_that_is_down(facts, open_index, clock) -> None:
+    embedder = Picky(broken=True)
+    async with open_index(embedder) as index:
+        await learn(facts, index, *(fact(number, f"Tea number {number}.") for number in range(30)))
+        await settled(index, clock, 200)
+        assert [problem.code for problem in index.problems()] == ["embedder_down"]
+        embedder.broken = False
+        await settled(index, clock, 200)
+        assert index.problems() == ()
+        assert len(await facts.vectors(embedder.model)) == 30
 
 
 async def test_words_answer_while_the_embedder_is_slow(facts, open_index) -> None:
