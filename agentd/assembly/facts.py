@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.assembly.graph import Graph
+from agentd.assembly.graph import FACTS_KEY, Graph
 from agentd.assembly.ground import Ground, Work, prompt
 from agentd.assembly.memory import VERSIONS, Memory
 from agentd.assembly.storage import Stores
@@ -39,7 +39,6 @@ from agentd.storage.keys import kept_key
 from agentd.storage.masking import Masking
 from agentd.workspace.scrub import NoteEraser, VersionEraser
 
-FACTS_KEY = "facts.key"  # in the state directory
 _EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
 _TURNS = 20  # that a request is compared with
 
@@ -197,6 +196,7 @@ def _forgetting(
             notes,
             VersionEraser(memory.files, versions),
             graph.keeper,
+            graph.sharing,
             Place("search index", erase_index),
             Place("log", erase_log),
             Place("chat history", stores.typed.erase_words),

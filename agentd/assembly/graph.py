@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hmac
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,11 @@ from agentd.graph.exchange import Exchange
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.leg import GraphLeg
 from agentd.graph.recall import Recollection
+from agentd.graph.sharing import Sharing
 from agentd.ports import Recall
+from agentd.storage.keys import kept_key
+
+FACTS_KEY = "facts.key"  # in the state directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,7 @@ class Graph:
     level: Nudged
     recall: Recall
     exchange: Exchange
+    sharing: Sharing
     desk: GraphDesk | None = None
 
     @property
@@ -44,7 +51,7 @@ class Graph:
 
     def problems(self) -> tuple[Problem, ...]:
         """What of its text cannot be used, and what could not be done."""
-        return (*self.keeper.problems(), *self.daily.problems())
+        return (*self.keeper.problems(), *self.sharing.problems(), *self.daily.problems())
 
     async def status(self) -> dict[str, Any]:
         """`{enabled, concepts, facts, episodes, consolidated}`, the last `{at, promoted, swept}` or
@@ -67,11 +74,23 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     keeper = GraphKeeper(
         memory.files, stores.graph, stores.chunks, clock, stores.facts.facts, fed=fed
     )
-    level = Nudged("graph", keeper.level)
+    key = ground.places.state_dir / FACTS_KEY
+
+    async def agent() -> str:
+        secret = await asyncio.to_thread(kept_key, key)
+        return hmac.digest(secret, b"graph", "sha256").hex()[:16]
+
+    sharing = Sharing(keeper, memory.files, config.graph.spaces, agent)
+
+    async def levelled() -> None:
+        await keeper.level()
+        await sharing.level()
+
+    level = Nudged("graph", levelled)
     daily = Daily("graph_upkeep", keeper.consolidate, clock)
-    exchange = Exchange(keeper, stores.graph)
+    exchange = Exchange(keeper, stores.graph, sharing, clock)
     if not config.graph.enabled:
-        return Graph(keeper, daily, level, memory.recall, exchange)
+        return Graph(keeper, daily, level, memory.recall, exchange, sharing)
     memory.watching.listen(level.nudge)
     level.nudge()
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
@@ -80,4 +99,4 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     recall: Recall = memory.recall
     if search.graph:
         recall = GraphLeg(recall, recollection, search.max_tokens)
-    return Graph(keeper, daily, level, recall, exchange, desk)
+    return Graph(keeper, daily, level, recall, exchange, sharing, desk)

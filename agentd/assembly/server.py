@@ -155,7 +155,10 @@ def _graph(graph: Graph) -> dict[str, Handler]:
     """How what is known hangs together. Where that is switched off each method says so."""
     if graph.desk is None:
         return graph_off() | graph_off(EXCHANGED)
-    return {**GraphMethods(graph.desk).routes(), **ExchangeMethods(graph.exchange).routes()}
+    return {
+        **GraphMethods(graph.desk).routes(),
+        **ExchangeMethods(graph.exchange, graph.sharing).routes(),
+    }
 
 
 def _services(parts: Parts, on_session: Callable[[], None]) -> Services:

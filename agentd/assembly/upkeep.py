@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from agentd import backup
-from agentd.assembly.facts import FACTS_KEY
+from agentd.assembly.graph import FACTS_KEY
 from agentd.assembly.ground import prompt
 from agentd.assembly.memory import VERSIONS
 from agentd.assembly.model import check_prices

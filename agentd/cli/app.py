@@ -13,6 +13,7 @@ from agentd.cli import (
     config,
     daemon,
     doctor,
+    exchange,
     export,
     facts,
     graph,
@@ -70,7 +71,10 @@ app.add_typer(memory.app, name="memory")
 facts.app.command("query")(graph.query)
 facts.app.command("graph")(graph.graph)
 facts.app.command("run")(zero.run)
-for command in (states.snapshot, states.changes, states.apply):
+for command in (
+    *(states.snapshot, states.changes, states.apply),
+    *(exchange.share, exchange.unshare, exchange.send, exchange.take),
+):
     facts.app.command()(command)
 app.add_typer(facts.app, name="facts")
 app.add_typer(heartbeat.app, name="heartbeat")

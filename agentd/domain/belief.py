@@ -15,7 +15,8 @@ SURVIVING = 0.1  # above it an episode is evidence enough to be promoted
 GROUP = 3  # surviving episodes that are promoted together
 FACTS = "facts"  # the source whose own page vouches for what it says
 CONSOLIDATION = "consolidation"  # the source of promotions
-STANDING = frozenset({FACTS, CONSOLIDATION})  # sources whose episodes do not fade
+SHARED = "shared"  # the source of what another agent says: it takes back what no longer holds
+STANDING = frozenset({FACTS, CONSOLIDATION, SHARED})  # sources whose episodes do not fade
 
 _SECONDS = HALF_LIFE.total_seconds()
 

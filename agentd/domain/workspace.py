@@ -40,6 +40,10 @@ class Author:
 
 FACTS_PATH = "memory/facts.md"  # the page of facts
 GRAPH_FOLDER = "memory/graph"  # the text of the concept graph
+SHARED_PATH = f"{GRAPH_FOLDER}/shared.txt"  # which facts are shared with others
+CHAIN_PATH = f"{GRAPH_FOLDER}/chain.txt"  # the log of what happened to the graph
+CHAIN_HEAD_PATH = f"{GRAPH_FOLDER}/chain.head"  # how that log ends
+_GRAPH_FILES = frozenset({SHARED_PATH, CHAIN_PATH, CHAIN_HEAD_PATH})
 HAND = Author("hand")
 OWNER = Author("owner")
 RESTORE = Author("restore")
@@ -84,4 +88,6 @@ def is_graph_text(path: str) -> bool:
     none of them.
     """
     folded = path.casefold()
-    return folded.startswith(f"{GRAPH_FOLDER}/") and folded.endswith(".0")
+    return folded in _GRAPH_FILES or (
+        folded.startswith(f"{GRAPH_FOLDER}/") and folded.endswith(".0")
+    )

@@ -14,12 +14,13 @@ from hashlib import sha256
 from typing import Protocol
 
 from agentd.domain.concept import SIZE, Digest
+from agentd.domain.workspace import CHAIN_HEAD_PATH, CHAIN_PATH
 from agentd.errors import GraphError, StorageCorrupt
 from agentd.graph.hashing import stamp
 from agentd.ports import Clock
 
-LOG = "memory/graph/chain.txt"
-HEAD = "memory/graph/chain.head"
+LOG = CHAIN_PATH
+HEAD = CHAIN_HEAD_PATH
 
 _KIND = re.compile(r"[a-z_]{1,32}")
 _ENTRY = re.compile(

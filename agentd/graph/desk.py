@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
-from agentd.domain.belief import FACTS
+from agentd.domain.belief import FACTS, SHARED, Trace
 from agentd.domain.turn import Kind, SessionKey
 from agentd.errors import AgentdError, QueryError
 from agentd.graph import record
@@ -33,10 +33,13 @@ Scopes = Sequence[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a session recalled. `is_foreign` says that others than the owner said some of it."""
+    """What a session recalled. `is_foreign` says that others than the owner said some of it, `tellers`
+    which other agents did.
+    """
 
     answer: Answer
     is_foreign: bool = False
+    tellers: tuple[str, ...] = ()
 
 
 class GraphDesk:
@@ -86,7 +89,14 @@ class GraphDesk:
         self._working.add(session, [trace.relation for trace in traces])
         if fading := [trace.relation.episode for trace in traces if not trace.stands]:
             await self._store.touch(fading, self._clock.now())
-        return Recalled(answer, any(trace.source != FACTS for trace in traces))
+        is_foreign = any(trace.source != FACTS for trace in traces)
+        return Recalled(answer, is_foreign, await self._tellers(traces))
+
+    async def _tellers(self, traces: Iterable[Trace]) -> tuple[str, ...]:
+        """The names of the other agents among those who said it."""
+        told = sorted({trace.relation.context for trace in traces if trace.source == SHARED})
+        contexts = await self._store.contexts(told) if told else {}
+        return tuple(sorted({context.agent for context in contexts.values()}))
 
     async def picture(
         self,

@@ -1,17 +1,23 @@
-"""What leaves the graph for others: the state of all of it."""
+"""What leaves the graph as a whole, and what comes into it from other agents."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agentd.domain.concept import Record
+from agentd.domain.belief import SHARED
+from agentd.domain.concept import Context, Record, Relation
+from agentd.errors import GraphError, InvalidRequest
 from agentd.graph.delta import Checkpoint, checkpoint
 from agentd.graph.formats.writing import write
 from agentd.graph.keeper import GraphKeeper
+from agentd.graph.sharing import Sharing
 from agentd.graph.stores import snapshot
-from agentd.ports import GraphStore
+from agentd.graph.transfer import OWNER, Message, homed, received, sender_of
+from agentd.ports import Clock, GraphStore
+
+_TOGETHER = 25  # episodes that stand in one graph of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +28,124 @@ class State:
     text: str
 
 
-class Exchange:
-    """What the owner takes out of the graph. Methods raise WorkspaceError, StorageError."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of a message: episodes that were new, that were known, and that were taken back."""
 
-    def __init__(self, keeper: GraphKeeper, store: GraphStore) -> None:
+    new: int
+    known: int
+    withdrawn: int
+
+
+class Exchange:
+    """The graph as others get it and give to it. Methods raise WorkspaceError, StorageError."""
+
+    def __init__(
+        self, keeper: GraphKeeper, store: GraphStore, sharing: Sharing, clock: Clock
+    ) -> None:
         self._keeper = keeper
         self._store = store
+        self._sharing = sharing
+        self._clock = clock
         self._refresh: Callable[[], Awaitable[object]] | None = None
+        self._taking = asyncio.Lock()
 
     def refresh_with(self, refresh: Callable[[], Awaitable[object]]) -> None:
         """Await this before each answer: facts take in then what was done to their page."""
         self._refresh = refresh
 
-    async def state(self) -> State:
-        """All that the owner may see, level with facts and text."""
-        await self._level()
-        record = await snapshot(self._store)
-        return State(*await asyncio.to_thread(_told, record))
-
-    async def _level(self) -> None:
+    async def fresh(self) -> None:
+        """Let the graph say what the page and the text say now."""
         if self._refresh is not None:
             await self._refresh()
         await self._keeper.level()
+
+    async def state(self) -> State:
+        """All that the owner may see, level with facts and text."""
+        await self.fresh()
+        record = await snapshot(self._store)
+        return State(*await asyncio.to_thread(_told, record))
+
+    async def take(self, text: str, name: str, trust: float) -> Taken:
+        """Learn what another agent tells, which is called `name` here, in confidence times `trust`. What
+        was taken in before keeps its confidence: the same message once more changes nothing. Of what
+        the sender takes back, only what it said itself goes.
+
+        Additions come first and withdrawals second: after a failure between them, take it again.
+        Raises GraphError, and changes nothing, for a text that `received` refuses, for a message of
+        this agent's own, for a trust outside (0, 1] and for a name that is none, or somebody else's;
+        InvalidRequest where nothing is shared with anybody.
+        """
+        if not self._sharing.scopes:
+            raise InvalidRequest(
+                "nothing is shared with anybody, so nothing is taken in",
+                cure="name a space in `spaces` of the [graph] table of config.toml, then `agentd restart`",
+            )
+        now = self._clock.now()
+        message = await asyncio.to_thread(received, text, self._sharing.scopes, now)
+        if message.sender and message.sender == await self._sharing.agent():
+            raise GraphError("the message is of this agent itself", cure="take it in elsewhere")
+        name = self._named(name)
+        fresh = await asyncio.to_thread(homed, message, name, trust)
+        async with self._taking:
+            await self.fresh()
+            return await self._take(message, fresh, name)
+
+    async def _take(self, message: Message, fresh: Record, name: str) -> Taken:
+        here = await self._said_by(message.sender, name)
+        new = [r for r in fresh.relations if r.refs[0] not in here]
+        added = await self._keeper.add(list(_portions(fresh, new)))
+        gone = [here[one.hex].episode for one in message.withdrawn if one.hex in here]
+        withdrawn = await self._keeper.withdraw(gone) if gone else 0
+        return Taken(added.episodes, len(fresh.relations) - added.episodes, withdrawn)
+
+    async def _said_by(self, sender: str, name: str) -> Mapping[str, Relation]:
+        """What this sender said before, by what it calls it. Raises GraphError where the sender is
+        known by another name, or the name is another sender's.
+        """
+        relations = await self._store.episodes()
+        contexts = await self._store.contexts(sorted({one.context for one in relations}))
+        foreign = {key: one for key, one in contexts.items() if one.source == SHARED}
+        for context in foreign.values():
+            _check_name(context, sender, name)
+        return {
+            ref: one
+            for one in relations
+            if one.context in foreign and foreign[one.context].agent == name
+            for ref in one.refs
+        }
+
+    def _named(self, name: str) -> str:
+        """The normal label of the sender. Raises GraphError."""
+        label = self._keeper.resolve(name)
+        if label == OWNER:
+            raise GraphError(f"{name[:40]!r} is the owner here", cure="give the sender a name")
+        return label
+
+
+def _check_name(context: Context, sender: str, name: str) -> None:
+    known, is_called = sender_of(context), context.agent
+    if sender and known == sender and is_called != name:
+        raise GraphError(
+            f"the sender is called {is_called!r} here, not {name!r}", cure=f"use --from {is_called}"
+        )
+    if sender and known != sender and is_called == name:
+        raise GraphError(
+            f"another sender is called {name!r} here", cure="give this one a name of its own"
+        )
+
+
+def _portions(record: Record, relations: list[Relation]) -> Iterator[Record]:
+    """Records of some of these relations each, with what they name."""
+    concepts = {one.hash: one for one in record.concepts}
+    contexts = {one.hash: one for one in record.contexts}
+    for start in range(0, len(relations), _TOGETHER):
+        some = relations[start : start + _TOGETHER]
+        ends = dict.fromkeys(end for one in some for end in (one.subject, one.object))
+        where = dict.fromkeys(one.context for one in some)
+        yield Record(
+            tuple(concepts[end] for end in ends), tuple(contexts[one] for one in where), tuple(some)
+        )
 
 
 def _told(record: Record) -> tuple[Checkpoint, str]:

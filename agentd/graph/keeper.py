@@ -16,7 +16,7 @@ from typing import Protocol
 import structlog
 
 from agentd.domain.belief import FACTS, Consolidated
-from agentd.domain.concept import EpisodeHash, GraphCounts, Record, Relation
+from agentd.domain.concept import EpisodeHash, GraphCounts, Inserted, Record, Relation
 from agentd.domain.erasure import Needles
 from agentd.domain.fact import Fact, FactStatus
 from agentd.domain.health import Problem
@@ -134,6 +134,27 @@ class GraphKeeper:
             await self._note_text()
         log.info("graph_consolidated", promoted=done.promoted, swept=done.swept)
         return done
+
+    async def said(self) -> Wanted:
+        """What the facts that hold say, in the names of now. Raises WorkspaceError, StorageError."""
+        async with self._lock:
+            await self._read_aliases()
+            return await asyncio.to_thread(wanted, await self._facts(), self._aliases)
+
+    async def add(self, records: Sequence[Record]) -> Inserted:
+        """Take in what others say, text first. Raises WorkspaceError, StorageError."""
+        done = Inserted()
+        async with self._lock:
+            await self._level()
+            for record in records:
+                done = _sum(done, await self._keep(record, emit(record)))
+        return done
+
+    async def withdraw(self, episodes: Collection[EpisodeHash]) -> int:
+        """Take these out of text and tables; how many were there. Raises WorkspaceError, StorageError."""
+        async with self._lock:
+            await self._level()
+            return len((await self._rewrite(episodes, None)).episodes)
 
     async def counts(self) -> GraphCounts:
         """How much there is."""
@@ -267,11 +288,15 @@ class GraphKeeper:
         for start in range(0, len(fresh), _TOGETHER):
             some = fresh[start : start + _TOGETHER]
             for record, text in await asyncio.to_thread(_written, some, due.aliases):
-                await self._files.append([text])
-                hit("graph.written")
-                await self._store.insert([record])
-                await self._note_text()
+                await self._keep(record, text)
                 fed.update((relation.episode, relation) for relation in record.relations)
+
+    async def _keep(self, record: Record, text: str) -> Inserted:
+        await self._files.append([text])
+        hit("graph.written")
+        done = await self._store.insert([record])
+        await self._note_text()
+        return done
 
     async def _note_text(self) -> None:
         """The tables say what the text says."""
@@ -304,3 +329,12 @@ def _written(sayings: Sequence[Saying], aliases: Aliases) -> list[tuple[Record, 
         return [(record, text)]
     half = len(sayings) // 2
     return [*_written(sayings[:half], aliases), *_written(sayings[half:], aliases)]
+
+
+def _sum(one: Inserted, other: Inserted) -> Inserted:
+    return Inserted(
+        one.concepts + other.concepts,
+        one.facts + other.facts,
+        one.episodes + other.episodes,
+        one.known + other.known,
+    )

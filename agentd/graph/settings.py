@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
+
+from pydantic import Field, field_validator
 
 from agentd.domain.settings import Settings
+
+_SPACE = re.compile(r"[a-z0-9-]{1,40}")
 
 
 class GraphSettings(Settings):
@@ -14,3 +18,15 @@ class GraphSettings(Settings):
         True,
         description="keep the concept graph; false: it is neither fed nor asked, its files stay",
     )
+    spaces: tuple[str, ...] = Field(
+        (),
+        description='what facts may be shared with other agents under, such as ["team"]; none: nothing is',
+    )
+
+    @field_validator("spaces")
+    @classmethod
+    def _spaces_are_words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for space in value:
+            if not _SPACE.fullmatch(space):
+                raise ValueError(f"{space!r} is no space: use up to 40 of a-z, 0-9 and -")
+        return value

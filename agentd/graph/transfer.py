@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from agentd.domain.belief import CONSOLIDATION
+from agentd.domain.belief import CONSOLIDATION, SHARED
 from agentd.domain.concept import (
     Concept,
     ConceptHash,
     Context,
+    ContextHash,
     EpisodeHash,
-    Inserted,
     Record,
     Relation,
 )
 from agentd.errors import GraphError
-from agentd.graph.delta import diff, merged
+from agentd.graph.delta import diff, united
 from agentd.graph.formats.changes import read_delta, write_delta
 from agentd.graph.formats.integrity import canonical
+from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
 from agentd.graph.naming import normal_label, normal_predicate
-from agentd.ports import GraphStore
 
 SPACE = "space:"  # begins the scope of what is shared; any other scope is private
+OWNER = "user"  # what each agent calls its own owner
 NOTHING = Record()
+
+_AGENT = re.compile(r"[0-9a-f]{16}")
+_SALT = re.compile(r"[0-9a-f]{32}")
+_AHEAD = timedelta(days=1)  # how far another clock may be ahead
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What came of a message: what was added, and how many episodes were withdrawn."""
+class Message:
+    """What another agent says, checked, and which episodes of its own it takes back. `sender` is how it
+    names itself, "" where it says nothing.
+    """
 
-    inserted: Inserted
-    withdrawn: int
+    sender: str
+    record: Record
+    withdrawn: frozenset[EpisodeHash]
 
 
-def shared(state: Record, spaces: Collection[str]) -> Record:
+def scope_of(space: str) -> str:
+    """The scope of what is said in a space."""
+    return f"{SPACE}{space}"
+
+
+def shared(state: Record, scopes: Collection[str]) -> Record:
     """What of a state may be told to those who share these spaces.
 
     These are the episodes said in them, and of concepts what these episodes tell: times and confidence
@@ -42,11 +57,11 @@ def shared(state: Record, spaces: Collection[str]) -> Record:
     do promotions, which each agent makes for itself. Raises GraphError for a space that is none: its
     scope does not begin with `space:`.
     """
-    _check_spaces(spaces)
+    _check_scopes(scopes)
     contexts = {
         one.hash: one
         for one in state.contexts
-        if one.scope in spaces and one.source != CONSOLIDATION
+        if one.scope in scopes and one.source != CONSOLIDATION
     }
     told = [replace(one, refs=()) for one in state.relations if one.context in contexts]
     said: dict[ConceptHash, list[Relation]] = {}
@@ -62,55 +77,87 @@ def shared(state: Record, spaces: Collection[str]) -> Record:
     )
 
 
-def message(
-    state: Record,
-    spaces: Collection[str],
-    *,
-    since: Record = NOTHING,
-    withdrawn: Collection[EpisodeHash] = (),
-) -> str:
-    """What to tell those who share these spaces, who know the state `since` already: a delta as text.
-    Of what is there no longer, only the `withdrawn` episodes are taken back: what has faded here may
-    well be remembered elsewhere.
+def message(state: Record, scopes: Collection[str], withdrawn: Collection[EpisodeHash] = ()) -> str:
+    """What to tell those who share these spaces, as text: a delta that leads from nothing to what of the
+    state may be told, and takes back the `withdrawn` episodes.
 
-    Raises GraphError as `shared` does, and for states that are not what their hashes say.
+    Raises GraphError as `shared` does, and for a state that is not what its hashes say.
     """
-    known = shared(since, spaces)
-    kept = tuple(one for one in known.relations if one.episode not in withdrawn)
-    left = shared(replace(known, relations=kept), spaces)
-    return write_delta(diff(known, merged([shared(state, spaces), left])))
+    told = diff(NOTHING, shared(state, scopes))
+    return write_delta(replace(told, episodes=tuple(sorted(withdrawn))))
 
 
-async def take(
-    store: GraphStore, text: str, *, sender: str, trust: float, spaces: Collection[str]
-) -> Taken:
-    """Learn what another agent tells, in confidence times `trust`. What is known here already keeps its
-    confidence, so a message that comes twice, or one's own word come back, changes nothing. Of what the
-    sender takes back, only what it said itself in these spaces goes.
+def received(text: str, scopes: Collection[str], now: datetime) -> Message:
+    """The message of another agent. Raises GraphError for a text that `read_delta` refuses, for one with
+    anything that `message` would not write of facts that are shared in these spaces, and for one of
+    the future.
+    """
+    _check_scopes(scopes)
+    delta = read_delta(text)
+    for context in delta.record.contexts:
+        _check_context(context, scopes)
+        _check_time(context.event_time, now)
+    for concept in delta.record.concepts:
+        _check_concept(concept)
+        _check_time(concept.updated, now)
+    for relation in delta.record.relations:
+        _check_relation(relation)
+        _check_time(relation.created, now)
+    agents = {context.agent for context in delta.record.contexts}
+    if len(agents) > 1:
+        raise _unfit("it speaks for several agents")
+    return Message("".join(agents), delta.record, frozenset(delta.episodes))
 
-    Additions are one transaction and withdrawals another: after a failure between them, take the message
-    again. Raises GraphError, and leaves the store as it is, for a text that `read_delta` refuses, for
-    one with anything that `shared` would not tell, for labels and predicates that are not in normal
-    form, and for a trust outside (0, 1].
+
+def homed(message: Message, name: str, trust: float) -> Record:
+    """What the message says, as it is kept here: said by `name`, in confidence times `trust`, with the
+    sender's name of each episode as its ref. What the sender calls `user` is called `name` here.
+
+    Raises GraphError for a trust outside (0, 1], and for a name that is no label in normal form.
     """
     if not 0 < trust <= 1:
         raise GraphError(f"the trust {trust} is not above 0 and at most 1", cure="set it between")
-    _check_spaces(spaces)
-    delta = read_delta(text)
-    _check_message(delta.record, spaces)
-    inserted = await store.insert([discounted(delta.record, trust)])
-    gone = await _withdrawable(store, frozenset(delta.episodes), sender, spaces)
-    return Taken(inserted, await store.remove(gone) if gone else 0)
+    if normal_label(name) != name:
+        raise GraphError(f"{name[:40]!r} is no name in normal form", cure="write it as a label")
+    contexts = {one.hash: _context_here(one, name) for one in message.record.contexts}
+    labels = {
+        one.hash: name if one.label == OWNER else one.label for one in message.record.concepts
+    }
+    concepts: dict[ConceptHash, Concept] = {}
+    for one in message.record.concepts:
+        label = labels[one.hash]
+        here = replace(
+            one, hash=concept_hash(label), label=label, confidence=one.confidence * trust
+        )
+        concepts[here.hash] = united(concepts.get(here.hash, here), here)
+    said = [_relation_here(one, labels, contexts, trust) for one in message.record.relations]
+    return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(said)))
 
 
-def discounted(record: Record, trust: float) -> Record:
-    """The record with every confidence times `trust`."""
-    return replace(
-        record,
-        concepts=tuple(replace(one, confidence=one.confidence * trust) for one in record.concepts),
-        relations=tuple(
-            replace(one, confidence=one.confidence * trust) for one in record.relations
-        ),
+def sender_of(context: Context) -> str:
+    """How the agent names itself that said this; "" where nobody else did."""
+    return context.session.partition(":")[0] if context.source == SHARED else ""
+
+
+def _context_here(context: Context, name: str) -> Context:
+    session = f"{context.agent}:{context.session}"
+    names = context.source, context.scope, name, session
+    return Context(context_hash(context.event_time, *names), context.event_time, *names)
+
+
+def _relation_here(
+    one: Relation,
+    labels: dict[ConceptHash, str],
+    contexts: dict[ContextHash, Context],
+    trust: float,
+) -> Relation:
+    subject, object_ = labels[one.subject], labels[one.object]
+    fact = fact_hash(subject, one.predicate, object_)
+    context = contexts[one.context].hash
+    ends = concept_hash(subject), one.predicate, concept_hash(object_)
+    said = one.confidence * trust, one.created
+    return Relation(
+        fact, episode_hash(fact, context), context, *ends, *said, refs=(one.episode.hex,)
     )
 
 
@@ -120,46 +167,44 @@ def _as_told(concept: Concept, said: Sequence[Relation]) -> Concept:
     return Concept(concept.hash, concept.label, surest, min(times), max(times))
 
 
-def _check_spaces(spaces: Collection[str]) -> None:
-    for space in spaces:
-        if not space.startswith(SPACE) or space == SPACE:
+def _check_scopes(scopes: Collection[str]) -> None:
+    for scope in scopes:
+        if not scope.startswith(SPACE) or scope == SPACE:
             cure = f"name a shared space, such as {SPACE}household"
-            raise GraphError(f"the scope {space[:40]!r} is private", cure=cure)
+            raise GraphError(f"the scope {scope[:40]!r} is private", cure=cure)
 
 
-def _check_message(record: Record, spaces: Collection[str]) -> None:
-    for context in record.contexts:
-        if context.source == CONSOLIDATION:
-            raise _unfit("it brings a promotion, which each agent makes for itself")
-        if context.scope not in spaces:
-            raise _unfit(
-                f"it speaks of {context.scope[:40]!r}, which is not shared with its sender"
-            )
-    for concept in record.concepts:
-        if concept.aliases:
-            raise _unfit(f"it gives {concept.label[:40]!r} other names, which no message may")
-        if normal_label(concept.label) != concept.label:
-            raise _unfit(f"its label {concept.label[:40]!r} is not in normal form")
-    for relation in record.relations:
-        if relation.refs:
-            raise _unfit("it gives a fact refs, which mean nothing here")
-        if normal_predicate(relation.predicate) != relation.predicate:
-            raise _unfit(f"its predicate {relation.predicate[:40]!r} is not in normal form")
+def _check_context(context: Context, scopes: Collection[str]) -> None:
+    if context.source == CONSOLIDATION:
+        raise _unfit("it brings a promotion, which each agent makes for itself")
+    if context.scope not in scopes:
+        raise _unfit(f"it speaks of {context.scope[:40]!r}, which is not shared here")
+    if context.source != SHARED:
+        raise _unfit(f"it brings what was read from {context.source[:40]!r}")
+    if not (_AGENT.fullmatch(context.agent) and _SALT.fullmatch(context.session)):
+        raise _unfit("it does not say which agent it is of")
+
+
+def _check_time(at: datetime, now: datetime) -> None:
+    if at > now + _AHEAD:
+        raise _unfit(f"it speaks of the future, {at:%Y-%m-%d}")
+
+
+def _check_concept(concept: Concept) -> None:
+    if concept.aliases:
+        raise _unfit(f"it gives {concept.label[:40]!r} other names, which no message may")
+    if normal_label(concept.label) != concept.label:
+        raise _unfit(f"its label {concept.label[:40]!r} is not in normal form")
+
+
+def _check_relation(relation: Relation) -> None:
+    if relation.refs:
+        raise _unfit("it gives a fact refs, which mean nothing here")
+    if relation.denied:
+        raise _unfit("it denies a fact, which no message may")
+    if normal_predicate(relation.predicate) != relation.predicate:
+        raise _unfit(f"its predicate {relation.predicate[:40]!r} is not in normal form")
 
 
 def _unfit(why: str) -> GraphError:
     return GraphError(f"the message is refused: {why}", cure="ask the sender for another")
-
-
-async def _withdrawable(
-    store: GraphStore, gone: Collection[EpisodeHash], sender: str, spaces: Collection[str]
-) -> Sequence[EpisodeHash]:
-    if not gone:
-        return ()
-    here = [one for one in await store.episodes() if one.episode in gone]
-    contexts = await store.contexts(sorted({one.context for one in here}))
-    return [one.episode for one in here if _is_own(contexts[one.context], sender, spaces)]
-
-
-def _is_own(context: Context, sender: str, spaces: Collection[str]) -> bool:
-    return bool(sender) and context.agent == sender and context.scope in spaces

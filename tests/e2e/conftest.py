@@ -41,7 +41,11 @@ async def running(home: Home) -> AsyncIterator[Home]:
 def world(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A home with a daemon and something in it, and two more; no program of the machine is found."""
     with ExitStack() as stack:
-        variables = {"PATH": str(tmp_path_factory.mktemp("no-programs")), "ANTHROPIC_API_KEY": "k"}
+        variables = {
+            "PATH": str(tmp_path_factory.mktemp("no-programs")),
+            "ANTHROPIC_API_KEY": "k",
+            "AGENTD__GRAPH__SPACES": '["team"]',
+        }
         shells = [stack.enter_context(a_shell(**variables)) for _ in range(3)]
         for number, shell in enumerate(shells):
             url = f"http://127.0.0.1:{model.port}/contract{os.getpid()}x{number}"

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agentd.domain.concept import Record
+from agentd.graph.compiler import compile as compiled
 from agentd.graph.delta import diff
 from agentd.graph.formats.changes import write_delta
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
+from agentd.graph.transfer import message
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from tests.e2e.contract import Row, World
 from tests.e2e.contract_makers import a_changed_fact, number
 from tests.e2e.contract_shapes import DIGEST
 
 STATE = {"state": DIGEST, **dict.fromkeys(("concepts", "contexts", "episodes"), int), "text": str}
 CHANGES = {"base": DIGEST, "state": DIGEST, "episodes": int, "gone": int, "text": str}
+_WHERE = ContextMeta(datetime(2026, 2, 18, tzinfo=UTC), "shared", "space:team", "a" * 16, "5" * 32)
+_SAID = CompilerInput((SemanticTuple("user", "boat name", "Ida"),), _WHERE)
+MESSAGE = message(compiled(_SAID).record, ["space:team"])
+SHARED = {"facts": [{"space": frozenset({"team"}), "id": str, "text": str, "sent": bool}]}
+SENT = {"text": str, "facts": int, "taken_back": int}
+TAKEN = {"new": int, "known": int, "taken_back": int}
+_SENT_TO = {"file": str, "bytes": int, "facts": int, "taken_back": int}
 _WRITTEN = {"file": str, "bytes": int, "state": DIGEST, "episodes": int}
 
 
@@ -35,6 +46,21 @@ def a_state_and_changes(world: World) -> str:
     return str(name)
 
 
+def a_shared_fact(world: World) -> str:
+    """What a fact is about that is shared and was not sent."""
+    n = number(world)
+    world.wire.call("_agentd/facts/add", {"text": f"my favourite tide{n} is number {n}"})
+    world.wire.call("_agentd/facts/share", {"name": f"number {n}", "space": "team"})
+    return f"number {n}"
+
+
+def a_message(world: World) -> Path:
+    """A file that another agent sent."""
+    file = world.shell.root / "ada.0c"
+    file.write_text(MESSAGE)
+    return file
+
+
 SNAPSHOT_ROWS = (
     Row(
         *("facts snapshot", (), STATE, "0M:1.0", "facts/snapshot"),
@@ -47,7 +73,33 @@ SNAPSHOT_ROWS = (
     ),
     Row("facts changes", ("{it}",), CHANGES, "0M:1.0\nD:", given=a_state),
 )
-EXCHANGE_ROWS = SNAPSHOT_ROWS
+SHARE_ROWS = (
+    Row(
+        *("facts share", ("user", "--space", "team"), SHARED, "team  ", "facts/share"),
+        {"name": "user", "space": "team"},
+        given=a_changed_fact,
+    ),
+    Row("facts share", (), SHARED, "team  ", given=a_shared_fact),
+    Row(
+        *("facts unshare", ("{it}",), SHARED, "no longer: ", "facts/unshare", {"name": "{it}"}),
+        given=a_shared_fact,
+    ),
+    Row(
+        *("facts send", ("team", "--all"), SENT, "0M:1.0", "facts/send"),
+        {"space": "team", "all": True},
+        given=a_shared_fact,
+    ),
+    Row(
+        *("facts send", ("team", "-o", "message.0c"), _SENT_TO, "written to message.0c"),
+        given=a_shared_fact,
+    ),
+    Row(
+        *("facts take", ("{it}", "--from", "Ada"), TAKEN, "from Ada: ", "facts/take"),
+        {"text": MESSAGE, "from": "Ada", "trust": 0.5},
+        given=a_message,
+    ),
+)
+EXCHANGE_ROWS = (*SNAPSHOT_ROWS, *SHARE_ROWS)
 LOCAL_ROWS = (  # these need no daemon
     Row(
         *("facts apply", ("{it}.0c", "{it}.delta"), STATE, "0M:1.0"),

@@ -5,15 +5,22 @@ import pytest
 
 from agentd.domain.concept import Record
 from agentd.errors import GraphError
-from agentd.graph.delta import apply, checkpoint, diff, merged
+from agentd.graph.delta import apply, diff, merged
 from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.stores import snapshot
-from agentd.graph.transfer import NOTHING, discounted, message, shared, take
-from agentd.testing.graph import InMemoryGraph
+from agentd.graph.formats.integrity import verify
+from agentd.graph.transfer import NOTHING, homed, message, received, sender_of, shared
 from tests.graph.formats.records import NOON, concept, context, relation
 
 HOME = "space:household"
-SHARED = context(scope=HOME, agent="ada")
+NOW = NOON + timedelta(days=2)
+AGENT, SALT = "0123456789abcdef", "5a" * 16
+
+
+def saying(scope=HOME, source="shared", agent=AGENT, session=SALT, at=NOON):
+    return context(at, source, scope, agent, session)
+
+
+SHARED = saying()
 SECRET = context(scope="main", source="diary", agent="ada", session="main")
 CAT, MILK, DOCTOR = (
     concept("cat", aliases=("secret-nickname",), created=NOON - timedelta(days=9)),
@@ -31,8 +38,8 @@ def words(text):
     return [word for word in PRIVATE if word in text]
 
 
-async def taken(store, text, **more):
-    return await take(store, text, **{"sender": "ada", "trust": 0.5, "spaces": [HOME], **more})
+def arrived(text, scopes=(HOME,)):
+    return received(text, scopes, NOW)
 
 
 def test_what_has_a_private_scope_never_leaves():
@@ -58,7 +65,7 @@ def test_what_became_private_or_known_of_it_changes_no_message():
 
 
 def test_each_space_is_told_its_own():
-    work = context(scope="space:work")
+    work = saying("space:work")
     both = merged([STATE, Record((CAT, MILK), (work,), (relation(CAT, "eats", MILK, work),))])
     assert "eats" not in message(both, [HOME])
     assert "likes" not in message(both, ["space:work"])
@@ -66,81 +73,51 @@ def test_each_space_is_told_its_own():
 
 
 @pytest.mark.parametrize("scope", ["main", "", "group:family", "space:", "chat:space:x"])
-async def test_a_private_scope_is_no_space(scope):
+def test_a_private_scope_is_no_space(scope):
     for asked in ([scope], [HOME, scope]):
         with pytest.raises(GraphError, match="is private"):
             message(STATE, asked)
         with pytest.raises(GraphError, match="is private"):
-            await taken(InMemoryGraph(), message(STATE, [HOME]), spaces=asked)
+            arrived(message(STATE, [HOME]), asked)
     with pytest.raises(GraphError, match="is private"):
         shared(STATE, HOME)  # a text is no list of spaces
 
 
-async def test_what_is_told_is_believed_in_part():
-    store = InMemoryGraph()
-    done = await taken(store, message(STATE, [HOME]))
-    assert (done.inserted.concepts, done.inserted.episodes, done.withdrawn) == (2, 1, 0)
-    assert await snapshot(store) == discounted(shared(STATE, [HOME]), 0.5)
-    (episode,) = await store.episodes()
-    assert episode.confidence == pytest.approx(0.4)
-    assert episode.episode == LIKES.episode
+def test_a_message_is_a_change_from_nothing_that_names_what_is_taken_back():
+    text = message(STATE, [HOME], [SICK.episode])
+    assert apply(NOTHING, read_delta(text)) == shared(STATE, [HOME])
+    said = arrived(text)
+    assert (said.sender, said.record) == (AGENT, shared(STATE, [HOME]))
+    assert said.withdrawn == {SICK.episode}
+    assert arrived(message(NOTHING, [HOME], [SICK.episode])).sender == ""
 
 
-async def test_twice_is_as_good_as_once():
-    store = InMemoryGraph()
-    text = message(STATE, [HOME])
-    await taken(store, text)
-    before = await snapshot(store)
-    again = await taken(store, text)
-    assert (again.inserted.concepts, again.inserted.episodes, again.inserted.known) == (0, 0, 1)
-    assert checkpoint(await snapshot(store)) == checkpoint(before)
+def test_what_is_told_is_kept_as_said_by_its_sender_and_believed_in_part():
+    here = homed(arrived(message(STATE, [HOME])), "ada", 0.5)
+    verify(here)
+    (said,), (where,) = here.relations, here.contexts
+    assert said.confidence == pytest.approx(0.4)
+    assert said.refs == (LIKES.episode.hex,)
+    assert (where.agent, where.scope, where.source) == ("ada", HOME, "shared")
+    assert sender_of(where) == AGENT
+    assert {one.confidence for one in here.concepts} == {0.4}
 
 
-async def test_ones_own_word_come_back_changes_nothing():
-    here, there = InMemoryGraph(), InMemoryGraph()
-    await here.insert([STATE])
-    await taken(there, message(STATE, [HOME]))
-    await taken(here, message(await snapshot(there), [HOME]), sender="bob", trust=1)
-    assert await snapshot(here) == STATE
+def test_the_owner_of_the_sender_is_not_the_owner_here():
+    user = concept("user")
+    state = Record((user, CAT), (SHARED,), (relation(user, "has", CAT, SHARED),))
+    here = homed(arrived(message(state, [HOME])), "ada", 1)
+    verify(here)
+    assert {one.label for one in here.concepts} == {"ada", "cat"}
+    assert "user" in message(state, [HOME])
 
 
-async def test_only_what_is_new_is_told_and_the_order_does_not_matter():
-    day = context(NOON + timedelta(days=1), scope=HOME, agent="ada")
-    fresh = relation(CAT, "likes", MILK, day, 0.6, day.event_time)
-    later = merged([STATE, Record((CAT, MILK), (day,), (fresh,))])
-    first, second = message(STATE, [HOME]), message(later, [HOME], since=STATE)
-    assert [one.episode for one in read_delta(second).record.relations] == [fresh.episode]
-    one, other = InMemoryGraph(), InMemoryGraph()
-    for text in (first, second):
-        await taken(one, text)
-    for text in (second, first):
-        await taken(other, text)
-    assert await snapshot(one) == await snapshot(other)
-    assert read_delta(message(later, [HOME], since=later)).is_empty
-
-
-async def test_what_faded_at_the_sender_is_not_taken_back_unless_it_says_so():
-    store = InMemoryGraph()
-    await taken(store, message(STATE, [HOME]))
-    less = replace(STATE, relations=(SICK, HATES))
-    assert (await taken(store, message(less, [HOME], since=STATE))).withdrawn == 0
-    assert (await store.counts()).episodes == 1
-    gone = message(less, [HOME], since=STATE, withdrawn=[LIKES.episode])
-    assert apply(shared(STATE, [HOME]), read_delta(gone)) == NOTHING
-    assert (await taken(store, gone)).withdrawn == 1
-    assert (await store.counts()).episodes == 0
-    assert (await taken(store, gone)).withdrawn == 0
-
-
-async def test_nobody_takes_back_what_another_said_or_what_is_private():
-    store = InMemoryGraph()
-    await store.insert([STATE])
-    wish = diff(STATE, NOTHING)
-    assert len(wish.episodes) == 3
-    for sender in ("bob", ""):
-        assert (await taken(store, write_delta(wish), sender=sender)).withdrawn == 0
-    assert (await taken(store, write_delta(wish), sender="ada")).withdrawn == 1
-    assert [one.episode for one in await store.episodes()] == sorted([SICK.episode, HATES.episode])
+def test_the_sender_may_speak_of_itself_by_the_name_it_has_here():
+    user, ada = concept("user", 0.5), concept("ada")
+    said = relation(user, "is_called", ada, SHARED)
+    here = homed(arrived(message(Record((user, ada), (SHARED,), (said,)), [HOME])), "ada", 1)
+    verify(here)
+    assert [one.label for one in here.concepts] == ["ada"]
 
 
 def with_said(subject=CAT, predicate="likes", where=SHARED, **more):
@@ -149,39 +126,51 @@ def with_said(subject=CAT, predicate="likes", where=SHARED, **more):
     return write_delta(diff(NOTHING, merged([Record(tuple(ends), (where,), (said,))])))
 
 
+def with_two_agents():
+    other = saying(agent="f" * 16)
+    several = Record((CAT, MILK), (other,), (relation(CAT, "likes", MILK, other),))
+    return message(merged([STATE, several]), [HOME])
+
+
+LATER = NOW + timedelta(days=2)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (with_said(where=context(scope="main")), "it speaks of 'main'"),
-        (with_said(where=context(scope="space:work")), "it speaks of 'space:work'"),
-        (with_said(where=context(source="consolidation", scope=HOME)), "it brings a promotion"),
+        (with_said(where=saying("main")), "it speaks of 'main'"),
+        (with_said(where=saying("space:work")), "it speaks of 'space:work'"),
+        (with_said(where=saying(source="consolidation")), "it brings a promotion"),
+        (with_said(where=saying(source="facts")), "it brings what was read from 'facts'"),
+        (with_said(where=saying(agent="ada")), "it does not say which agent"),
+        (with_said(where=saying(session="")), "it does not say which agent"),
+        (with_said(where=saying(at=LATER)), "it speaks of the future, 2026-02-22"),
+        (with_said(created=LATER), "it speaks of the future"),
+        (with_said(subject=replace(CAT, updated=LATER)), "it speaks of the future"),
+        (with_two_agents(), "it speaks for several agents"),
         (with_said(subject=concept("Cat")), "its label 'Cat' is not in normal form"),
         (with_said(predicate="Likes it"), "its predicate 'Likes it' is not in normal form"),
         (with_said(refs=("f1",)), "it gives a fact refs"),
+        (with_said(denied=True), "it denies a fact"),
         (write_delta(diff(NOTHING, Record((CAT,)))), "it gives 'cat' other names"),
         (with_said().replace("likes", "hates"), "the hash is not that of the lines above"),
         (with_said()[:-80], "the text has no last line H:"),
         ("", "a graph's text begins with"),
     ],
 )
-async def test_an_unfit_message_is_refused_and_changes_nothing(text, why):
-    store = InMemoryGraph()
-    await store.insert([STATE])
+def test_an_unfit_message_is_refused(text, why):
     with pytest.raises(GraphError, match=why):
-        await taken(store, text)
-    assert await snapshot(store) == STATE
+        arrived(text)
+
+
+def test_the_message_that_those_are_made_of_is_fit():
+    assert arrived(with_said()).record.relations
 
 
 @pytest.mark.parametrize("trust", [0, -0.1, 1.01, float("nan")])
-async def test_trust_lies_above_nothing_and_at_most_at_all(trust):
+def test_trust_lies_above_nothing_and_at_most_at_all(trust):
     with pytest.raises(GraphError, match="the trust"):
-        await taken(InMemoryGraph(), message(STATE, [HOME]), trust=trust)
-
-
-async def test_full_trust_believes_all():
-    store = InMemoryGraph()
-    await taken(store, message(STATE, [HOME]), trust=1)
-    assert await snapshot(store) == shared(STATE, [HOME])
+        homed(arrived(message(STATE, [HOME])), "ada", trust)
 
 
 def test_promotions_are_not_told():

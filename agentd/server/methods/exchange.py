@@ -1,17 +1,19 @@
-"""`_agentd/facts/snapshot`: the graph as texts that others can take in."""
+"""The graph as texts for others and from others: whole states, and messages between agents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
 
 from agentd.errors import Busy
 from agentd.graph.exchange import Exchange
+from agentd.graph.sharing import Sharing, Shown
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
-NAMES = ("_agentd/facts/snapshot",)
+NAMES = tuple(f"_agentd/facts/{name}" for name in ("snapshot", "share", "unshare", "send", "take"))
 _PAGE = 256 * 1024  # characters: of four bytes each they fit a line
 
 
@@ -22,15 +24,51 @@ class SnapshotParams(Params):
     state: str = ""
 
 
-class ExchangeMethods:
-    """The whole graph for commands."""
+class ShareParams(Params):
+    """Whom or what the facts are about that are to be shared, and where; nothing: what is shared."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    name: str | None = None
+    space: str | None = None
+
+
+class UnshareParams(Params):
+    """Whom or what the facts are about that are to be shared no longer, in one space or in all."""
+
+    name: str
+    space: str | None = None
+
+
+class SendParams(Params):
+    """For whom the message is; `all` says what earlier ones have said, too."""
+
+    space: str
+    all: bool = False
+
+
+class TakeParams(Params):
+    """A message, what its sender is called here, and how far it is trusted."""
+
+    text: str
+    sender: str = Field(alias="from")
+    trust: float
+
+
+class ExchangeMethods:
+    """What goes out and comes in, for commands."""
+
+    def __init__(self, exchange: Exchange, sharing: Sharing) -> None:
         self._exchange = exchange
+        self._sharing = sharing
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
-        return {"_agentd/facts/snapshot": handler(SnapshotParams, self._snapshot)}
+        return {
+            "_agentd/facts/snapshot": handler(SnapshotParams, self._snapshot),
+            "_agentd/facts/share": handler(ShareParams, self._share),
+            "_agentd/facts/unshare": handler(UnshareParams, self._unshare),
+            "_agentd/facts/send": handler(SendParams, self._send),
+            "_agentd/facts/take": handler(TakeParams, self._take),
+        }
 
     async def _snapshot(self, params: SnapshotParams) -> dict[str, Any]:
         """`next` is what to pass as `after` for the next part, None at the end."""
@@ -47,3 +85,32 @@ class ExchangeMethods:
             "text": found.text[params.after : end],
             "next": end if end < len(found.text) else None,
         }
+
+    async def _share(self, params: ShareParams) -> dict[str, Any]:
+        await self._exchange.fresh()
+        if params.name is None:
+            shown = await self._sharing.shown()
+            return _listed(one for one in shown if params.space in {None, one.space})
+        return _listed(await self._sharing.share(params.name, params.space))
+
+    async def _unshare(self, params: UnshareParams) -> dict[str, Any]:
+        await self._exchange.fresh()
+        return _listed(await self._sharing.unshare(params.name, params.space))
+
+    async def _send(self, params: SendParams) -> dict[str, Any]:
+        await self._exchange.fresh()
+        sent = await self._sharing.send(params.space, whole=params.all)
+        return {"text": sent.text, "facts": sent.facts, "taken_back": sent.withdrawn}
+
+    async def _take(self, params: TakeParams) -> dict[str, Any]:
+        done = await self._exchange.take(params.text, params.sender, params.trust)
+        return {"new": done.new, "known": done.known, "taken_back": done.withdrawn}
+
+
+def _listed(shown: Iterable[Shown]) -> dict[str, Any]:
+    return {
+        "facts": [
+            {"space": one.space, "id": one.fact.id, "text": one.fact.text, "sent": one.is_sent}
+            for one in shown
+        ]
+    }

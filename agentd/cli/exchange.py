@@ -1,0 +1,92 @@
+"""`agentd facts share`, `unshare`, `send` and `take`: facts that agents tell each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentd.cli.ask import answer, ask, fitted
+from agentd.cli.plain import visible
+from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.texts import Output, read_text, write_text
+
+_Space = Annotated[str | None, typer.Option("--space", help="One of `[graph] spaces`.")]
+
+
+def share(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Whom or what they are about; without, list what is shared."),
+    ] = None,
+    space: _Space = None,
+    as_json: AsJson = False,
+) -> None:
+    """Share the facts about a name that hold now, in a space; nobody is told before `send`."""
+    answer("facts/share", _listed, as_json=as_json, name=name, space=space)
+
+
+def unshare(
+    name: Annotated[str, typer.Argument(help="Whom or what they are about.")],
+    space: _Space = None,
+    as_json: AsJson = False,
+) -> None:
+    """Share the facts about a name no longer; the next message takes them back."""
+    answer("facts/unshare", _ended, as_json=as_json, name=name, space=space)
+
+
+def send(
+    space: Annotated[str, typer.Argument(help="One of `[graph] spaces`.")],
+    output: Output = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Also what earlier messages have said.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a message for those who share a space: what is new since the last one."""
+    with reporting(as_json=as_json):
+        told = ask("facts/send", space=space, all=all_)
+        if output is None:
+            show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
+            return
+        size = write_text(output, told.pop("text"))
+        show({"file": str(output), "bytes": size, **told}, _sent, as_json=as_json)
+
+
+def take(
+    file: Annotated[Path, typer.Argument(help="A message; `-` is standard input.")],
+    sender: Annotated[str, typer.Option("--from", help="What its sender is called here.")],
+    trust: Annotated[float, typer.Option(help="How far it is trusted: above 0, at most 1.")] = 0.5,
+    as_json: AsJson = False,
+) -> None:
+    """Take in what another agent tells: all of it that is new, or nothing."""
+    with reporting(as_json=as_json):
+        text = read_text(file)
+        params: dict[str, Any] = {"from": sender, "text": text, "trust": trust}
+        told = ask("facts/take", **params)
+        show({"from": sender, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
+
+
+def _listed(told: dict[str, Any]) -> str:
+    lines = [
+        f"{one['space']}  {one['id']}  {visible(one['text'])}{'' if one['sent'] else '  (not sent)'}"
+        for one in told["facts"]
+    ]
+    return "\n".join(lines) or "nothing is shared"
+
+
+def _ended(told: dict[str, Any]) -> str:
+    return "\n".join(
+        f"{one['space']}  {one['id']}  no longer: {visible(one['text'])}" for one in told["facts"]
+    )
+
+
+def _sent(told: dict[str, Any]) -> str:
+    said = f"{told['facts']} facts, {told['taken_back']} taken back"
+    return f"written to {told['file']}: {said}"
+
+
+def _taken(told: dict[str, Any]) -> str:
+    counts = f"{told['new']} new, {told['known']} known, {told['taken_back']} taken back"
+    return f"from {visible(told['from'])}: {counts}"

@@ -1,0 +1,256 @@
+"""What the owner shares of the facts, and the messages that tell it. `memory/graph/shared.txt` keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentd.domain.concept import EpisodeHash
+from agentd.domain.erasure import Needles
+from agentd.domain.fact import Fact
+from agentd.domain.health import Problem
+from agentd.domain.tool import FileAction
+from agentd.domain.turn import Kind, SessionKey
+from agentd.domain.workspace import SHARED_PATH, Author, Reader
+from agentd.errors import AgentdError, FileMissing, InvalidRequest, NotFound
+from agentd.graph.delta import merged
+from agentd.graph.feed import Wanted
+from agentd.graph.keeper import GraphKeeper
+from agentd.graph.shares import MOST, Share, name_of, parse, settled, told, written
+from agentd.graph.transfer import message, scope_of
+from agentd.ports import Workspace
+
+_READER = Reader(SessionKey("graph"), Kind.MAIN)
+_AUTHOR = Author("graph")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A fact that is shared in a space; `is_sent`: a message has said it."""
+
+    space: str
+    fact: Fact
+    is_sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message: the text, how many facts it says and how many it takes back."""
+
+    text: str
+    facts: int
+    withdrawn: int
+
+
+class Sharing:
+    """The shared facts. `spaces` are those that the owner has named, `agent` gives the name by which
+    this agent tells messages of its own. Methods raise WorkspaceError, StorageError, and GraphError for
+    a file that cannot be read.
+    """
+
+    def __init__(
+        self,
+        keeper: GraphKeeper,
+        files: Workspace,
+        spaces: Sequence[str],
+        agent: Callable[[], Awaitable[str]],
+        salt: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self._keeper = keeper
+        self._files = files
+        self._spaces = tuple(spaces)
+        self._agent = agent
+        self._salt = salt
+        self._lock = asyncio.Lock()
+        self._failure: AgentdError | None = None
+
+    @property
+    def name(self) -> str:
+        """See Eraser."""
+        return "shared facts"
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of the spaces."""
+        return frozenset(map(scope_of, self._spaces))
+
+    async def agent(self) -> str:
+        """The name by which this agent tells its own messages."""
+        return await self._agent()
+
+    async def shown(self) -> tuple[Shown, ...]:
+        """All that is shared."""
+        async with self._lock:
+            shares, known = await self._level()
+        return tuple(
+            Shown(one.space, known.facts[one.fact], one.is_sent)
+            for one in shares
+            if not one.is_gone
+        )
+
+    async def share(self, name: str, space: str | None = None) -> tuple[Shown, ...]:
+        """Share the facts of the page that are about a name now; those that come later are not. Gives
+        all of them, shared before or not. No space is the only one that there is.
+
+        Raises InvalidRequest for a space that the owner has not named and for one with too many facts,
+        NotFound where no fact is about it, GraphError for a name that is no label.
+        """
+        space = self._checked(space)
+        async with self._lock:
+            shares, known = await self._level()
+            about = known.about(name)
+            if not about:
+                raise NotFound(
+                    f"no fact that holds is about {name!r}",
+                    cure="`agentd facts list` shows what there is",
+                )
+            here = {one.fact: one for one in shares if one.space == space and not one.is_gone}
+            fresh = [known.shared(fact, space, self._salt()) for fact in about - here.keys()]
+            if len(here) + len(fresh) > MOST:
+                raise InvalidRequest(
+                    f"the space {space!r} would have more than {MOST} facts",
+                    cure="take some back with `agentd facts unshare`, or use another space",
+                )
+            if fresh:
+                await self._write([*shares, *fresh])
+        return tuple(
+            Shown(space, known.facts[one], one in here and here[one].is_sent)
+            for one in sorted(about)
+        )
+
+    async def unshare(self, name: str, space: str | None = None) -> tuple[Shown, ...]:
+        """Share the facts about a name no longer, in one space or in any; the next message takes them
+        back. Gives those it ended for. Raises NotFound where none is shared, GraphError.
+        """
+        async with self._lock:
+            shares, known = await self._level()
+            about = known.about(name)
+            gone = [
+                one for one in shares if one.fact in about and (space is None or one.space == space)
+            ]
+            if not gone:
+                raise NotFound(
+                    f"no fact about {name!r} is shared", cure="`agentd facts share` shows what is"
+                )
+            kept = [one for one in shares if one not in gone]
+            await self._write([*kept, *(one.ended() for one in gone if one.is_sent)])
+        return tuple(Shown(one.space, known.facts[one.fact], one.is_sent) for one in gone)
+
+    async def send(self, space: str, *, whole: bool = False) -> Sent:
+        """The message for a space: what is new since the last one, or all. What it says counts as sent
+        from then on. Raises InvalidRequest.
+        """
+        space = self._checked(space)
+        async with self._lock:
+            shares, known = await self._level()
+            due = [one for one in shares if one.space == space and (whole or not one.is_sent)]
+            said = [one for one in due if not one.is_gone]
+            gone = [one.episode for one in due if one.is_gone]
+            text = await asyncio.to_thread(known.message, said, space, gone)
+            if due:
+                await self._write(
+                    [replace(one, is_sent=one.is_sent or one in due) for one in shares]
+                )
+        return Sent(text, len(said), len(gone))
+
+    async def erase(self, _: Needles) -> int:
+        """See Eraser; what is forgotten is shared no longer, and counted."""
+        async with self._lock:
+            before = await self._read()
+            shares, _known = await self._level(before)
+            return sum(not one.is_gone for one in before) - sum(not one.is_gone for one in shares)
+
+    async def level(self) -> None:
+        """Let what is shared follow what holds."""
+        async with self._lock:
+            if before := await self._read():
+                await self._level(before)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """A file that cannot be used."""
+        if self._failure is None:
+            return ()
+        text = f"what is shared is not known: {self._failure.message}"
+        return (Problem("graph_shared", text, self._failure.cure),)
+
+    def _checked(self, space: str | None) -> str:
+        """A space that the owner has named. Raises InvalidRequest."""
+        if space is None and len(self._spaces) == 1:
+            return self._spaces[0]
+        if space is None and self._spaces:
+            there = ", ".join(self._spaces)
+            raise InvalidRequest(f"there are several spaces: {there}", cure="say in which: --space")
+        if space is not None and space in self._spaces:
+            return space
+        what = f"nothing is shared in a space {space[:40]!r}" if space else "no space is named"
+        raise InvalidRequest(
+            what,
+            cure="name it in `spaces` of the [graph] table of config.toml, then `agentd restart`",
+        )
+
+    async def _level(
+        self, before: Sequence[Share] | None = None
+    ) -> tuple[tuple[Share, ...], _Known]:
+        if before is None:
+            before = await self._read()
+        known = _Known.of(await self._keeper.said(), await self._agent())
+        shares = settled(before, known.facts.keys(), known.name_of, self._salt)
+        if shares != tuple(before):
+            await self._write(shares)
+        return shares, known
+
+    async def _read(self) -> tuple[Share, ...]:
+        try:
+            found = parse((await self._files.read(SHARED_PATH, _READER)).text)
+        except FileMissing:
+            found = ()
+        except AgentdError as error:
+            self._failure = error
+            raise
+        self._failure = None
+        return found
+
+    async def _write(self, shares: Sequence[Share]) -> None:
+        data = written(shares).encode()
+        async with self._files.lock(SHARED_PATH):
+            action = FileAction.WRITE if data else FileAction.DELETE
+            intent = await self._files.plan(SHARED_PATH, action, data)
+            await self._files.apply(intent, _READER, _AUTHOR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The facts that hold, and how this agent tells them."""
+
+    facts: Mapping[str, Fact]
+    wanted: Wanted
+    agent: str
+
+    @classmethod
+    def of(cls, wanted: Wanted, agent: str) -> _Known:
+        facts = {one.id: one for said in wanted.sayings.values() for one in said.facts}
+        return cls(facts, wanted, agent)
+
+    def about(self, name: str) -> set[str]:
+        """The ids of those with this subject or value. Raises GraphError for a name that is no label."""
+        resolve = self.wanted.aliases.resolve
+        label = resolve(name)
+        return {
+            name
+            for name, fact in self.facts.items()
+            if fact.triple and label in {resolve(fact.triple.subject), resolve(fact.triple.value)}
+        }
+
+    def name_of(self, fact: str, space: str, salt: str) -> EpisodeHash:
+        return name_of(self.facts[fact], scope_of(space), self.agent, salt, self.wanted.aliases)
+
+    def shared(self, fact: str, space: str, salt: str) -> Share:
+        return Share(space, self.name_of(fact, space, salt), fact, salt)
+
+    def message(self, said: Sequence[Share], space: str, gone: Collection[EpisodeHash]) -> str:
+        aliases = self.wanted.aliases
+        facts = [(self.facts[one.fact], one.salt) for one in said]
+        records = [told(fact, scope_of(space), self.agent, salt, aliases) for fact, salt in facts]
+        return message(merged(records), [scope_of(space)], gone)

@@ -1,0 +1,125 @@
+"""Two real daemons: one shares what it knows of somebody and sends it, the other takes it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.shell import Shell, a_shell
+from tests.finding import holding
+
+SPACES = '["team"]'
+
+
+@pytest.fixture(scope="module")
+def ada() -> Iterator[Shell]:
+    """Who knows of Klara and of a dog."""
+    with a_shell(AGENTD__GRAPH__SPACES=SPACES) as ada:
+        ada.ok("up", given="/help\n")
+        for fact in ("my sister is called Klara", "my sister Klara lives in Bern"):
+            ada.ok("facts", "add", fact)
+        ada.ok("facts", "add", "my dog is called Quastelbury")
+        yield ada
+
+
+@pytest.fixture(scope="module")
+def bob() -> Iterator[Shell]:
+    """Who knows nothing yet."""
+    with a_shell(AGENTD__GRAPH__SPACES=SPACES) as bob:
+        bob.ok("up", given="/help\n")
+        yield bob
+
+
+def sent(ada: Shell, *more: str) -> str:
+    """The file with a message of Ada's."""
+    file = ada.root / f"message{len(list(ada.root.glob('message*')))}.0c"
+    ada.ok("facts", "send", "team", "-o", str(file), *more)
+    return str(file)
+
+
+def taken(bob: Shell, file: str) -> list[int]:
+    told = bob.json("facts", "take", file, "--from", "Ada", "--trust", "0.5")
+    return [told[what] for what in ("new", "known", "taken_back")]
+
+
+def known(bob: Shell) -> dict[str, float]:
+    """What Bob's agent knows from Ada, and how sure it is."""
+    rows = bob.json("facts", "query", "FIND fact FROM ada DEPTH 2")["rows"]
+    hops = [row["path"][-1] for row in rows]
+    return {
+        f"{h['subject']} {h['predicate']} {h['object']}": round(h["confidence"], 3) for h in hops
+    }
+
+
+def test_one_shares_and_the_other_finds_it_until_it_is_taken_back(ada: Shell, bob: Shell) -> None:
+    ada.ok("facts", "share", "Klara", "--space", "team")
+    file = sent(ada)
+    assert taken(bob, file) == [2, 0, 0]
+    assert known(bob) == {"ada sister_name klara": 0.45, "klara home bern": 0.45}
+    assert taken(bob, file) == [0, 2, 0]
+    assert "klara" not in bob.ok("facts", "query", "FIND fact FROM user").out
+    assert not bob.json("facts", "list")["facts"], "it is no fact of the owner's"
+
+    bob.ok("stop")
+    for lost in (bob.root / "state").glob("index.db*"):
+        lost.unlink()
+    bob.ok("restart")
+    assert known(bob) == {"ada sister_name klara": 0.45, "klara home bern": 0.45}
+
+    ada.ok("facts", "forget", "Bern", "--yes")
+    back = sent(ada)
+    assert taken(bob, back) == [0, 0, 1]
+    assert known(bob) == {"ada sister_name klara": 0.45}
+    assert taken(bob, sent(ada, "--all")) == [0, 1, 0]
+    assert not holding(bob.workspace, b"bern")
+
+
+def test_a_private_fact_never_leaves(ada: Shell, bob: Shell) -> None:
+    ada.ok("facts", "share", "Klara")
+    text = ada.ok("facts", "send", "team", "--all").out
+    assert "klara" in text
+    assert "quastelbury" not in text.lower()
+    assert "quastelbury" in ada.ok("facts", "snapshot").out, "it is there to be told"
+
+
+def test_what_others_said_is_forgotten_down_to_the_bytes(ada: Shell, bob: Shell) -> None:
+    ada.ok("facts", "share", "Quastelbury")
+    file = sent(ada)
+    assert taken(bob, file)[0] == 1
+    assert holding(bob.root, b"quastelbury")
+    bob.ok("memory", "forget", "Quastelbury", "--yes")
+    assert "ada dog_name quastelbury" not in known(bob)
+    assert not holding(bob.root, b"quastelbury")
+
+
+def test_bad_messages_change_nothing(ada: Shell, bob: Shell) -> None:
+    ada.ok("facts", "share", "Klara")
+    good = ada.ok("facts", "send", "team", "--all").out
+    before = bob.json("facts", "snapshot")["state"]
+    (bob.root / "latin.0c").write_bytes(b"0M:1.0\n\xfc\n")
+    with (bob.root / "huge.0c").open("wb") as huge:
+        huge.truncate(3 << 20)
+    for text in ("", good.replace("klara", "clara"), good[:-9], good.replace("team", "home")):
+        done = bob("facts", "take", "-", "--from", "Ada", "--json", given=text)
+        assert (done.code, done.json["error"]["code"]) == (1, "graph"), done
+    for name, code in (("latin.0c", 1), ("huge.0c", 2), ("nothing.0c", 2), (".", 2)):
+        assert bob("facts", "take", name, "--from", "Ada").code == code
+    own = ada("facts", "take", "-", "--from", "Ada", "--json", given=good)
+    assert "of this agent itself" in own.json["error"]["message"]
+    assert bob.json("facts", "snapshot")["state"] == before
+    assert bob("facts", "take", "-", "--from", "Ada", given=good).code == 0
+
+
+def test_a_week_of_changes_makes_the_file_of_now_to_the_letter(ada: Shell) -> None:
+    ada.ok("facts", "snapshot", "-o", "monday.0c")
+    ada.ok("facts", "add", "my cat is called Mia")
+    ada.ok("facts", "changes", "monday.0c", "-o", "week.delta")
+    ada.ok("facts", "snapshot", "-o", "now.0c")
+    ada.ok("stop")
+    ada.ok("facts", "apply", "monday.0c", "week.delta", "-o", "sunday.0c")
+    assert (ada.root / "sunday.0c").read_bytes() == (ada.root / "now.0c").read_bytes()
+    refused = ada("facts", "apply", "sunday.0c", "week.delta", "-o", "sunday.0c")
+    assert refused.code == 1
+    assert (ada.root / "sunday.0c").read_bytes() == (ada.root / "now.0c").read_bytes()
+    ada.ok("restart")

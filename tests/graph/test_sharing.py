@@ -1,0 +1,419 @@
+"""Two agents that share facts: what is told, taken in, taken back, refused, forgotten, and cut short."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from itertools import count, permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.domain.concept import EpisodeHash
+from agentd.domain.erasure import Needles
+from agentd.domain.fact import Fact
+from agentd.domain.turn import SessionKey
+from agentd.errors import GraphError, InvalidRequest, NotFound, StorageError
+from agentd.graph import shares
+from agentd.graph.exchange import Exchange
+from agentd.graph.shares import Share
+from agentd.graph.sharing import Sharing
+from agentd.graph.stores import snapshot
+from tests.graph.test_desk import recalled
+from tests.graph.test_keeper import ALIASES, NOW, TODAY, Home, fact
+
+FILE = "memory/graph/shared.txt"
+DOG, SISTER = fact("a1", "dog name", "Max"), fact("b2", "sister name", "Klara")
+BERN = fact("c3", "home", "Bern", "sister Klara")
+TOLD = ["ada sister_name klara", "klara home bern"]
+
+
+class Agent(Home):
+    """A home whose owner shares facts."""
+
+    def __init__(self, name, spaces=("team",)):
+        self.id = hashlib.sha256(name.encode()).hexdigest()[:16]
+        self.spaces = spaces
+        self.salts = (hashlib.md5(f"{name}{n}".encode()).hexdigest() for n in count())
+        super().__init__()
+        self.start()
+
+    def start(self, *, fed=True):
+        super().start(fed=fed)
+        self.sharing = Sharing(
+            self.keeper, self.workspace, self.spaces, self._id, lambda: next(self.salts)
+        )
+        self.exchange = Exchange(self.keeper, self.store, self.sharing, self.clock)
+        return self.keeper
+
+    async def _id(self):
+        return self.id
+
+    async def learn(self, *facts):
+        await super().learn(*facts)
+        await self.sharing.level()
+
+    async def tell(self, **more):
+        return (await self.sharing.send("team", **more)).text
+
+    async def take(self, text, name="ada", trust=0.5):
+        done = await self.exchange.take(text, name, trust)
+        return done.new, done.known, done.withdrawn
+
+    async def heard(self, name="ada"):
+        answer = await self.desk.ask(f"FIND fact FROM '{name}' DEPTH 2 LIMIT 50")
+        return sorted(f"{t.subject} {t.predicate} {t.object}" for t in answer.triples)
+
+    def file(self):
+        return self.workspace.text(FILE) if FILE in self.workspace.files else ""
+
+    def contents(self):
+        return dict(self.workspace.files)
+
+
+@pytest.fixture
+async def ada():
+    ada = Agent("ada")
+    await ada.learn(DOG, SISTER, BERN)
+    return ada
+
+
+@pytest.fixture
+def bob():
+    return Agent("bob")
+
+
+async def test_nothing_is_shared_before_the_owner_says_so(ada, bob):
+    assert await ada.sharing.shown() == ()
+    assert (await bob.take(await ada.tell(whole=True))) == (0, 0, 0)
+    assert FILE not in ada.workspace.files
+
+
+async def test_the_facts_about_a_name_are_told_and_no_others(ada, bob):
+    shown = await ada.sharing.share("sister Klara", "team")
+    assert [one.fact.id for one in shown] == ["b2", "c3"]
+    text = await ada.tell()
+    assert "max" not in text
+    assert await bob.take(text) == (2, 0, 0)
+    assert await bob.heard() == TOLD
+    assert await bob.known() == []
+
+
+async def test_what_is_taken_in_stands_in_the_text_with_its_sender(ada, bob):
+    await ada.sharing.share("klara", "team")
+    await bob.take(await ada.tell())
+    before = await snapshot(bob.store)
+    assert {one.confidence for one in before.relations} == {0.45}
+    assert {one.agent for one in before.contexts} == {"ada"}
+    assert '"agent_id": "ada"' in bob.workspace.text(TODAY)
+    bob.lose_tables()
+    bob.start()
+    assert await bob.heard() == TOLD
+    assert await snapshot(bob.store) == before
+
+
+async def test_the_owners_sessions_recall_it_with_its_sender_and_no_group_does(ada, bob):
+    await ada.sharing.share("klara", "team")
+    await bob.take(await ada.tell())
+    told = await recalled(bob.desk, "where does Klara live?")
+    assert "- klara home bern" in told.text
+    assert "not the user's word: ada said it" in told.text
+    assert told.tainted
+    hidden = await recalled(bob.desk, "where does Klara live?", SessionKey("group:family"))
+    assert "bern" not in hidden.text
+    own = await recalled(ada.desk, "where does Klara live?")
+    assert "bern" in own.text
+    assert ("said it" in own.text, own.tainted) == (False, False)
+
+
+async def test_it_does_not_fade_however_old_the_fact_is(ada, bob):
+    old = replace(DOG, valid_from=NOW.replace(year=2001))
+    await ada.learn(old)
+    await ada.sharing.share("max", "team")
+    await bob.take(await ada.tell())
+    await bob.clock.advance(90 * 86_400)
+    await bob.keeper.consolidate()
+    assert await bob.heard() == ["ada dog_name max"]
+
+
+async def test_a_message_says_what_is_new_since_the_last_one(ada, bob):
+    await ada.sharing.share("max", "team")
+    first = await ada.tell()
+    await ada.sharing.share("klara", "team")
+    second = await ada.tell()
+    assert "max" in first
+    assert "max" not in second
+    assert (await ada.sharing.send("team")).facts == 0
+    whole = await ada.sharing.send("team", whole=True)
+    assert whole.facts == 3
+    for text, came in ((second, (2, 0, 0)), (first, (1, 0, 0)), (whole.text, (0, 3, 0))):
+        assert await bob.take(text) == came
+
+
+async def test_a_message_twice_changes_nothing_more(ada, bob):
+    await ada.sharing.share("klara", "team")
+    text = await ada.tell()
+    await bob.take(text)
+    before = bob.contents()
+    assert await bob.take(text, trust=1) == (0, 2, 0)
+    assert bob.contents() == before
+
+
+async def test_what_comes_later_is_shared_only_when_the_owner_says_so(ada):
+    await ada.sharing.share("klara", "team")
+    await ada.tell()
+    await ada.learn(fact("d4", "illness", "flu", "sister Klara"))
+    assert "flu" not in await ada.tell(whole=True)
+    await ada.sharing.share("klara", "team")
+    assert "flu" in await ada.tell()
+
+
+@pytest.mark.parametrize("how", ["forgotten", "replaced", "unshared"])
+async def test_what_is_shared_no_longer_is_taken_back(ada, bob, how):
+    await ada.sharing.share("klara", "team")
+    await bob.take(await ada.tell())
+    if how == "unshared":
+        gone = await ada.sharing.unshare("bern")
+        assert [(one.fact.id, one.is_sent) for one in gone] == [("c3", True)]
+    elif how == "forgotten":
+        await ada.learn(Fact.grave("c3", NOW))
+    else:
+        await ada.learn(fact("c3", "home", "Bern", status="superseded"), fact("d4", "home", "Ulm"))
+    text = await ada.tell()
+    assert "bern" not in text
+    assert await bob.take(text) == (0, 0, 1)
+    assert await bob.heard() == ["ada sister_name klara"]
+    assert "bern" not in bob.workspace.text(TODAY)
+    assert (await ada.sharing.send("team")).withdrawn == 0
+    assert (await ada.sharing.send("team", whole=True)).withdrawn == 1
+
+
+async def test_a_complete_message_makes_good_for_lost_ones_in_any_order(ada):
+    await ada.sharing.share("klara", "team")
+    lost = await ada.tell()
+    await ada.learn(Fact.grave("c3", NOW))
+    await ada.tell()
+    await ada.sharing.share("max", "team")
+    whole = await ada.tell(whole=True)
+    for order in permutations((lost, whole, whole)):
+        bob = Agent("bob")
+        for text in (*order, whole):
+            await bob.take(text)
+        assert await bob.heard() == ["ada dog_name max", "ada sister_name klara"]
+
+
+async def test_shared_again_after_it_was_taken_back_it_is_told_anew(ada, bob):
+    for _ in range(2):
+        await ada.sharing.share("max", "team")
+        await bob.take(await ada.tell())
+        assert await bob.heard() == ["ada dog_name max"]
+        await ada.sharing.unshare("max")
+    await ada.sharing.share("max", "team")
+    assert await bob.take(await ada.tell(whole=True)) == (1, 0, 1)
+    assert await bob.heard() == ["ada dog_name max"]
+
+
+async def test_what_nobody_was_told_leaves_nothing_when_it_goes(ada):
+    await ada.sharing.share("max", "team")
+    await ada.learn(Fact.grave("a1", NOW))
+    assert FILE not in ada.workspace.files
+
+
+async def test_of_what_is_forgotten_no_guess_shows_that_it_was_shared(ada):
+    await ada.sharing.share("max", "team")
+    await ada.tell()
+    (share,) = shares.parse(ada.file())
+    said = (await ada.keeper.said()).aliases
+
+    def names_in(text):
+        guesses = [shares.name_of(DOG, "space:team", ada.id, s, said) for s in (share.salt, "")]
+        return [
+            guess.hex in text for guess in guesses if share.salt in text or guess != share.episode
+        ]
+
+    assert names_in(ada.file()) == [True, False]
+    await ada.learn(Fact.grave("a1", NOW))
+    (gone,) = shares.parse(ada.file())
+    assert gone == share.ended()
+    assert share.salt not in ada.file()
+    assert names_in(ada.file()) == [False]
+
+
+async def test_forgetting_counts_what_is_shared_no_longer(ada):
+    await ada.sharing.share("klara", "team")
+    ada.facts = [one for one in ada.facts if one.id != "c3"] + [Fact.grave("c3", NOW)]
+    assert await ada.sharing.erase(Needles(("bern",))) == 1
+    assert await ada.sharing.erase(Needles(("bern",))) == 0
+
+
+async def test_what_others_said_is_forgotten_like_anything_else(ada, bob):
+    await ada.sharing.share("klara", "team")
+    await bob.take(await ada.tell())
+    assert await bob.keeper.erase(Needles(("klara home bern",))) == 1
+    assert await bob.heard() == ["ada sister_name klara"]
+    assert "bern" not in bob.workspace.text(TODAY)
+
+
+async def test_what_is_called_otherwise_by_now_is_told_again(ada, bob):
+    await ada.sharing.share("bern", "team")
+    await bob.take(await ada.tell())
+    ada.workspace.files[ALIASES] = b"Bern = Berne\n"
+    await ada.keeper.level()
+    await ada.sharing.level()
+    assert await bob.take(await ada.tell()) == (1, 0, 1)
+    assert await bob.heard("klara") == ["klara home berne"]
+
+
+async def test_of_what_a_sender_takes_back_only_its_own_goes(ada, bob):
+    eve = Agent("eve")
+    await eve.learn(DOG)
+    for agent, name in ((ada, "ada"), (eve, "eve")):
+        await agent.sharing.share("max", "team")
+        await bob.take(await agent.tell(), name)
+    said = (await snapshot(bob.store)).relations
+    (eves,) = [one for one in said if await teller(bob, one) == "eve"]
+    stolen = f"team gone {eves.refs[0]} new\n"
+    ada.workspace.files[FILE] += stolen.encode()
+    assert await bob.take(await ada.tell()) == (0, 0, 0)
+    await eve.sharing.unshare("max")
+    assert await bob.take(await eve.tell(), "eve") == (0, 0, 1)
+    assert await bob.heard("max") == ["ada dog_name max"]
+
+
+async def teller(agent, relation):
+    return (await agent.store.contexts([relation.context]))[relation.context].agent
+
+
+async def test_a_sender_keeps_its_name_and_a_name_its_sender(ada, bob):
+    eve = Agent("eve")
+    await eve.learn(DOG)
+    texts = []
+    for agent in (ada, eve):
+        await agent.sharing.share("max", "team")
+        texts.append(await agent.tell())
+    await bob.take(texts[0])
+    before = bob.contents()
+    with pytest.raises(GraphError, match="the sender is called 'ada' here, not 'eve'"):
+        await bob.take(texts[0], "eve")
+    with pytest.raises(GraphError, match="another sender is called 'ada' here"):
+        await bob.take(texts[1], "ada")
+    assert bob.contents() == before
+    assert await bob.take(texts[1], "eve") == (1, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["user", "Me", "myself"])
+async def test_nobody_else_is_the_owner(ada, bob, name):
+    await ada.sharing.share("max", "team")
+    with pytest.raises(GraphError, match="is the owner here"):
+        await bob.take(await ada.tell(), name)
+    with pytest.raises(GraphError):
+        await bob.take(await ada.tell(), " ")
+    assert bob.contents() == {}
+
+
+async def test_a_message_of_ones_own_is_refused(ada):
+    await ada.sharing.share("max", "team")
+    text = await ada.tell()
+    before = ada.contents()
+    with pytest.raises(GraphError, match="of this agent itself"):
+        await ada.take(text)
+    assert ada.contents() == before
+
+
+async def test_what_is_not_shared_here_is_refused_whole(ada):
+    await ada.sharing.share("max", "team")
+    text = await ada.tell()
+    for spaces, error in (((), InvalidRequest), (("home",), GraphError)):
+        eve = Agent("eve", spaces)
+        with pytest.raises(error):
+            await eve.take(text)
+        assert eve.contents() == {}
+
+
+async def test_a_space_is_one_that_the_owner_named(ada):
+    for ask in (ada.sharing.share("max", "home"), ada.sharing.send("home")):
+        with pytest.raises(InvalidRequest, match="nothing is shared in a space 'home'"):
+            await ask
+    several = Agent("eve", ("home", "team"))
+    with pytest.raises(InvalidRequest, match="there are several spaces"):
+        await several.sharing.share("max")
+    with pytest.raises(InvalidRequest, match="no space is named"):
+        await Agent("eve", ()).sharing.share("max")
+    assert [one.space for one in await ada.sharing.share("max")] == ["team"]
+
+
+async def test_about_whom_nothing_is_known_nothing_is_shared(ada):
+    with pytest.raises(NotFound, match="no fact that holds is about 'Otto'"):
+        await ada.sharing.share("Otto", "team")
+    with pytest.raises(NotFound, match="no fact about 'klara' is shared"):
+        await ada.sharing.unshare("klara")
+    with pytest.raises(GraphError):
+        await ada.sharing.share(" ", "team")
+
+
+async def test_a_space_holds_so_many_facts_and_no_more():
+    ada = Agent("ada")
+    await ada.learn(*[fact(f"{n:x}", f"thing {n}", "gold") for n in range(shares.MOST + 1)])
+    with pytest.raises(InvalidRequest, match="more than 2000 facts"):
+        await ada.sharing.share("gold", "team")
+    assert FILE not in ada.workspace.files
+
+
+async def test_a_crash_between_text_and_tables_is_made_good(ada, bob):
+    await ada.sharing.share("klara", "team")
+    text = await ada.tell()
+    bob.store.is_dying = True
+    with pytest.raises(StorageError):
+        await bob.take(text)
+    bob.store.is_dying = False
+    bob.start()
+    assert await bob.heard() == TOLD
+    assert await bob.take(text) == (0, 2, 0)
+    assert bob.workspace.text(TODAY).count('"label": "bern"') == 1
+
+
+async def test_a_file_that_cannot_be_read_is_named_and_stays_as_it_is(ada):
+    await ada.sharing.share("max", "team")
+    ada.workspace.files[FILE] += b"team everything\n"
+    before = ada.contents()
+    for ask in (ada.sharing.shown(), ada.sharing.send("team"), ada.sharing.erase(Needles(("x",)))):
+        with pytest.raises(GraphError, match=r"line 3: memory/graph/shared\.txt cannot be read"):
+            await ask
+    assert [one.code for one in ada.sharing.problems()] == ["graph_shared"]
+    assert ada.contents() == before
+    ada.workspace.files[FILE] = before[FILE].replace(b"team everything\n", b"")
+    assert len(await ada.sharing.shown()) == 1
+    assert ada.sharing.problems() == ()
+
+
+hexes = st.binary(min_size=32, max_size=32)
+told = st.builds(
+    Share,
+    st.sampled_from(["team", "home-2"]),
+    hexes.map(EpisodeHash),
+    hexes.map(lambda raw: raw.hex()[:8]),
+    hexes.map(lambda raw: raw.hex()[:32]),
+    st.booleans(),
+)
+
+
+@given(st.lists(st.one_of(told, told.map(Share.ended))))
+def test_the_file_is_read_back(many):
+    assert shares.parse(shares.written(many)) == tuple(many)
+
+
+@given(st.text())
+def test_any_other_text_is_refused_or_read(text):
+    try:
+        read = shares.parse(text)
+    except GraphError:
+        return
+    assert shares.parse(shares.written(read)) == read
+
+
+def test_of_what_was_taken_back_the_newest_are_known():
+    many = [
+        Share("team", EpisodeHash(bytes([n % 256, n // 256, *range(30)]))) for n in range(2_001)
+    ]
+    assert shares.parse(shares.written(many)) == tuple(many[1:])
