@@ -1,6 +1,7 @@
 """Deltas and messages over every store of the graph."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -8,10 +9,10 @@ from agentd.domain.concept import Record
 from agentd.errors import GraphError
 from agentd.graph.delta import checkpoint, diff
 from agentd.graph.stores import apply_to, snapshot
-from agentd.graph.transfer import discounted, message, shared, take
+from agentd.graph.transfer import homed, message, received
 from agentd.storage.graph import SqliteGraph
 from agentd.testing.graph import InMemoryGraph
-from tests.graph.formats.records import grown
+from tests.graph.formats.records import NOON, concept, context, grown, relation
 
 HOME = "space:household"
 OLD, NEW = grown(40, scope=HOME), grown(60, seed=8, scope=HOME)
@@ -46,8 +47,15 @@ async def test_refused_changes_leave_the_store_as_it_is(store):
         assert await snapshot(store) == before
 
 
-async def test_a_message_taken_twice_is_taken_once(store):
-    text = message(NEW, [HOME])
+async def test_what_another_agent_said_is_kept_as_it_was_taken_in(store):
+    where = context(NOON, "shared", HOME, "0" * 16, "5" * 32)
+    cat, milk = concept("cat"), concept("milk")
+    state = Record((cat, milk), (where,), (relation(cat, "likes", milk, where, 0.8),))
+    here = homed(received(message(state, [HOME]), [HOME], NOON), "ada", 0.5)
     for _ in range(2):
-        await take(store, text, sender="ada", trust=0.5, spaces=[HOME])
-        assert await snapshot(store) == discounted(shared(NEW, [HOME]), 0.5)
+        await store.insert([here])
+        assert await snapshot(store) == here
+    years = NOON + timedelta(days=1_000)
+    assert list(await store.sweep(years)) == []
+    (edge,) = await store.edges([cat.hash], now=years)
+    assert edge.confidence == pytest.approx(0.4)
