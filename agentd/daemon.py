@@ -37,6 +37,7 @@ else:
     _new_loop = uvloop.new_event_loop
 
 SWITCH = 0.001  # seconds that a thread may keep the interpreter from another that wants it
+GARBAGE = 10_000  # new objects after which garbage is looked for
 
 log = structlog.get_logger()
 
@@ -95,7 +96,7 @@ def attune() -> None:
     the loop waits for that more than once each time it turns.
     """
     gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(GARBAGE)
     gc.enable()
     sys.setswitchinterval(SWITCH)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 SIZE = 32  # bytes of a SHA-256
 
@@ -127,9 +127,8 @@ class Record:
     relations: tuple[Relation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A fact as recall sees it: all its episodes together.
+class Edge(NamedTuple):
+    """A fact as recall sees it: all its episodes together. A tuple, because a question reads hundreds.
 
     `confidence` is what the independent episodes come to, decay and denials included; `newest` is the
     time of its last episode, `episodes` their number.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agentd.domain.concept import Concept, ConceptHash, Edge
 from agentd.graph.answer import Hop, Row, Triple
@@ -46,8 +45,7 @@ def spellings(concept: Concept) -> set[str]:
     return {concept.label, *(alias.casefold() for alias in concept.aliases)}
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A path, what it is shown as, and its score."""
 
     kind: Kind
@@ -129,11 +127,18 @@ def best(found: Iterable[Found], by: Way = Way.PATHS) -> list[Found]:
 
 def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:
     """What was found in words."""
+    hops: dict[tuple[bytes, bool], Hop] = {}  # paths share their beginnings
+
+    def hop(step: Step) -> Hop:
+        if (known := hops.get(step.key)) is None:
+            known = hops[step.key] = _hop(step, labels)
+        return known
+
     return tuple(
         Row(
             labels.label(one.path.start),
             labels.label(one.path.end),
-            tuple(_hop(step, labels) for step in one.path.steps),
+            tuple(map(hop, one.path.steps)),
             one.confidence,
             one.score,
         )

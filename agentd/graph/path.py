@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 from agentd.domain.concept import ConceptHash, Edge
 
@@ -68,9 +68,10 @@ class Limits:
 LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A fact as it is walked: `forward` from its subject to its object, or back."""
+
+    # A tuple, as a Path is: a question makes hundreds, and these are made three times as fast.
 
     edge: Edge
     forward: bool
@@ -101,8 +102,7 @@ class Step:
         return self.edge.fact.value, self.forward
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(NamedTuple):
     """Facts in a row from `start` to `end`; `confidence` is the product of theirs, 1.0 for none."""
 
     start: ConceptHash

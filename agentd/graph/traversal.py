@@ -114,7 +114,7 @@ async def _walk(
     arrivals: dict[tuple[bytes, bool], Path] = {}
     moved = list(best.values())
     for _ in range(limits.depth):
-        moved = moved[: limits.breadth]
+        moved = sorted(moved, key=_order)[: limits.breadth]
         await around.load(path.end for path in moved)
         found: dict[bytes, Path] = {}
         for path in _onward(moved, around):
@@ -125,7 +125,7 @@ async def _walk(
             if known is None or is_better(path, known):
                 found[end] = path
         best.update(found)
-        moved = sorted(found.values(), key=lambda path: path.order)
+        moved = list(found.values())
     reached = (path for path in best.values() if path.steps)
     ends = arrivals.values()
     return Traversal.of(set(seeds), reached, ends, limits.results, is_nearest=is_nearest)

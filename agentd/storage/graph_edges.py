@@ -16,11 +16,14 @@ from agentd.storage.graph_values import Worth, left, moment, together
 Row = tuple[Any, ...]
 
 _SAID = (
-    "f.id, f.hash, f.subject, f.predicate, f.object, f.scope, f.newest, f.confidence, f.denied,"
-    " f.since, f.until, f.observed"
+    "f.id, f.hash, s.hash, p.name, o.hash, f.scope, f.newest, f.confidence, f.denied, f.since,"
+    " f.until, f.observed"
 )
-_NEAR = "FROM json_each(:ids) near CROSS JOIN graph_facts f"
-_FACTS = "FROM graph_facts f"
+_FACTS = """
+FROM graph_facts f CROSS JOIN graph_concepts s ON s.id = f.subject
+CROSS JOIN graph_predicates p ON p.id = f.predicate CROSS JOIN graph_concepts o ON o.id = f.object
+"""
+_NEAR = _FACTS.replace("FROM", "FROM json_each(:ids) near CROSS JOIN")
 _OUT, _IN, _STATING = (
     f"SELECT {_SAID} {_FACTS} WHERE f.{end} IN (?)" for end in ("subject", "object", "predicate")
 )
@@ -32,9 +35,7 @@ _BEST = """SELECT id FROM (
     SELECT f.id FROM graph_facts f WHERE WHAT ORDER BY f.rank DESC, f.newest DESC, f.hash LIMIT :most
 )"""
 _ABOUT = "f.predicate IN (SELECT value FROM json_each(:about))"
-_HASHES = "SELECT id, hash FROM graph_concepts WHERE id IN (?)"
-_NUMBERS = "SELECT hash, id FROM graph_concepts WHERE hash IN (?)"
-_NAMES = "SELECT id, name FROM graph_predicates WHERE id IN (?)"
+_NUMBERS = "SELECT id FROM graph_concepts WHERE hash IN (?)"
 _PREDICATES = "SELECT id FROM graph_predicates WHERE name IN (?)"
 
 
@@ -49,12 +50,12 @@ def around(
 ) -> list[Edge]:
     """See GraphStore.edges. All facts are read where they are fewer than `few`."""
     names = {concept.value: concept for concept in concepts}
-    ids = {number: names[name] for name, number in among(conn, _NUMBERS, names)}
+    ids = [row[0] for row in among(conn, _NUMBERS, names)]
     bound = None if most is None or now is None else few
     rows = _few(conn, ids, bound)
     if bound is not None and most is not None and len(rows) == bound:
         rows = _surest_around(conn, ids, scopes, most, about)
-    edges = _edges(conn, rows, scopes, now, ids)
+    edges = _edges(conn, rows, scopes, now, names)
     edges.sort(key=_name)
     return edges
 
@@ -123,17 +124,14 @@ def _edges(
     rows: Iterable[Row],
     scopes: Sequence[str] | None,
     now: int | None,
-    known: Mapping[int, ConceptHash],
+    known: Mapping[bytes, ConceptHash],
 ) -> list[Edge]:
-    """The facts of these rows, each once, as far as they are seen; `known` are concepts by number."""
+    """The facts of these rows, each once, as far as they are seen; `known` are concepts by hash."""
     facts = {row[0]: row for row in rows}
     seen = None if scopes is None else frozenset(scopes)
     many = _many(conn, [row[0] for row in facts.values() if row[7] is None], seen)
-    ends = {row[2] for row in facts.values()} | {row[4] for row in facts.values()}
-    hashes = dict(known)
-    for number, name in among(conn, _HASHES, ends - known.keys()):
-        hashes[number] = ConceptHash(name)
-    names: dict[int, str] = dict(among(conn, _NAMES, {row[3] for row in facts.values()}))
+    ends = {end for row in facts.values() for end in (row[2], row[4])}
+    hashes = {end: known.get(end) or ConceptHash(end) for end in ends}
     found = []
     for row in facts.values():
         number, fact, subject, predicate, thing, scope, newest, sure, denied, since, until, said = (
@@ -147,7 +145,7 @@ def _edges(
             confidence = 0.0 if denied else left(sure, since, until, now)
         else:
             continue
-        ways = hashes[subject], names[predicate], hashes[thing]
+        ways = hashes[subject], predicate, hashes[thing]
         found.append(Edge(FactHash(fact), *ways, confidence, said, moment(newest)))
     return found
 
