@@ -9,7 +9,7 @@ from typing import Any
 
 from agentd.domain.alert import DeliveryState
 from agentd.domain.health import Finding, Problem
-from agentd.domain.transcript import Coverage, RowRole
+from agentd.domain.transcript import Coverage
 from agentd.domain.turn import SessionKey
 from agentd.ports import Clock, Outbox, SessionStore
 
@@ -70,7 +70,7 @@ class Flushes:
         rows = await self.store.rows(session, 1, cut)
         return any(
             row.seq <= cut
-            and row.role in (RowRole.USER, RowRole.ASSISTANT)
+            and row.role.is_spoken
             and not any(c.first <= row.seq <= c.last for c in coverages)
             for row in rows
         )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from agentd.domain.choices import UNCHOSEN, Choices
-from agentd.domain.message import Block, Image, Message, Role, Text, encode_blocks
+from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult, encode_blocks
 from agentd.domain.turn import SessionKey, Usage
 
 NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
@@ -22,6 +22,11 @@ class RowRole(StrEnum):
     ASSISTANT = "assistant"
     SUMMARY = "summary"  # stands for everything before it in the context
     NOTICE = "notice"  # told to the user: a failure, an alert, a compaction
+
+    @property
+    def is_spoken(self) -> bool:
+        """Whether such a row is a message, its tool calls and results among them."""
+        return self in (RowRole.USER, RowRole.ASSISTANT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,10 @@ class NewRow:
     usage: Usage | None = None
     tag: str = ""
 
+    def stored(self, seq: int, at: datetime, turn_id: int | None) -> Row:
+        """The row that it becomes."""
+        return Row(seq, self.role, self.blocks, at, turn_id, self.provider, self.usage, self.tag)
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -103,11 +112,6 @@ class History:
     choices: Choices = UNCHOSEN
 
     @property
-    def last_seq(self) -> int:
-        """The number of the newest row (0: empty)."""
-        return self.rows[-1].seq if self.rows else 0
-
-    @property
     def used_tokens(self) -> int:
         """What the newest model call on this context read and wrote (0: none yet)."""
         newest = (row for row in reversed(self.rows) if row.usage and row.seq > self.swapped_at)
@@ -128,6 +132,11 @@ class SessionInfo:
     generation: int
     cwd: str = ""
     flush_due: bool = False
+
+
+def opens_turn(row: Row | NewRow) -> bool:
+    """Whether a turn starts here: something the user said, not a tool's result."""
+    return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
 
 
 def export_row(row: Row) -> dict[str, Any]:

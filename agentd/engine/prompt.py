@@ -16,7 +16,7 @@ from datetime import datetime
 from agentd.domain.choices import UNCHOSEN, Choices
 from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult
 from agentd.domain.prompt import Prompt, ToolSpec
-from agentd.domain.transcript import Row, RowRole
+from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import TurnRequest
 
 ALERT_TAG = "alert"
@@ -94,7 +94,7 @@ def _messages(rows: Iterable[Row]) -> list[Message]:
         blocks = tuple(b for b in row.blocks if not _is_blank(b))
         if row.role is RowRole.USER and all(isinstance(b, Image) for b in blocks):
             blocks = (*blocks, Text(_BLANK))
-        if notices and row.role is RowRole.USER and not _holds_results(row):
+        if notices and opens_turn(row):
             blocks = (*(Text(n) for n in notices), *blocks)
             notices = []
         if blocks:
@@ -129,7 +129,7 @@ def _open_notices(rows: Sequence[Row]) -> str:
     """Alert notices behind the last user row: the message they go before is the new one."""
     found: list[str] = []
     for row in reversed(rows):
-        if row.role is RowRole.USER and not _holds_results(row):
+        if opens_turn(row):
             break
         if row.role is RowRole.NOTICE and row.tag.startswith(ALERT_TAG):
             found.append(_notice(row))
@@ -138,10 +138,6 @@ def _open_notices(rows: Sequence[Row]) -> str:
 
 def _notice(row: Row) -> str:
     return fence(f"agentd alert of {row.at:%Y-%m-%d %H:%M} UTC, shown to the user", row.text)
-
-
-def _holds_results(row: Row) -> bool:
-    return any(isinstance(b, ToolResult) for b in row.blocks)
 
 
 def _summary(summary: str) -> str:

@@ -32,7 +32,7 @@ class Delta:
         """Whether these rows are to be indexed now."""
         if not self.messages and not self.octets:
             return True
-        said = [row.text for row in rows if turns.is_said(row)]
+        said = [row.text for row in rows if row.role.is_spoken]
         enough = self.messages and len(said) >= self.messages
         return bool(enough or (self.octets and sum(map(_octets, said)) >= self.octets))
 

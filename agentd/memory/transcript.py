@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
 from agentd.domain.memory import Chunk, Source, scope_of
-from agentd.domain.transcript import Row, RowRole, export_row
+from agentd.domain.transcript import Row, RowRole, export_row, opens_turn
 from agentd.domain.turn import SessionKey
 from agentd.memory.chunkers import turns
 
@@ -72,7 +72,7 @@ def finished(rows: Sequence[Row]) -> Sequence[Row]:
 
 def last_turn(rows: Sequence[Row]) -> int:
     """Where the last turn begins among the rows (0 if nowhere)."""
-    starts = (n for n in range(len(rows) - 1, -1, -1) if turns.begins_turn(rows[n]))
+    starts = (n for n in range(len(rows) - 1, -1, -1) if opens_turn(rows[n]))
     return next(starts, 0)
 
 

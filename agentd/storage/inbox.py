@@ -32,7 +32,7 @@ from agentd.storage.codec import (
     moment,
     stamp,
 )
-from agentd.storage.transcript import add_row, dated, make_session, turn_rows
+from agentd.storage.transcript import add_row, make_session, turn_rows
 
 _KNOWN = """
 SELECT t.id, t.outcome, s.id AS session_id FROM sessions s
@@ -197,7 +197,7 @@ def _add(conn: sqlite3.Connection, turn: sqlite3.Row, new: NewRow, at: datetime)
     if not _is_silent(turn):
         return add_row(conn, turn["session_id"], new, at, turn_id)
     (seq,) = conn.execute(_NEXT_SILENT, (turn_id,)).fetchone()
-    row = dated(new, seq, at, turn_id)
+    row = new.stored(seq, at, turn_id)
     columns = (row.role, stamp(at), row.provider, dump_usage(row.usage), row.tag)
     conn.execute(_INSERT_SILENT, (turn_id, seq, *columns, dump_blocks(row.blocks)))
     return row

@@ -27,7 +27,6 @@ PAGE = 400  # rows or turns that one transaction looks at
 _Span = list[sqlite3.Row]
 
 _UNCOVERED = "not_covered"
-_SPOKEN = (RowRole.USER, RowRole.ASSISTANT)
 
 _CUT = "SELECT id, key FROM sessions WHERE context_from > 1 ORDER BY id"
 _ROWS = """
@@ -144,7 +143,7 @@ def _spans(rows: Sequence[sqlite3.Row]) -> tuple[list[_Span], _Span]:
     spans: list[_Span] = []
     last: _Span = []
     for row in rows:
-        if row["turn_id"] is None and row["role"] not in _SPOKEN:
+        if row["turn_id"] is None and not RowRole(row["role"]).is_spoken:
             spans.append([row])
         elif last and not row["opens_turn"]:
             last.append(row)
@@ -163,7 +162,7 @@ def _is_old(span: Sequence[sqlite3.Row], before: str) -> bool:
 
 def _unsaved(span: Sequence[sqlite3.Row], coverages: Sequence[Coverage]) -> str:
     """Why the span must stay; "" if it need not. Notices and summaries are our own words."""
-    for seq in (row["seq"] for row in span if row["role"] in _SPOKEN):
+    for seq in (row["seq"] for row in span if RowRole(row["role"]).is_spoken):
         covering = [c for c in coverages if c.first <= seq <= c.last]
         if not any(c.is_settled for c in covering):
             return covering[-1].reason if covering else _UNCOVERED

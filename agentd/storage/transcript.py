@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.choices import Choices, Mode
-from agentd.domain.message import ToolResult
-from agentd.domain.transcript import History, NewRow, Row, RowRole, SessionInfo
+from agentd.domain.transcript import History, NewRow, Row, SessionInfo, opens_turn
 from agentd.domain.turn import DELETED, MAIN, SessionKey
 from agentd.errors import Busy, NotFound
 from agentd.storage.codec import (
@@ -117,7 +116,7 @@ def add_row(
 ) -> Row:
     """Append a row to a transcript and keep the session's counts."""
     opens = opens_turn(new)
-    row = dated(new, 0, at, turn_id)
+    row = new.stored(0, at, turn_id)
     counted = {
         "session": session_id,
         "opens": opens,
@@ -152,16 +151,6 @@ def referred_images(conn: sqlite3.Connection) -> frozenset[str]:
     waiting = [image for turn in conn.execute(_WAITING) for image in load_images(turn["images"])]
     stored = conn.execute("SELECT DISTINCT sha256 FROM images")
     return frozenset([*(row["sha256"] for row in stored), *(image.sha256 for image in waiting)])
-
-
-def dated(new: NewRow, seq: int, at: datetime, turn_id: int | None) -> Row:
-    """The row that a new one becomes."""
-    return Row(seq, new.role, new.blocks, at, turn_id, new.provider, new.usage, new.tag)
-
-
-def opens_turn(new: NewRow) -> bool:
-    """Whether a turn starts here: something the user said, not a tool's result."""
-    return new.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in new.blocks)
 
 
 def title_of(row: Row) -> str:

@@ -7,13 +7,21 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.choices import Choices
-from agentd.domain.message import Text, ToolResult
+from agentd.domain.message import Text
 from agentd.domain.tool import (
     Intent,
     OpenCall,
     ToolOutput,
 )
-from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
+from agentd.domain.transcript import (
+    Coverage,
+    History,
+    NewRow,
+    Row,
+    RowRole,
+    SessionInfo,
+    opens_turn,
+)
 from agentd.domain.turn import (
     DELETED,
     MAIN,
@@ -180,13 +188,13 @@ class MemorySessions:
         if session not in self._sessions or turns < 1:
             return ()
         stored = self._sessions[session].rows
-        opening = [r.seq for r in stored if _opens_turn(r)]
+        opening = [r.seq for r in stored if opens_turn(r)]
         start = opening[-turns] if len(opening) >= turns else 1
         return _without_summaries(stored[start - 1 :])
 
     async def said(self, session: SessionKey, after: int, limit: int) -> tuple[Row, ...]:
         stored = self._sessions[session].rows if session in self._sessions else []
-        return tuple([r for r in stored if r.seq > after and _opens_turn(r)][:limit])
+        return tuple([r for r in stored if r.seq > after and opens_turn(r)][:limit])
 
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         self._make(session)
@@ -237,7 +245,7 @@ class MemorySessions:
             created_at=made.info.created_at,
             updated_at=made.info.updated_at,
             rows=last,
-            turns=sum(map(_opens_turn, made.rows)),
+            turns=sum(map(opens_turn, made.rows)),
             flush_due=False,
         )
 
@@ -303,7 +311,7 @@ class MemorySessions:
 
     def _add(self, turn: StoredTurn, new: NewRow) -> Row:
         if turn.is_silent:
-            row = _row(new, len(turn.rows) + 1, self._clock.now(), turn.id)
+            row = new.stored(len(turn.rows) + 1, self._clock.now(), turn.id)
         else:
             row = self._store(self._sessions[turn.request.session], new, turn.id)
         turn.rows.append(row)
@@ -312,9 +320,9 @@ class MemorySessions:
     def _store(
         self, found: StoredSession, new: NewRow, turn_id: int | None, at: datetime | None = None
     ) -> Row:
-        row = _row(new, len(found.rows) + 1, at or self._clock.now(), turn_id)
+        row = new.stored(len(found.rows) + 1, at or self._clock.now(), turn_id)
         found.rows.append(row)
-        opens = _opens_turn(row)
+        opens = opens_turn(row)
         title = row.text.strip().split("\n", 1)[0][:80] if opens else ""
         tokens = row.usage.context_tokens if row.usage else found.info.context_tokens
         found.info = replace(
@@ -326,14 +334,6 @@ class MemorySessions:
             context_tokens=tokens,
         )
         return row
-
-
-def _row(new: NewRow, seq: int, at: datetime, turn_id: int | None) -> Row:
-    return Row(seq, new.role, new.blocks, at, turn_id, new.provider, new.usage, new.tag)
-
-
-def _opens_turn(row: Row) -> bool:
-    return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
 
 
 def _without_summaries(rows: Iterable[Row]) -> tuple[Row, ...]:

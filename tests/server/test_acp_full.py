@@ -177,7 +177,7 @@ async def test_who_opens_a_session_is_told_how_full_its_context_is(house, method
 
     assert await told() == [(7, 1000)]
     history = await house.store.load(key)
-    await house.store.swap(key, history.generation, history.last_seq + 1, "they talked")
+    await house.store.swap(key, history.generation, history.rows[-1].seq + 1, "they talked")
     assert await told() == [], "that was measured on a context that is no more"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from agentd import failpoints
 from agentd.domain.message import Text, ToolResult, ToolUse
-from agentd.domain.transcript import NO_MEMORY, Coverage, NewRow, Row, RowRole
+from agentd.domain.transcript import NO_MEMORY, Coverage, History, NewRow, Row, RowRole
 from agentd.domain.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
 from agentd.failpoints import FailpointError
 from agentd.storage import retention
@@ -67,7 +67,7 @@ class House:
 
     async def cover(self, session=MAIN, *, ok=True, reason="stored") -> None:
         history = await self.sessions.load(session)
-        last = history.last_seq
+        last = _last(history)
         if last > history.covered_to:
             coverage = Coverage(history.covered_to + 1, last, ok, reason)
             await self.sessions.cover(session, coverage)
@@ -75,7 +75,7 @@ class House:
     async def cut(self, session=MAIN, at: int | None = None, summary="they talked") -> None:
         """Let the context begin at row `at`, or behind everything."""
         history = await self.sessions.load(session)
-        keep = history.last_seq + 1 if at is None else at
+        keep = _last(history) + 1 if at is None else at
         await self.sessions.swap(session, history.generation, keep, summary)
 
     def later(self, days: float = 40) -> None:
@@ -94,6 +94,10 @@ class House:
             lambda conn: conn.execute(f"SELECT count(*) FROM {table}").fetchone()
         )
         return int(found[0])
+
+
+def _last(history: History) -> int:
+    return history.rows[-1].seq if history.rows else 0
 
 
 @pytest.fixture
@@ -146,7 +150,7 @@ async def test_a_group_that_writes_no_memories_is_forgotten_too(house):
     house.later()
     await house.expire()
     assert await house.rows(GROUP) == ()
-    assert (await house.sessions.load(GROUP)).last_seq == 0
+    assert (await house.sessions.load(GROUP)).rows == ()
     assert (await house.sessions.sessions())[0].title == ""
     await house.turn(GROUP, text="again")
     assert [row.seq for row in await house.rows(GROUP)] == [3, 4]
@@ -341,7 +345,7 @@ async def live(house: House, steps: Sequence[tuple[str, Any]], session: SessionK
             await house.cover(session, ok=value in ("stored", "no_reply"), reason=value)
         elif step == "cut":
             history = await house.sessions.load(session)
-            end = history.last_seq + 1
+            end = _last(history) + 1
             at = end if value is None else min(history.context_from + value, end)
             if at > history.context_from:
                 await house.cut(session, at)

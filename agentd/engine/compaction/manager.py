@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from agentd.domain.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
-from agentd.domain.transcript import Coverage, History, Row, RowRole
+from agentd.domain.transcript import Coverage, History, Row
 from agentd.domain.turn import SessionKey
 from agentd.engine import tokens
 from agentd.engine.compaction.plan import Thresholds, cut_point
@@ -251,4 +251,4 @@ def _first_apart(whole: History, history: History) -> int | None:
 
 
 def _spoken(rows: Iterable[Row]) -> list[Row]:
-    return [r for r in rows if r.role in (RowRole.USER, RowRole.ASSISTANT)]
+    return [r for r in rows if r.role.is_spoken]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentd.domain.message import ToolResult
-from agentd.domain.transcript import Row, RowRole
+from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.engine import tokens
 from agentd.errors import ConfigError
 
@@ -55,24 +54,20 @@ def cut_point(rows: Sequence[Row], tail_tokens: int) -> int:
     The tail is as long as fits `tail_tokens`, always holds the last user message, and never begins
     between a tool call and its result.
     """
-    spoken = [r for r in rows if r.role in (RowRole.USER, RowRole.ASSISTANT)]
+    spoken = [r for r in rows if r.role.is_spoken]
     if not spoken:
         return rows[0].seq if rows else 1
-    asked = [r.seq for r in spoken if _is_question(r)]
+    asked = [r.seq for r in spoken if opens_turn(r)]
     newest = asked[-1] if asked else spoken[0].seq
     best, used = newest, 0
     for row in reversed(spoken):
         used += tokens.of_row(row)
         if used > tail_tokens and row.seq < newest:
             break
-        if row.seq <= newest and not _holds_results(row):
+        if row.seq <= newest and _may_come_first(row):
             best = row.seq
     return best
 
 
-def _is_question(row: Row) -> bool:
-    return row.role is RowRole.USER and not _holds_results(row)
-
-
-def _holds_results(row: Row) -> bool:
-    return any(isinstance(b, ToolResult) for b in row.blocks)
+def _may_come_first(row: Row) -> bool:
+    return row.role is RowRole.ASSISTANT or opens_turn(row)

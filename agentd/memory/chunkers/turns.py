@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentd.domain.message import ToolResult
 from agentd.domain.transcript import Row, RowRole
 from agentd.memory.chunkers.piece import Piece, cuts
 
@@ -19,22 +18,12 @@ _NAMED = re.compile(r"([^\W\d_][^\s:\[\]]{0,20}(?: [^\W\d_][^\s:\[\]]{0,20}){0,2
 
 def pieces(row: Row, most: int = TOKENS) -> Iterator[Piece]:
     """What was said in a row; nothing for rows of the daemon's own and for results of tools."""
-    if not is_said(row):
+    if not row.role.is_spoken:
         return
     text = row.text.strip().replace("\n[", "\n [")  # no line of it looks like another speaker's
     speaker = _speaker(row, text)
     for begin, end in cuts(text, most):
         yield Piece(row.seq - 1, row.seq, text[begin:end], speaker)
-
-
-def is_said(row: Row) -> bool:
-    """Whether somebody speaks in the row: the daemon's own notices and summaries are no memory."""
-    return row.role in _ROLES
-
-
-def begins_turn(row: Row) -> bool:
-    """Whether a user's message, rather than a result of a tool, is in the row."""
-    return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
 
 
 def _speaker(row: Row, text: str) -> str:

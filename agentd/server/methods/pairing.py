@@ -22,7 +22,7 @@ Group = list[Block]  # the blocks of neighbours of one role: the service reads t
 
 def paired(rows: Sequence[NewRow]) -> list[NewRow]:
     """The rows with calls and results that have each other; all others as words."""
-    spoken = [row for row in rows if row.role in (RowRole.USER, RowRole.ASSISTANT)]
+    spoken = [row for row in rows if row.role.is_spoken]
     groups = [
         (role, [block for row in group for block in row.blocks])
         for role, group in groupby(spoken, key=lambda row: row.role)
@@ -42,9 +42,8 @@ def _pairs(groups: Sequence[tuple[RowRole, Group]]) -> frozenset[str]:
         if role is not RowRole.ASSISTANT:
             continue
         ids = {b.id for b in asked if isinstance(b, ToolUse) and calls[b.id] == 1}
-        for (
-            block
-        ) in told:  # results come first in a message; those behind something else do not count
+        # Results come first in a message; those behind something else do not count.
+        for block in told:
             if not isinstance(block, ToolResult):
                 break
             id_ = block.tool_use_id
