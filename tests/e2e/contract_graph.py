@@ -56,10 +56,6 @@ _FORMS = {
     "0c": "0M:1.0",
     "ordinals": "X:1:",
     "zero": "MergeMap",
-    "l0": "\nC:",
-    "l1": ">favourite_sea>",
-    "l2": "\nH:",
-    "prompt": "- user ",
     "bullets": "- user favourite_sea ",
 }
 GRAPH_ROWS = (
