@@ -10,6 +10,7 @@ from typing import Any
 
 from agentd.domain.fact import NO_SESSION, Category, Fact, FactSource, FactStatus, Sighting
 from agentd.domain.turn import SessionKey
+from agentd.facts.known import came_of
 from agentd.statements.differences import differs
 from agentd.statements.telling import share_said
 
@@ -105,7 +106,7 @@ def outdated(facts: Mapping[str, Fact], text: str) -> tuple[tuple[Fact, Fact], .
     """
     lines = {line.strip() for line in text.splitlines()}
     olds = [f for f in facts.values() if f.status is FactStatus.SUPERSEDED and line_of(f) in lines]
-    found = ((old, _successor(old, facts)) for old in olds)
+    found = ((old, came_of(old, facts)) for old in olds)
     return tuple((old, new) for old, new in found if new and not says(line_of(old), new))
 
 
@@ -132,12 +133,3 @@ def diff(path: str, before: str, after: str) -> str:
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
         for line in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
     )
-
-
-def _successor(fact: Fact, facts: Mapping[str, Fact]) -> Fact | None:
-    seen: set[str] = set()
-    now: Fact | None = fact
-    while now is not None and now.status is FactStatus.SUPERSEDED and now.id not in seen:
-        seen.add(now.id)
-        now = facts.get(now.superseded_by)
-    return now if now is not None and now.is_active else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from agentd.domain.fact import Fact, FactStatus, Statement, Triple
 from agentd.facts.judge import slot
@@ -80,6 +80,18 @@ class Known:
         if before is not None and before.is_active:
             for place in _places(before):
                 self._places[place].pop(before.id, None)
+
+
+def came_of(fact: Fact, facts: Mapping[str, Fact]) -> Fact | None:
+    """The active fact that holds in the place of a superseded one; None if nothing came of it, and for
+    a fact that holds itself.
+    """
+    passed: set[str] = set()
+    one: Fact | None = fact
+    while one is not None and one.status is FactStatus.SUPERSEDED and one.id not in passed:
+        passed.add(one.id)
+        one = facts.get(one.superseded_by)
+    return one if one is not None and one.is_active and one.id != fact.id else None
 
 
 class Digests:

@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from agentd.domain.erasure import folded
-from agentd.domain.fact import Fact, FactStatus, Provenance
+from agentd.domain.fact import Fact, Provenance
 from agentd.domain.memory import OWNERS, Chunk, Hit, Source
 from agentd.domain.turn import SessionKey
 from agentd.domain.workspace import FACTS_PATH
+from agentd.facts.known import came_of
 from agentd.statements.relations import canonical, slot
-from agentd.statements.telling import is_same_word, telling_words
+from agentd.statements.telling import PERSONS, is_same_word, telling_words
 
 _STEM = 3  # letters that two forms of one word begin with in any case
 _LONG = 6  # letters of a word whose forms have one letter more in common
-_BY_PERSON = ("user", "i", "my", "me", "you", "your", "ich", "mein", "meine", "du", "dein", "deine")
 _SPOKEN_BY_USER = "[user]"
 _LONGEST = 4_000  # characters of a hit that are looked at
 
@@ -91,7 +91,7 @@ class Succession:
         self._by_row: dict[Provenance, list[Past]] = defaultdict(list)
         self._by_line: dict[int, Past] = {}
         for fact in known.values():
-            current = _current(fact, known)
+            current = came_of(fact, known)
             current = instead.get(current.id, current) if current is not None else None
             if current is None or not (line := lines.of(current.id)):
                 continue
@@ -191,16 +191,6 @@ class _Lines:
         return self._by_id.get(fact_id, 0)
 
 
-def _current(fact: Fact, known: Mapping[str, Fact]) -> Fact | None:
-    """The active fact that came of it in the end; None if it holds itself, or nothing came of it."""
-    passed: set[str] = set()
-    one: Fact | None = fact
-    while one is not None and one.status is FactStatus.SUPERSEDED and one.id not in passed:
-        passed.add(one.id)
-        one = known.get(one.superseded_by)
-    return one if one is not None and one.is_active and one.id != fact.id else None
-
-
 def _instead(facts: Iterable[Fact]) -> dict[str, Fact]:
     """By the ids of facts that something no longer holds, what was said in the same breath to hold
     instead: “I switched from A to B” makes a fact of either.
@@ -231,9 +221,9 @@ def _past(fact: Fact, now: Current, line: int, said_in: Iterable[Provenance]) ->
     named = frozenset[str]()
     if fact.triple is not None:
         named = _words(f"{fact.triple.subject} {fact.triple.relation}") - old - {"user"}
-    about = telling | named or frozenset(_BY_PERSON)
+    about = telling | named or frozenset(PERSONS)
     if not telling:
-        about |= frozenset(_BY_PERSON)
+        about |= frozenset(PERSONS)
     topic = _Said(" ".join((fact.text, now.fact.text, *named)))
     rows = frozenset(row for row in said_in if row.session)
     return Past(now, line, rows, old, about, max(1, (len(telling) + 1) // 2), news, topic)

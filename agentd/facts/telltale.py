@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from agentd.domain.erasure import Needles, folded
 from agentd.domain.fact import Fact
 from agentd.statements.sentences import sentences
-from agentd.statements.telling import share_said, telling_words
+from agentd.statements.telling import PERSONS, share_said, telling_words
 
 IsCommon = Callable[[str], bool]
 
@@ -24,7 +24,6 @@ _DIGITS = 3
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ROUND = "00"
 _USER = frozenset({"user", "the", "users", "nutzer"})
-_BY_PERSON = ("user", "i", "my", "me", "you", "your", "ich", "mein", "meine", "du", "dein", "deine")
 _COMMON = """
 january february march april may june july august september october november december jan feb
 mar apr jun jul aug sep sept oct nov dec januar februar märz mai juni juli oktober dezember
@@ -149,7 +148,7 @@ def _companions(fact: Fact) -> tuple[str, ...]:
     named = telling_words(f"{triple.subject} {triple.relation}") if triple is not None else ()
     about = [w for w in (*named, *telling_words(fact.text)) if w not in _USER | value]
     if not any(f" {folded(word)} " in text for word in about):
-        about += _BY_PERSON
+        about += PERSONS
     return tuple(dict.fromkeys((*about, *_REQUESTS)))
 
 

@@ -6,6 +6,8 @@ import re
 
 from agentd.statements.normal import normalised
 
+# What a sentence is about that names nobody and nothing: who says it, and who is told.
+PERSONS = ("user", "i", "my", "me", "you", "your", "ich", "mein", "meine", "du", "dein", "deine")
 _WORD = re.compile(r"[^\W_]+(?:[.:'@/_-][^\W_]+)*")
 _LEAST = 4  # letters that two forms of one word share at least
 _LISTED = """
