@@ -78,6 +78,8 @@ class Delivery:
 
 
 def alert_digest(text: str) -> str:
-    """What makes two alerts equal: SHA-256 (hex) of the words, whatever their case, spacing and Unicode form."""
+    """What makes two alerts equal: SHA-256 (hex) of the words, whatever their case, spacing and
+    Unicode form.
+    """
     words = " ".join(unicodedata.normalize("NFC", text).casefold().split())
     return hashlib.sha256(unicodedata.normalize("NFC", words).encode()).hexdigest()

@@ -1,8 +1,8 @@
 """What the reply of a silent turn comes to; pure.
 
-NO_REPLY alone, or HEARTBEAT_OK at the start or the end, with little else, means that nothing needs the user.
-Anywhere else it is a word like any other, and so it is when the words next to it deny it: a false alarm costs
-a glance, a swallowed alert may cost a disk.
+NO_REPLY alone, or HEARTBEAT_OK at the start or the end, with little else, means that nothing needs
+the user. Anywhere else it is a word like any other, and so it is when the words next to it deny it:
+a false alarm costs a glance, a swallowed alert may cost a disk.
 """
 
 from __future__ import annotations

@@ -95,9 +95,8 @@ class Entry:
 
 
 def clean(text: str) -> str:
-    """The text as one line: control characters, those that turn its direction and
-    those that stand for damaged ones are taken out, and
-    whitespace is one space.
+    """The text as one line, its whitespace one space, without control characters, those that turn its
+    direction and those that stand for damaged ones.
     """
     if text.isascii() and text.isprintable():
         return " ".join(text.split())

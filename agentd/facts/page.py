@@ -1,8 +1,9 @@
 """`memory/facts.md`: lines that are facts, and whatever else the user wrote, kept as it is. Pure.
 
 A bullet is a fact. Above the heading `Earlier` it holds, below it stands what is no longer so, and
-below `Forgotten` there are only marks; a bullet without a comment is a new fact wherever it stands. Lines that nobody touched keep every byte; a line that cannot
-be read stays where it is and is told as trouble.
+below `Forgotten` there are only marks; a bullet without a comment is a new fact wherever it stands.
+Lines that nobody touched keep every byte; a line that cannot be read stays where it is and is told
+as trouble.
 """
 
 from __future__ import annotations

@@ -19,23 +19,19 @@ _SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How the page differs from the rows. `taken` are facts as the page says them, of which those in
-    `rewritten` are not said completely; `edited` are lines with another text under the id of an active fact; `fresh`
-    are lines without an id; `gone` are facts whose line the user took out, `parked` those of which
-    that is doubted; `buried` are marked as forgotten on the page alone, `dead` stand there again; `refused` are
-    the numbers of lines under ids that nobody knows whose words something speaks against, each with
-    why.
-    """
+    """How the page differs from the rows."""
 
-    taken: tuple[Fact, ...] = ()
-    rewritten: tuple[Fact, ...] = ()
-    edited: tuple[tuple[Placed, Fact], ...] = ()
-    fresh: tuple[Placed, ...] = ()
-    gone: tuple[str, ...] = ()
-    parked: tuple[str, ...] = ()
-    buried: Mapping[str, datetime] = field(default_factory=dict)
-    dead: tuple[Fact, ...] = ()
-    refused: tuple[tuple[int, str], ...] = ()
+    taken: tuple[Fact, ...] = ()  # facts as the page says them
+    rewritten: tuple[Fact, ...] = ()  # those of them that it does not say completely
+    edited: tuple[tuple[Placed, Fact], ...] = ()  # another text under the id of an active fact
+    fresh: tuple[Placed, ...] = ()  # lines without an id
+    gone: tuple[str, ...] = ()  # facts whose line the user took out
+    parked: tuple[str, ...] = ()  # those of which that is doubted
+    buried: Mapping[str, datetime] = field(default_factory=dict)  # forgotten on the page alone
+    dead: tuple[Fact, ...] = ()  # forgotten facts that stand there again
+    refused: tuple[
+        tuple[int, str], ...
+    ] = ()  # lines under unknown ids, and what speaks against them
 
 
 def compare(

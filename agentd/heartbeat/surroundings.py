@@ -14,7 +14,8 @@ from agentd.ports import Breaker, Clock, JobStore, Ledger
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The parts of the daemon that a beat uses. `read` gives HEARTBEAT.md as the owner sees it and
-    raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts' dispatcher that the outbox has grown.
+    raises like Workspace.read; `last_heard` when the owner last wrote; `wake` tells the alerts'
+    dispatcher that the outbox has grown.
     """
 
     clock: Clock

@@ -14,8 +14,8 @@ health     Probe
 
 Implementations do not inherit from these; `agentd/assembly/` is where the type checker proves that
 they fit. Store methods are whole transactions: when one returns, what it did is durable; when it
-raises, nothing of it happened. Every store method may raise StorageError, StorageFull when the disk is full.
-Doubles of all of them are in `agentd.testing`.
+raises, nothing of it happened. Every store method may raise StorageError, StorageFull when the disk is
+full. Doubles of all of them are in `agentd.testing`.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ Json = dict[str, Any]
 def request_body(
     prompt: Prompt, settings: ServiceSettings, model: str, pictures: Pictures = NO_PICTURES
 ) -> Json:
-    """The body of a streamed request, `pictures` being the bytes of its images. The order of keys and parts is always the same, the stable
-    ones first: servers cache what begins like the request before.
+    """The body of a streamed request, `pictures` being the bytes of its images. The order of keys
+    and parts is always the same, the stable ones first: servers cache what begins like the request
+    before.
     """
     can = settings.capabilities
     body: Json = {

@@ -29,10 +29,10 @@ class Said:
 def outdated(
     units: Sequence[Said], asked: frozenset[int], weights: Mapping[int, float]
 ) -> dict[int, int]:
-    """For each unit that is outdated, the newest one that says another value of the same thing: each
-    has terms that the other lacks, the newer says most of what the older says of the query, with a
-    figure where that has one, and they share most of the weight of their own terms or, being short, of the query's. `weights` are by
-    term.
+    """For each unit that is outdated, the newest one that says another value of the same thing:
+    each has terms that the other lacks, the newer says most of what the older says of the query,
+    with a figure where that has one, and they share most of the weight of their own terms or, being
+    short, of the query's. `weights` are by term.
     """
     rivals = _rivals(units, asked, weights)
     newer: dict[int, int] = {}

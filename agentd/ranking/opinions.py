@@ -22,9 +22,10 @@ def heard(
 ) -> list[int]:
     """A new order of candidates given best first: behind the first come the ones that are nearest
     in meaning, two of them where no candidate both holds the query's words and means it, and every
-    other one where none comes near to that, or four of five where there is nothing in it. Candidates that only ask have no voice: they hold the
-    query's words and no answer. With `settled` (an identifier was found, days were named, misspelt
-    words were mended) the order stays.
+    other one where none comes near to that, or four of five where there is nothing in it.
+    Candidates that only ask have no voice: they hold the query's words and no answer. With
+    `settled` (an identifier was found, days were named, misspelt words were mended) the order
+    stays.
     """
     count = len(meaning)
     says = np.flatnonzero(question < 0.5)

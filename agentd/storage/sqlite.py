@@ -31,9 +31,9 @@ T = TypeVar("T")
 class Database:
     """The only door to a database file; also the Probe `store`.
 
-    `commits` counts transactions that reached the disk, `begun_anew` how often a derived database was
-    found damaged while open, and emptied. There is one connection on one thread,
-    because two of them can corrupt a WAL in SQLite up to 3.51.2.
+    `commits` counts transactions that reached the disk, `begun_anew` how often a derived database
+    was found damaged while open, and emptied. There is one connection on one thread, because two of
+    them can corrupt a WAL in SQLite up to 3.51.2.
     """
 
     def __init__(self, path: Path, schema: Schema, synchronous: Synchronous) -> None:

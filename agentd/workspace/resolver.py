@@ -1,9 +1,9 @@
 """Opens files below a directory and nowhere else, whatever is renamed or linked meanwhile.
 
 The kernel does the work where it can: openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
-RESOLVE_NO_MAGICLINKS. Elsewhere (before Linux 5.6, under a filter that forbids the call) each part is opened
-from the directory before it with O_NOFOLLOW. Checking a path first and opening it afterwards would
-leave a gap in which a link can be put in place; here there is no second look-up.
+RESOLVE_NO_MAGICLINKS. Elsewhere (before Linux 5.6, under a filter that forbids the call) each part
+is opened from the directory before it with O_NOFOLLOW. Checking a path first and opening it
+afterwards would leave a gap in which a link can be put in place; here there is no second look-up.
 """
 
 from __future__ import annotations

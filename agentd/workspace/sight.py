@@ -2,13 +2,14 @@
 
 The owner's sessions see everything of the user's own workspace. Sessions in which others read along
 (groups) and isolated ones see none of the owner's private files: USER, MEMORY, HEARTBEAT and
-BOOTSTRAP in any copy or case (`memory.old.md`, `MEMORY (1).md`, `user-2025.md`), everything below the memory folder and its aliases, and
-whatever is named like a day. They do see SOUL, AGENTS, TOOLS, IDENTITY, README and the other files
-and folders that the user or the agent has made (`projects/…`), since a group works on something.
+BOOTSTRAP in any copy or case (`memory.old.md`, `MEMORY (1).md`, `user-2025.md`), everything below
+the memory folder and its aliases, and whatever is named like a day. They do see SOUL, AGENTS,
+TOOLS, IDENTITY, README and the other files and folders that the user or the agent has made
+(`projects/…`), since a group works on something.
 
-Another scope is seen by the owner alone, and without its identity files: whose agent this is, is said
-by the user's own workspace only. Names count wherever they stand in a path, and folded, so that
-neither a case-insensitive disk nor a copy in a folder shows what the plain name hides.
+Another scope is seen by the owner alone, and without its identity files: whose agent this is, is
+said by the user's own workspace only. Names count wherever they stand in a path, and folded, so
+that neither a case-insensitive disk nor a copy in a folder shows what the plain name hides.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """What files that agentd changes were, and who made them so; outside the workspace. Blocking.
 
-Below the versions directory each path has a folder (named by its SHA-256, the path in `path`): `log`
-lists the versions, `lines` says which lines are agentd's (see `authored`), other files are contents. A content that only grew is kept once, in its longest
-form: a version names the file and how much of it is its own. Contents that stood there before anyone
-of agentd touched the file are kept too, as made by hand.
+Below the versions directory each path has a folder (named by its SHA-256, the path in `path`):
+`log` lists the versions, `lines` says which lines are agentd's (see `authored`), other files are
+contents. A content that only grew is kept once, in its longest form: a version names the file and
+how much of it is its own. Contents that stood there before anyone of agentd touched the file are
+kept too, as made by hand.
 
-A change is announced (`begin`) and then noted (`finish`). A crash between the two is made good by the
-next `begin`, which sees from the file whether the change was done.
+A change is announced (`begin`) and then noted (`finish`). A crash between the two is made good by
+the next `begin`, which sees from the file whether the change was done.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ def read_line(
     line: dict[str, Any], number: int, now: datetime, zone: tzinfo
 ) -> tuple[NewRow, datetime]:
     """The row of one line and its time, `now` where it names none. A time without offset is read in
-    `zone`; a `name` is put before the words; what an export calls tainted stays so. Raises InvalidRequest, naming the line.
+    `zone`; a `name` is put before the words; what an export calls tainted stays so. Raises
+    InvalidRequest, naming the line.
     """
     role = _ROLES.get(str(line.get("role")))
     if role is None:
