@@ -13,7 +13,7 @@ import Stemmer
 
 from agentd.search.stopwords import STOPWORDS
 
-VERSION = 1  # of the rules by which texts are read; another one makes every file be indexed again
+VERSION = 2  # of the rules by which texts are read; another one makes every file be indexed again
 MAX_TERM = 64  # letters of a term that count; longer ones are blobs
 
 # Scripts written without spaces, and Hangul, whose words carry their particles: Kana, Han, Hangul,

@@ -12,7 +12,7 @@ from agentd.search.corpus import Corpus
 from agentd.search.entries import entry, head_size, is_current
 from agentd.search.mirror import Mirror
 from agentd.search.searcher import Searcher
-from agentd.search.units import head_terms
+from agentd.search.units import embedded_text, head_terms
 
 TEXTS = (
     "Did Anna book the two flights for 3 May?",
@@ -40,6 +40,15 @@ STORED = [
 def columns(corpus):
     return {name: corpus.column(name).tolist() for name in ("tokens", "question", "times",
             "figures", "told", "told_last", "day", "speaker", "importance", "evergreen")}  # fmt: skip
+
+
+def test_who_speaks_counts_once_though_the_text_of_an_imported_message_says_it_too():
+    said = replace(CHUNKS[0], source=Source.SESSIONS, text="the kettle is blue", context="")
+    imported = replace(said, text=f"Anna: {said.text}")
+    for one in (said, imported):
+        assert entry(one).terms.split().count("anna") == 1
+    assert embedded_text(imported) == embedded_text(said) == "Anna: the kettle is blue"
+    assert entry(imported).digest == entry(said).digest
 
 
 def test_traits_say_what_the_text_says():
