@@ -85,9 +85,7 @@ class Loop:
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
-            last = progress.rows[-1]
-            uses = last.as_message().tool_uses if last.role is RowRole.ASSISTANT else ()
-            if uses:
+            if uses := _open_calls(progress.rows):
                 await self._answer_calls(progress, uses)
             elif progress.model_calls >= self._max_model_calls:
                 return await self._end(progress, StopReason.MAX_TURN_REQUESTS, ())
@@ -103,12 +101,7 @@ class Loop:
 
     async def cancelled(self, progress: Progress) -> Turn:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
-        rows: list[NewRow] = []
-        last = progress.rows[-1] if progress.rows else None
-        if last is not None and last.role is RowRole.ASSISTANT:
-            uses = last.as_message().tool_uses
-            if uses:
-                rows.append(await self._calls.close(progress.receipt.turn_id, uses, CANCELLED_CALL))
+        rows = await self._closed(progress, CANCELLED_CALL)
         if (shown := "".join(progress.shown)).strip():
             rows.append(NewRow(RowRole.ASSISTANT, (Text(shown),), provider=progress.scene.provider))
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
@@ -116,11 +109,7 @@ class Loop:
 
     async def failed(self, progress: Progress, failure: Failure) -> Turn:
         """Store a turn that failed: its rows stay, open calls are answered, a notice says why."""
-        rows: list[NewRow] = []
-        last = progress.rows[-1] if progress.rows else None
-        uses = last.as_message().tool_uses if last and last.role is RowRole.ASSISTANT else ()
-        if uses:
-            rows.append(await self._calls.close(progress.receipt.turn_id, uses, failure.message))
+        rows = await self._closed(progress, failure.message)
         words = f"This turn failed: {failure.message} {failure.cure}".strip()
         rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag=prompts.FAILURE_TAG))
         return await self._end(progress, None, rows, failure)
@@ -203,6 +192,11 @@ class Loop:
         )
         hit("turn.results_stored")
 
+    async def _closed(self, progress: Progress, why: str) -> list[NewRow]:
+        """The results with which the turn's open calls end, if it has any."""
+        uses = _open_calls(progress.rows)
+        return [await self._calls.close(progress.receipt.turn_id, uses, why)] if uses else []
+
     async def _end(
         self,
         progress: Progress,
@@ -242,6 +236,12 @@ _STOPS = {
 def failure_of(error: ProviderError) -> Failure:
     """The error as it is stored and told."""
     return Failure(error.reason, error.message, error.cure)
+
+
+def _open_calls(rows: Sequence[Row]) -> tuple[ToolUse, ...]:
+    """The calls that the next row has to answer."""
+    asked = bool(rows) and rows[-1].role is RowRole.ASSISTANT
+    return rows[-1].as_message().tool_uses if asked else ()
 
 
 def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:

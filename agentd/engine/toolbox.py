@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -182,26 +183,30 @@ class _Gate:
     interrupt: Interrupt
 
     async def approve(self, approval: Approval) -> bool:
-        """Ask with the tool's own time standing still."""
-        loop = asyncio.get_running_loop()
-        deadline = self.limit.when()
-        asked = loop.time()
-        self.limit.reschedule(None)
-        try:
+        """Ask; that the user thinks it over is not the tool's time."""
+        with self._timeless():
             return await self.toolbox.ask(self.call, approval, self.interrupt)
-        finally:
-            if deadline is not None:
-                self.limit.reschedule(deadline + loop.time() - asked)
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Journal it. Waiting for disk space is not the tool's time, and a file change that is
         intended is ours to finish: stopped half-way it would be told as not done, and done.
         """
-        deadline, asked = self.limit.when(), asyncio.get_running_loop().time()
+        with self._timeless():
+            await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
+        if intent is not None:
+            self.limit.reschedule(None)
+
+    @contextmanager
+    def _timeless(self) -> Iterator[None]:
+        """A block that the tool's limit does not count."""
+        loop, deadline = asyncio.get_running_loop(), self.limit.when()
+        begun = loop.time()
         self.limit.reschedule(None)
-        await self.toolbox.intend(self.turn_id, Intent(self.call, intent))
-        if intent is None and deadline is not None:
-            self.limit.reschedule(deadline + asyncio.get_running_loop().time() - asked)
+        try:
+            yield
+        finally:
+            if deadline is not None:
+                self.limit.reschedule(deadline + loop.time() - begun)
 
 
 def _in_short(spec: ToolSpec) -> ToolSpec:
