@@ -108,10 +108,6 @@ class Setting:
     value: Any  # plain JSON: durations and times of day are text
     origin: str  # default, file or environment
 
-    def as_toml(self) -> str:
-        """The value as it stands in a file."""
-        return "(none)" if self.value is None else toml(self.value)
-
 
 @dataclass(frozen=True, slots=True)
 class Loaded:

@@ -103,7 +103,7 @@ def _move(source: Path, target: Path) -> None:
     ensure_private_dir(target.parent)
     if target.is_dir():
         target.rmdir()  # empty: everything else was moved aside
-    _walk(source, lambda path: _sync(path))
+    _walk(source, _sync)
     if source.stat().st_dev == target.parent.stat().st_dev:
         source.rename(target)
     elif source.is_dir():

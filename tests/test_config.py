@@ -10,6 +10,7 @@ import tomli
 from agentd.config import Config, describe, example, load, placed, read
 from agentd.errors import ConfigError
 from agentd.paths import daemon_places
+from agentd.spelling import toml
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -141,7 +142,7 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
 def test_settings_are_spelled_as_toml() -> None:
     for setting in describe(read(Path("absent"), {})):
         if setting.value is not None:
-            assert tomli.loads(f"x = {setting.as_toml()}")["x"] == setting.value
+            assert tomli.loads(f"x = {toml(setting.value)}")["x"] == setting.value
 
 
 def test_a_target_of_beats_that_is_not_on_is_a_mistake(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -153,7 +153,7 @@ class Turn:
     text: str = ""  # the last assistant message's words
     stop_reason: StopReason | None = None  # None when it failed
     usage: Usage = Usage()
-    tool_calls: tuple[dict[str, Any], ...] = ()  # {name, is_error} in order
+    tool_calls: tuple[dict[str, Any], ...] = ()  # {id, name, input, is_error} in order
     failure: Failure | None = None
     cost_usd: float = 0.0  # 0 for models without a price
     context_tokens: int = 0  # of the last call with its answer
@@ -196,7 +196,6 @@ class PendingTurn:
     seq: int
     state: TurnState
     attempts: int  # how often it has begun
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def receipt(self) -> Receipt:

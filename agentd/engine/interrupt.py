@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Interrupted(Exception):  # noqa: N818, RUF100 - control flow of the engine, never shown
-    """The user wants this turn to end."""
+class Interrupted(Exception):
+    """The user wants this turn to end: control flow of the engine, never shown."""
 
 
 class Interrupt:
