@@ -24,7 +24,14 @@ class CompilerOutput:
 
 
 def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:  # noqa: A001 - what it is called everywhere
-    """The record and the `.0` text of these statements: always the same for the same input.
+    """The record and the `.0` text of these statements. Raises what `record_of` raises."""
+    record = record_of(source, aliases)
+    text = emit(record, utterance=source.utterance, metadata=source.context.metadata)
+    return CompilerOutput(record, text)
+
+
+def record_of(source: CompilerInput, aliases: Aliases = _USUAL) -> Record:
+    """The record of these statements: always the same for the same input.
 
     - A concept stands in it once, with the highest confidence of its statements, and with all its other
       names, in normal form, as aliases.
@@ -49,13 +56,11 @@ def compile(source: CompilerInput, aliases: Aliases = _USUAL) -> CompilerOutput:
             concepts[concept.hash] = _united(concepts.get(concept.hash), concept)
         relation = _relation(subject, statement, object_, context)
         relations[relation.episode] = _repeated(relations.get(relation.episode), relation)
-    record = Record(
+    return Record(
         concepts=tuple(sorted(concepts.values(), key=lambda concept: concept.hash)),
         contexts=(context,),
         relations=tuple(sorted(relations.values(), key=lambda relation: relation.episode)),
     )
-    text = emit(record, utterance=source.utterance, metadata=source.context.metadata)
-    return CompilerOutput(record, text)
 
 
 def _context(meta: ContextMeta) -> Context:

@@ -20,15 +20,15 @@ def value_of(plain: object, depth: int = 0) -> Value:
     """
     if depth > MAX_DEPTH:
         raise LimitReached(f"a value is nested deeper than {MAX_DEPTH}")
-    match plain:
-        case None | bool() | Array() | Map() | Confidence() | bytes() | Hash32():
+    match plain:  # what is frequent comes first: to be told an Array or a Map takes longest
+        case str():
+            return text(plain)
+        case float():
+            return real(plain)
+        case None | bool() | bytes() | Hash32() | Confidence() | Array() | Map():
             return plain
         case int():
             return whole(plain)
-        case float():
-            return real(plain)
-        case str():
-            return text(plain)
         case Digest(value=raw):
             return Hash32(raw)
         case Mapping():

@@ -190,9 +190,11 @@ def _measure(items: Iterable[Value]) -> tuple[int, int]:
     size = depth = 0
     for item in items:
         size += ENTRY
-        if isinstance(item, str | bytes):
+        if isinstance(item, (str, bytes)):
             size += len(item)
-        elif isinstance(item, Array | Map):
+        elif isinstance(item, (float, int)):
+            size += _SCALAR
+        elif isinstance(item, (Array, Map)):
             size += item.size
             depth = max(depth, item.depth)
         else:
@@ -216,16 +218,16 @@ def _part(value: Value) -> bytes:
         case str():
             raw = value.encode()
             return b"s" + len(raw).to_bytes(8) + raw
-        case Array() | Map():
-            return b"v" + value.digest
-        case Hash32(value=raw):
-            return b"h" + raw
+        case float():
+            return b"d" + struct.pack(">d", value + 0.0)  # adding makes the negative zero plain
         case None | bool():
             return _WORDS[value]
         case int():
             return b"i" + value.to_bytes(8, signed=True)
-        case float():
-            return b"d" + struct.pack(">d", value + 0.0)  # adding makes the negative zero plain
+        case Hash32(value=raw):
+            return b"h" + raw
+        case Array() | Map():
+            return b"v" + value.digest
         case bytes():
             return b"b" + len(value).to_bytes(8) + value
         case Confidence(sure):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring
+from math import isfinite
 
 from agentd.graph.zero.faults import DuplicateId, WrongValue
 from agentd.graph.zero.graph import (
@@ -20,7 +22,6 @@ from agentd.graph.zero.graph import (
 )
 from agentd.graph.zero.values import Array, Confidence, Hash32, Map, Value
 
-_quoted = json.JSONEncoder(ensure_ascii=False).encode  # made once: `dumps` makes one each time
 _TROUBLING = re.compile(r"[#{}\[\],]")  # what an older reader takes for syntax inside strings too
 
 
@@ -59,7 +60,7 @@ class _Strict:
         return f"Graph {{\n{inner}\n}}\n"
 
     def quoted(self, text: str) -> str:
-        return _quoted(text)
+        return encode_basestring(text)
 
     def uri(self, external: External) -> str:
         return self.quoted(external.uri)
@@ -83,6 +84,8 @@ class _Strict:
         match value:
             case str():
                 return self.quoted(value)
+            case float() if isfinite(value):
+                return repr(value)
             case None | bool() | int() | float():
                 return json.dumps(value)
             case Array():
