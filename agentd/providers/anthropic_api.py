@@ -14,6 +14,7 @@ from typing import Any
 
 import anthropic
 import httpx2
+from pydantic_core import to_json
 
 from agentd.errors import ProviderError
 from agentd.providers.faults import failure
@@ -62,7 +63,7 @@ class AnthropicApi:
             stream = await self._client.post(
                 "/v1/messages",
                 # Bytes go out as they are; `messages.create` would copy every block before.
-                content=json.dumps({**body, "stream": True}, ensure_ascii=False).encode(),
+                content=to_json({**body, "stream": True}),
                 cast_to=object,
                 stream=True,
                 stream_cls=anthropic.AsyncStream[object],
