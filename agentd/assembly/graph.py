@@ -13,14 +13,17 @@ from agentd.assembly.storage import Stores
 from agentd.domain.health import Problem
 from agentd.engine.daily import Daily
 from agentd.engine.nudged import Nudged
+from agentd.graph.chain import Chain
 from agentd.graph.desk import GraphDesk
 from agentd.graph.exchange import Exchange
+from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.leg import GraphLeg
 from agentd.graph.recall import Recollection
 from agentd.graph.sharing import Sharing
 from agentd.ports import Recall
 from agentd.storage.keys import kept_key
+from agentd.workspace.logfiles import LogFiles
 
 FACTS_KEY = "facts.key"  # in the state directory
 
@@ -37,12 +40,13 @@ class Graph:
     recall: Recall
     exchange: Exchange
     sharing: Sharing
+    journal: Journal
     desk: GraphDesk | None = None
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
-        return (self.level.run, self.daily.run) if self.desk else ()
+        return (self.journal.look, self.level.run, self.daily.run) if self.desk else ()
 
     def changed(self) -> None:
         """Facts have changed. Never blocks."""
@@ -51,7 +55,8 @@ class Graph:
 
     def problems(self) -> tuple[Problem, ...]:
         """What of its text cannot be used, and what could not be done."""
-        return (*self.keeper.problems(), *self.sharing.problems(), *self.daily.problems())
+        parts = (self.keeper, self.sharing, self.journal, self.daily)
+        return tuple(problem for part in parts for problem in part.problems())
 
     async def status(self) -> dict[str, Any]:
         """`{enabled, concepts, facts, episodes, consolidated}`, the last `{at, promoted, swept}` or
@@ -71,8 +76,15 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
     config, clock = ground.config, ground.clock
     fed = config.graph.enabled and config.facts.enabled
+    journal = Journal(Chain(LogFiles(ground.workspace), clock) if config.graph.chain else None)
     keeper = GraphKeeper(
-        memory.files, stores.graph, stores.chunks, clock, stores.facts.facts, fed=fed
+        memory.files,
+        stores.graph,
+        stores.chunks,
+        clock,
+        stores.facts.facts,
+        fed=fed,
+        journal=journal,
     )
     key = ground.places.state_dir / FACTS_KEY
 
@@ -80,17 +92,22 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         secret = await asyncio.to_thread(kept_key, key)
         return hmac.digest(secret, b"graph", "sha256").hex()[:16]
 
-    sharing = Sharing(keeper, memory.files, config.graph.spaces, agent)
+    sharing = Sharing(keeper, memory.files, config.graph.spaces, agent, journal)
 
     async def levelled() -> None:
         await keeper.level()
         await sharing.level()
 
     level = Nudged("graph", levelled)
-    daily = Daily("graph_upkeep", keeper.consolidate, clock)
-    exchange = Exchange(keeper, stores.graph, sharing, clock)
+
+    async def upkeep() -> None:
+        await keeper.consolidate()
+        await journal.look()
+
+    daily = Daily("graph_upkeep", upkeep, clock)
+    exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
     if not config.graph.enabled:
-        return Graph(keeper, daily, level, memory.recall, exchange, sharing)
+        return Graph(keeper, daily, level, memory.recall, exchange, sharing, journal)
     memory.watching.listen(level.nudge)
     level.nudge()
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
@@ -99,4 +116,4 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     recall: Recall = memory.recall
     if search.graph:
         recall = GraphLeg(recall, recollection, search.max_tokens)
-    return Graph(keeper, daily, level, recall, exchange, sharing, desk)
+    return Graph(keeper, daily, level, recall, exchange, sharing, journal, desk)

@@ -21,6 +21,7 @@ from agentd.assembly.storage import IMAGES
 from agentd.config import Config, load
 from agentd.doctor.examine import Check, examine
 from agentd.doctor.facts import Learnt
+from agentd.doctor.graph import Chained
 from agentd.doctor.memory import Injected, Readable, Required, Screened
 from agentd.doctor.search import Meaningful, Searchable
 from agentd.doctor.work import (
@@ -140,6 +141,7 @@ class Upkeep:
             Flushes(sessions, config.compaction.memory_flush.enabled),
             Kept(parts.memory.retention.status),
             Learnt(parts.facts.problems),
+            Chained(parts.graph.exchange.logged, parts.graph.exchange.is_logged),
             Unfinished(sessions),
             Undelivered(parts.stores.outbox),
             Injected(files, CUT),

@@ -73,7 +73,7 @@ facts.app.command("graph")(graph.graph)
 facts.app.command("run")(zero.run)
 for command in (
     *(states.snapshot, states.changes, states.apply),
-    *(exchange.share, exchange.unshare, exchange.send, exchange.take),
+    *(exchange.share, exchange.unshare, exchange.send, exchange.take, exchange.chain),
 ):
     facts.app.command()(command)
 app.add_typer(facts.app, name="facts")

@@ -1,4 +1,4 @@
-"""`agentd facts share`, `unshare`, `send` and `take`: facts that agents tell each other."""
+"""`agentd facts share`, `unshare`, `send`, `take`: facts that agents tell each other; and `chain`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import answer, ask, fitted
+from agentd.cli.ask import MODEL_SECONDS, answer, ask, fitted
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
 from agentd.cli.texts import Output, read_text, write_text
@@ -68,6 +68,15 @@ def take(
         show({"from": sender, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
 
 
+def chain(as_json: AsJson = False) -> None:
+    """Verify the log of what happened to the graph, and that its text is what was logged."""
+    with reporting(as_json=as_json):
+        found = ask("facts/chain", within=MODEL_SECONDS)
+        show(found, _verified, as_json=as_json)
+        if found["bad"] is not None or found["changed"]:
+            raise typer.Exit(1)
+
+
 def _listed(told: dict[str, Any]) -> str:
     lines = [
         f"{one['space']}  {one['id']}  {visible(one['text'])}{'' if one['sent'] else '  (not sent)'}"
@@ -90,3 +99,14 @@ def _sent(told: dict[str, Any]) -> str:
 def _taken(told: dict[str, Any]) -> str:
     counts = f"{told['new']} new, {told['known']} known, {told['taken_back']} taken back"
     return f"from {visible(told['from'])}: {counts}"
+
+
+def _verified(found: dict[str, Any]) -> str:
+    if not found["kept"]:
+        return "no chain is kept; `chain = true` in the [graph] table of config.toml begins one"
+    if found["bad"] is not None:
+        what = f"entry {found['bad']}" if found["bad"] else "the head record"
+        return f"the chain is broken: {what}: {found['why']}"
+    lines = [f"{found['entries']} entries, each as it was written"]
+    lines += [f"changed since it was entered: {visible(place)}" for place in found["changed"]]
+    return "\n".join(lines)

@@ -16,6 +16,7 @@ from typing import Protocol
 from agentd.domain.concept import SIZE, Digest
 from agentd.domain.workspace import CHAIN_HEAD_PATH, CHAIN_PATH
 from agentd.errors import GraphError, StorageCorrupt
+from agentd.failpoints import hit
 from agentd.graph.hashing import stamp
 from agentd.ports import Clock
 
@@ -78,6 +79,15 @@ class Verdict:
         """Whether nothing was changed or cut off."""
         return self.bad is None
 
+    def check(self) -> None:
+        """Raises StorageCorrupt, which names the place, unless it is sound."""
+        if not self.is_sound:
+            what = f"entry {self.bad} of {LOG}" if self.bad else HEAD
+            raise StorageCorrupt(
+                f"the chain of the graph is not as it was written: {what}: {self.why}",
+                cure=f"put {LOG} and {HEAD} back from a backup, or move both away to begin a new chain",
+            )
+
 
 class Chain:
     """The log and its head record, which says how long the log is and how it ends."""
@@ -104,12 +114,15 @@ class Chain:
         if not _KIND.fullmatch(kind):
             raise GraphError(f"{kind[:40]!r} is no kind of entry", cure="use small letters and _")
         async with self._lock:
+            if self._end and await self._files.read(HEAD) != _head(*self._end):
+                self._end = None  # it was put back, or moved away to begin a new chain
             count, last = self._end or await self._recovered()
             self._end = None
             salt = self._salt()
             said = f"{count + 1} {stamp(self._clock.now())} {kind} {digest(content, salt)}"
             last = _chained(last, said)
             await self._files.append(LOG, f"{said} {last}\n".encode())
+            hit("graph.chained")
             await self._files.replace(HEAD, _head(count + 1, last))
             self._end = count + 1, last
             return Receipt(count + 1, salt)
@@ -117,24 +130,29 @@ class Chain:
     async def verify(self) -> Verdict:
         """Whether the chain is as it was written, from the files as they are now."""
         async with self._lock:
-            return judged(await self._files.read(LOG), await self._files.read(HEAD)).verdict
+            found = judged(await self._files.read(LOG), await self._files.read(HEAD)).verdict
+            if not found.is_sound:
+                self._end = None
+            return found
 
     async def proves(self, content: bytes, receipt: Receipt) -> bool:
         """Whether the receipt's entry is about this content. Raises StorageCorrupt when the chain is not
         sound.
         """
+        return (await self.proven([(content, receipt)]))[0]
+
+    async def proven(self, many: Sequence[tuple[bytes, Receipt]]) -> list[bool]:
+        """For each content whether its receipt's entry is about it. Raises as `proves` does."""
         async with self._lock:
             found = judged(await self._files.read(LOG), await self._files.read(HEAD))
-            _refuse_unsound(found.verdict)
-        if not 0 < receipt.number <= len(found.digests):
-            return False
-        return hmac.compare_digest(found.digests[receipt.number - 1], digest(content, receipt.salt))
+            found.verdict.check()
+        return [_is_of(content, receipt, found.digests) for content, receipt in many]
 
     async def _recovered(self) -> tuple[int, EntryHash]:
         """The number and the hash of the last entry, once the files agree."""
         log = await self._files.read(LOG)
         found = judged(log, await self._files.read(HEAD))
-        _refuse_unsound(found.verdict)
+        found.verdict.check()
         if log is not None and found.whole < len(log):
             await self._files.replace(LOG, log[: found.whole])
         if found.is_behind:
@@ -212,10 +230,7 @@ def _head(count: int, last: EntryHash) -> bytes:
     return f"{count} {last}\n".encode()
 
 
-def _refuse_unsound(verdict: Verdict) -> None:
-    if not verdict.is_sound:
-        what = f"entry {verdict.bad} of {LOG}" if verdict.bad else HEAD
-        raise StorageCorrupt(
-            f"the chain of the graph is not as it was written: {what}: {verdict.why}",
-            cure=f"put {LOG} and {HEAD} back from a backup, or move both away to begin a new chain",
-        )
+def _is_of(content: bytes, receipt: Receipt, digests: Sequence[str]) -> bool:
+    if not 0 < receipt.number <= len(digests):
+        return False
+    return hmac.compare_digest(digests[receipt.number - 1], digest(content, receipt.salt))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from agentd.domain.belief import SHARED
 from agentd.domain.concept import Context, Record, Relation
 from agentd.errors import GraphError, InvalidRequest
+from agentd.graph.chain import Verdict
 from agentd.graph.delta import Checkpoint, checkpoint
 from agentd.graph.formats.writing import write
+from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.sharing import Sharing
 from agentd.graph.stores import snapshot
 from agentd.graph.transfer import OWNER, Message, homed, received, sender_of
 from agentd.ports import Clock, GraphStore
-
-_TOGETHER = 25  # episodes that stand in one graph of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,30 @@ class Taken:
     withdrawn: int
 
 
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a look at the chain came to, and where in the text something else stands than it says."""
+
+    verdict: Verdict
+    changed: tuple[str, ...] = ()
+
+
 class Exchange:
     """The graph as others get it and give to it. Methods raise WorkspaceError, StorageError."""
 
     def __init__(
-        self, keeper: GraphKeeper, store: GraphStore, sharing: Sharing, clock: Clock
+        self,
+        keeper: GraphKeeper,
+        store: GraphStore,
+        sharing: Sharing,
+        clock: Clock,
+        journal: Journal | None = None,
     ) -> None:
         self._keeper = keeper
         self._store = store
         self._sharing = sharing
         self._clock = clock
+        self._journal = journal or Journal()
         self._refresh: Callable[[], Awaitable[object]] | None = None
         self._taking = asyncio.Lock()
 
@@ -65,6 +79,13 @@ class Exchange:
         await self.fresh()
         record = await snapshot(self._store)
         return State(*await asyncio.to_thread(_told, record))
+
+    async def logged(self) -> Logged:
+        """Whether the chain is as it was written, and the text as it was entered."""
+        verdict = await self._journal.verdict()
+        if not verdict.is_sound:
+            return Logged(verdict)
+        return Logged(verdict, await self._journal.changed(await self._keeper.receipts()))
 
     async def take(self, text: str, name: str, trust: float) -> Taken:
         """Learn what another agent tells, which is called `name` here, in confidence times `trust`. What
@@ -94,10 +115,15 @@ class Exchange:
     async def _take(self, message: Message, fresh: Record, name: str) -> Taken:
         here = await self._said_by(message.sender, name)
         new = [r for r in fresh.relations if r.refs[0] not in here]
-        added = await self._keeper.add(list(_portions(fresh, new)))
+        added = await self._keeper.add(fresh, new)
         gone = [here[one.hex].episode for one in message.withdrawn if one.hex in here]
         withdrawn = await self._keeper.withdraw(gone) if gone else 0
         return Taken(added.episodes, len(fresh.relations) - added.episodes, withdrawn)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether a chain is kept."""
+        return self._journal.is_kept
 
     async def _said_by(self, sender: str, name: str) -> Mapping[str, Relation]:
         """What this sender said before, by what it calls it. Raises GraphError where the sender is
@@ -132,19 +158,6 @@ def _check_name(context: Context, sender: str, name: str) -> None:
     if sender and known != sender and is_called == name:
         raise GraphError(
             f"another sender is called {name!r} here", cure="give this one a name of its own"
-        )
-
-
-def _portions(record: Record, relations: list[Relation]) -> Iterator[Record]:
-    """Records of some of these relations each, with what they name."""
-    concepts = {one.hash: one for one in record.concepts}
-    contexts = {one.hash: one for one in record.contexts}
-    for start in range(0, len(relations), _TOGETHER):
-        some = relations[start : start + _TOGETHER]
-        ends = dict.fromkeys(end for one in some for end in (one.subject, one.object))
-        where = dict.fromkeys(one.context for one in some)
-        yield Record(
-            tuple(concepts[end] for end in ends), tuple(contexts[one] for one in where), tuple(some)
         )
 
 

@@ -117,6 +117,16 @@ class GraphFiles:
         found = [record for record in loaded.records if _is_promotion(record)]
         return Loaded(tuple(found), loaded.damage)
 
+    async def receipts(self) -> list[tuple[str, str, Record]]:
+        """The graphs that have a receipt beside them: `path:line`, the receipt, and what they say."""
+        return [
+            (f"{path}:{piece.line}", receipt, record)
+            for path, pieces in await self._read(await self.paths())
+            if not isinstance(pieces, Damage)
+            for piece in pieces
+            for receipt, record in piece.receipts()
+        ]
+
     async def rewrite(
         self, episodes: Collection[EpisodeHash] = (), says: Says | None = None
     ) -> Rewritten:

@@ -24,14 +24,14 @@ from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import Reader
 from agentd.errors import AgentdError, FileMissing, FileUnreadable, GraphError, WorkspaceError
 from agentd.failpoints import hit
-from agentd.graph.compiler import compile as compiled
 from agentd.graph.consolidation import Consolidation
-from agentd.graph.delta import merged
 from agentd.graph.emitter import emit
 from agentd.graph.feed import Saying, Wanted, wanted
-from agentd.graph.files import FOLDER, MOST, Damage, GraphFiles, Rewritten
+from agentd.graph.files import FOLDER, Damage, GraphFiles, Rewritten
+from agentd.graph.journal import Journal
 from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
 from agentd.graph.pieces import Says
+from agentd.graph.portions import TOGETHER, sayings_written, total, written
 from agentd.ports import Clock, GraphStore, Workspace
 
 log = structlog.get_logger()
@@ -42,7 +42,6 @@ OWN_NAMES = {"me": "user", "myself": "user"}  # how the owner speaks of himself
 _READER = Reader(SessionKey("graph"), Kind.MAIN)
 _NOTE = "graph"  # which text the tables say
 _DAMAGED = " damaged"
-_TOGETHER = 25  # facts that come at once and stand in one graph of the text
 _SHOWN = 5  # problems of one kind
 
 Facts = Callable[[], Awaitable[Sequence[Fact]]]
@@ -73,12 +72,14 @@ class GraphKeeper:
         facts: Facts,
         *,
         fed: bool = True,
+        journal: Journal | None = None,
     ) -> None:
         self._workspace = workspace
         self._files = GraphFiles(workspace, clock)
         self._store = store
         self._notes = notes
         self._facts = facts
+        self._journal = journal or Journal()
         self._is_fed = fed
         self._consolidation = Consolidation(store, self._files, clock)
         self._lock = asyncio.Lock()
@@ -131,6 +132,9 @@ class GraphKeeper:
         async with self._lock:
             await self._level()
             done = await self._consolidation.run()
+            if done.promoted or done.swept:
+                told = f"{done.promoted} {done.swept} {done.at.isoformat()}"
+                await self._journal.enter("consolidated", told.encode())
             await self._note_text()
         log.info("graph_consolidated", promoted=done.promoted, swept=done.swept)
         return done
@@ -141,20 +145,25 @@ class GraphKeeper:
             await self._read_aliases()
             return await asyncio.to_thread(wanted, await self._facts(), self._aliases)
 
-    async def add(self, records: Sequence[Record]) -> Inserted:
-        """Take in what others say, text first. Raises WorkspaceError, StorageError."""
-        done = Inserted()
+    async def add(self, record: Record, relations: Sequence[Relation]) -> Inserted:
+        """Take in what others say: these of the record's. Raises WorkspaceError, StorageError."""
+        parts = await asyncio.to_thread(lambda: list(written(record, relations)))
         async with self._lock:
             await self._level()
-            for record in records:
-                done = _sum(done, await self._keep(record, emit(record)))
-        return done
+            return total([await self._keep(*part, "taken") for part in parts])
 
     async def withdraw(self, episodes: Collection[EpisodeHash]) -> int:
         """Take these out of text and tables; how many were there. Raises WorkspaceError, StorageError."""
         async with self._lock:
             await self._level()
-            return len((await self._rewrite(episodes, None)).episodes)
+            return len((await self._rewrite(episodes, None, "taken_back")).episodes)
+
+    async def receipts(self) -> Sequence[tuple[str, str, Record]]:
+        """The graphs of the text that were entered in the chain: where they stand, under which receipt,
+        and what they say. Raises WorkspaceError.
+        """
+        async with self._lock:
+            return await self._files.receipts()
 
     async def counts(self) -> GraphCounts:
         """How much there is."""
@@ -268,14 +277,19 @@ class GraphKeeper:
         self._fed = {one.episode: one for one in relations if one.context in own}
         return self._fed
 
-    async def _rewrite(self, gone: Collection[EpisodeHash], says: Says | None) -> Rewritten:
+    async def _rewrite(
+        self, gone: Collection[EpisodeHash], says: Says | None, kind: str = "removed"
+    ) -> Rewritten:
         """Take episodes, and what says it, out of the text and then of the tables."""
         fed, self._fed = self._fed, None  # not known until both are done
         done = await self._files.rewrite(gone, says)
+        out = done.episodes.union(gone)
+        if out or done.paths:
+            kind = "erased" if says and (done.is_more or done.episodes.difference(gone)) else kind
+            await self._journal.enter(kind, "\n".join(sorted(map(str, out))).encode())
         if done.is_more:
             await self._read_text()
             return done
-        out = done.episodes.union(gone)
         if out or done.paths:
             await self._store.remove(sorted(out))
             await self._note_text()
@@ -285,14 +299,16 @@ class GraphKeeper:
 
     async def _add(self, due: Wanted, fed: dict[EpisodeHash, Relation]) -> None:
         fresh = [saying for name, saying in due.sayings.items() if name not in fed]
-        for start in range(0, len(fresh), _TOGETHER):
-            some = fresh[start : start + _TOGETHER]
-            for record, text in await asyncio.to_thread(_written, some, due.aliases):
-                await self._keep(record, text)
+        for start in range(0, len(fresh), TOGETHER):
+            some = fresh[start : start + TOGETHER]
+            for record, text in await asyncio.to_thread(sayings_written, some, due.aliases):
+                await self._keep(record, text, "inserted")
                 fed.update((relation.episode, relation) for relation in record.relations)
 
-    async def _keep(self, record: Record, text: str) -> Inserted:
-        await self._files.append([text])
+    async def _keep(self, record: Record, text: str, kind: str) -> Inserted:
+        """Enter it, write it, and let the tables say it."""
+        beside = await self._journal.enter(kind, text.encode())
+        await self._files.append([emit(record, metadata=beside) if beside else text])
         hit("graph.written")
         done = await self._store.insert([record])
         await self._note_text()
@@ -319,22 +335,3 @@ def _says(saying: Saying | None, relation: Relation) -> bool:
     if saying is None or relation.denied:
         return False
     return (saying.confidence, saying.refs) == (relation.confidence, relation.refs)
-
-
-def _written(sayings: Sequence[Saying], aliases: Aliases) -> list[tuple[Record, str]]:
-    """One record of all, and its text; several where a file would not take that."""
-    record = merged([compiled(saying.source(), aliases).record for saying in sayings])
-    text = emit(record)
-    if len(sayings) == 1 or len(text.encode()) <= MOST:
-        return [(record, text)]
-    half = len(sayings) // 2
-    return [*_written(sayings[:half], aliases), *_written(sayings[half:], aliases)]
-
-
-def _sum(one: Inserted, other: Inserted) -> Inserted:
-    return Inserted(
-        one.concepts + other.concepts,
-        one.facts + other.facts,
-        one.episodes + other.episodes,
-        one.known + other.known,
-    )

@@ -17,6 +17,8 @@ from agentd.graph.zero.parser import parse_all
 
 _BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
 
+RECEIPT = "chain"  # beside a graph: what its entry in the chain is known by
+
 Says = Callable[[str], bool]
 
 
@@ -42,6 +44,12 @@ class Piece:
             if source == CONSOLIDATION:
                 counted = frozenset(read_evidence(ref)[0] for ref in relation.refs)
                 yield relation.episode, counted
+
+    def receipts(self) -> Iterator[tuple[str, Record]]:
+        """The receipts in it, each with what it is of."""
+        for one in self.said:
+            if RECEIPT in one.metadata:
+                yield one.metadata[RECEIPT], one.record
 
     def saying(self, says: Says) -> Iterator[EpisodeHash]:
         """The episodes whose words, put together, are what `says` looks for."""
@@ -129,12 +137,11 @@ def _without(one: Decompiled, episodes: Collection[EpisodeHash], says: Says) -> 
     ]
     used = {r.context for r in kept}
     contexts = [c for c in record.contexts if not is_cut or c.hash in used]
+    left = Record(tuple(concepts), tuple(contexts), kept)
     beside = {k: v for k, v in one.metadata.items() if not (is_cut or says(f"{k} {v}"))}
-    return Decompiled(
-        Record(tuple(concepts), tuple(contexts), kept),
-        "" if is_cut or says(one.utterance) else one.utterance,
-        beside,
-    )
+    if left != record:
+        beside.pop(RECEIPT, None)
+    return Decompiled(left, "" if is_cut or says(one.utterance) else one.utterance, beside)
 
 
 def _lost_more(before: Decompiled, after: Decompiled) -> bool:

@@ -22,6 +22,9 @@ class GraphSettings(Settings):
         (),
         description='what facts may be shared with other agents under, such as ["team"]; none: nothing is',
     )
+    chain: bool = Field(
+        False, description="log what happens to the graph in a chain that nobody can change unseen"
+    )
 
     @field_validator("spaces")
     @classmethod

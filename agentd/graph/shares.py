@@ -93,7 +93,7 @@ def written(shares: Iterable[Share]) -> str:
     return _HEADER + "".join(f"{share}\n" for share in reversed(kept)) if kept else ""
 
 
-def told(fact: Fact, scope: str, agent: str, salt: str, aliases: Aliases) -> Record:
+def told_of(fact: Fact, scope: str, agent: str, salt: str, aliases: Aliases) -> Record:
     """What others are told of the fact: an episode of the scope, at the time from which it holds. Raises
     GraphError for words that are no labels.
     """
@@ -104,7 +104,7 @@ def told(fact: Fact, scope: str, agent: str, salt: str, aliases: Aliases) -> Rec
 
 
 def name_of(fact: Fact, scope: str, agent: str, salt: str, aliases: Aliases) -> EpisodeHash:
-    """The name of what `told` says. Raises GraphError as it does."""
+    """The name of what `told_of` says. Raises GraphError as it does."""
     assert fact.triple is not None
     ends = aliases.resolve(fact.triple.subject), aliases.resolve(fact.triple.value)
     said = fact_hash(ends[0], normal_predicate(fact.triple.relation), ends[1])

@@ -17,8 +17,9 @@ from agentd.domain.workspace import SHARED_PATH, Author, Reader
 from agentd.errors import AgentdError, FileMissing, InvalidRequest, NotFound
 from agentd.graph.delta import merged
 from agentd.graph.feed import Wanted
+from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
-from agentd.graph.shares import MOST, Share, name_of, parse, settled, told, written
+from agentd.graph.shares import MOST, Share, name_of, parse, settled, told_of, written
 from agentd.graph.transfer import message, scope_of
 from agentd.ports import Workspace
 
@@ -56,12 +57,14 @@ class Sharing:
         files: Workspace,
         spaces: Sequence[str],
         agent: Callable[[], Awaitable[str]],
+        journal: Journal | None = None,
         salt: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self._keeper = keeper
         self._files = files
         self._spaces = tuple(spaces)
         self._agent = agent
+        self._journal = journal or Journal()
         self._salt = salt
         self._lock = asyncio.Lock()
         self._failure: AgentdError | None = None
@@ -127,9 +130,11 @@ class Sharing:
         async with self._lock:
             shares, known = await self._level()
             about = known.about(name)
-            gone = [
-                one for one in shares if one.fact in about and (space is None or one.space == space)
-            ]
+            gone = {
+                one: None
+                for one in shares
+                if one.fact in about and (space is None or one.space == space)
+            }
             if not gone:
                 raise NotFound(
                     f"no fact about {name!r} is shared", cure="`agentd facts share` shows what is"
@@ -150,8 +155,10 @@ class Sharing:
             gone = [one.episode for one in due if one.is_gone]
             text = await asyncio.to_thread(known.message, said, space, gone)
             if due:
+                await self._journal.enter("sent", text.encode())
+                told = set(due)
                 await self._write(
-                    [replace(one, is_sent=one.is_sent or one in due) for one in shares]
+                    [replace(one, is_sent=one.is_sent or one in told) for one in shares]
                 )
         return Sent(text, len(said), len(gone))
 
@@ -252,5 +259,7 @@ class _Known:
     def message(self, said: Sequence[Share], space: str, gone: Collection[EpisodeHash]) -> str:
         aliases = self.wanted.aliases
         facts = [(self.facts[one.fact], one.salt) for one in said]
-        records = [told(fact, scope_of(space), self.agent, salt, aliases) for fact, salt in facts]
+        records = [
+            told_of(fact, scope_of(space), self.agent, salt, aliases) for fact, salt in facts
+        ]
         return message(merged(records), [scope_of(space)], gone)

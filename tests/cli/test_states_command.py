@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def files(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
 def applied(*argv: str, typed: str | bytes | None = None) -> Any:
     return runner.invoke(app, ["facts", "apply", *argv], input=typed)
 
@@ -46,7 +49,7 @@ def test_changes_make_the_new_state_to_the_letter(folder: Path) -> None:
 def test_a_state_may_be_brought_up_to_date_where_it_stands(folder: Path) -> None:
     assert applied("old.0c", "week.delta", "-o", "old.0c").exit_code == 0
     assert read((folder / "old.0c").read_text()) == NEW
-    assert sorted(os.listdir(folder)) == ["old.0c", "week.delta"]
+    assert files(folder) == ["old.0c", "week.delta"]
 
 
 def elsewhere() -> str:
@@ -77,7 +80,7 @@ def test_what_does_not_fit_is_refused_and_no_file_changes(folder: Path, what: st
     assert done.exit_code == 1
     assert re.match(f"error: {why}", done.stderr), done.stderr
     assert (folder / "old.0c").read_bytes() == before
-    assert sorted(os.listdir(folder)) == ["old.0c", "week.delta"]
+    assert files(folder) == ["old.0c", "week.delta"]
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(folder: Path) -> None:

@@ -99,7 +99,9 @@ SHARE_ROWS = (
         given=a_message,
     ),
 )
-EXCHANGE_ROWS = (*SNAPSHOT_ROWS, *SHARE_ROWS)
+CHAIN = {"kept": bool, "entries": int, "bad": (int, None), "why": str, "changed": [str]}
+CHAIN_ROWS = (Row("facts chain", (), CHAIN, "no chain is kept", "facts/chain"),)
+EXCHANGE_ROWS = (*SNAPSHOT_ROWS, *SHARE_ROWS, *CHAIN_ROWS)
 LOCAL_ROWS = (  # these need no daemon
     Row(
         *("facts apply", ("{it}.0c", "{it}.delta"), STATE, "0M:1.0"),

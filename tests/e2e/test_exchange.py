@@ -123,3 +123,30 @@ def test_a_week_of_changes_makes_the_file_of_now_to_the_letter(ada: Shell) -> No
     assert refused.code == 1
     assert (ada.root / "sunday.0c").read_bytes() == (ada.root / "now.0c").read_bytes()
     ada.ok("restart")
+
+
+def test_a_broken_chain_is_named_and_the_chat_goes_on() -> None:
+    with a_shell(AGENTD__GRAPH__CHAIN="true") as shell:
+        shell.ok("up", given="/help\n")
+        shell.ok("facts", "add", "my dog is called Quastelbury")
+        shell.ok("facts", "add", "my cat is called Mia")
+        assert shell.ok("facts", "chain").out == "2 entries, each as it was written\n"
+        shell.ok("facts", "forget", "Quastelbury", "--yes")
+        assert shell.ok("facts", "chain").out == "3 entries, each as it was written\n"
+        assert not holding(shell.root, b"quastelbury")
+        log = shell.workspace / "memory" / "graph" / "chain.txt"
+        sound = log.read_text()
+        log.write_text(sound.replace(" inserted ", " imagined ", 1))
+        shell.ok("restart")
+        broken = shell("facts", "chain")
+        assert (broken.code, broken.out[:29]) == (1, "the chain is broken: entry 1:")
+        assert [p["code"] for p in shell.json("status")["problems"]] == ["graph_chain"]
+        assert "fail graph_chain: " in shell("doctor").out
+        assert shell.json("send", "hello")["text"]
+        shell.ok("facts", "add", "my horse is called Auguste")
+        assert "auguste" in shell.ok("facts", "query", "FIND fact FROM user").out
+        shell.ok("facts", "forget", "Mia", "--yes")
+        log.write_text(sound)
+        shell.ok("facts", "add", "my rabbit is called Otto")
+        assert shell.ok("facts", "chain").out == "4 entries, each as it was written\n"
+        assert not shell.json("status")["problems"]

@@ -319,6 +319,18 @@ class Relating(Learning):
         assert file.read_text("utf-8").count('"label": "quastelbury"') == 1
 
 
+class Logging(Relating):
+    """The chain of the graph meets the point; what it was about is entered again, and it is sound."""
+
+    def prepare(self) -> None:
+        self.home.configure("[graph]\nchain = true\n")
+
+    async def verify(self, client: Client) -> None:
+        await super().verify(client)
+        found = await client.call("_agentd/facts/chain")
+        assert (found["entries"], found["bad"], found["changed"]) == (2, None, []), found
+
+
 class Erasing(Scenario):
     """What erases a fact meets the point: the fact is gone, and then every byte of its word."""
 
@@ -366,6 +378,7 @@ CASES = {
     **{name: Case(Asking) for name in NAMES if name.startswith("job.")},
     **{name: Case(Deleting) for name in NAMES if name.startswith("store.")},
     "facts.written": Case(Learning),
+    "graph.chained": Case(Logging),
     "graph.written": Case(Relating),
     **{name: Case(Erasing) for name in NAMES if name.startswith("erasure.")},
     **{name: Case(Alerting) for name in NAMES if name.startswith("alert.")},

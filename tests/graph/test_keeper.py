@@ -90,10 +90,9 @@ class Home:
     def lose_tables(self):
         self.store, self.notes = Dying(), Notes()
 
-    def start(self, *, fed=True):
-        self.keeper = GraphKeeper(
-            self.workspace, self.store, self.notes, self.clock, self._all, fed=fed
-        )
+    def start(self, *, fed=True, journal=None):
+        parts = self.workspace, self.store, self.notes, self.clock, self._all
+        self.keeper = GraphKeeper(*parts, fed=fed, journal=journal)
         recollection = Recollection(self.store, self.clock, resolve=self.keeper.resolve)
         self.desk = GraphDesk(self.keeper, recollection, self.store, self.clock)
         return self.keeper

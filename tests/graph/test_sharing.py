@@ -32,6 +32,8 @@ TOLD = ["ada sister_name klara", "klara home bern"]
 class Agent(Home):
     """A home whose owner shares facts."""
 
+    journal = None
+
     def __init__(self, name, spaces=("team",)):
         self.id = hashlib.sha256(name.encode()).hexdigest()[:16]
         self.spaces = spaces
@@ -40,11 +42,12 @@ class Agent(Home):
         self.start()
 
     def start(self, *, fed=True):
-        super().start(fed=fed)
+        super().start(fed=fed, journal=self.journal)
         self.sharing = Sharing(
-            self.keeper, self.workspace, self.spaces, self._id, lambda: next(self.salts)
+            *(self.keeper, self.workspace, self.spaces, self._id, self.journal),
+            salt=lambda: next(self.salts),
         )
-        self.exchange = Exchange(self.keeper, self.store, self.sharing, self.clock)
+        self.exchange = Exchange(self.keeper, self.store, self.sharing, self.clock, self.journal)
         return self.keeper
 
     async def _id(self):

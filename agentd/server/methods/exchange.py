@@ -10,10 +10,12 @@ from pydantic import Field
 from agentd.errors import Busy
 from agentd.graph.exchange import Exchange
 from agentd.graph.sharing import Sharing, Shown
-from agentd.server.methods.params import Params, handler
+from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.peer import Handler
 
-NAMES = tuple(f"_agentd/facts/{name}" for name in ("snapshot", "share", "unshare", "send", "take"))
+NAMES = tuple(
+    f"_agentd/facts/{name}" for name in ("snapshot", "share", "unshare", "send", "take", "chain")
+)
 _PAGE = 256 * 1024  # characters: of four bytes each they fit a line
 
 
@@ -68,6 +70,7 @@ class ExchangeMethods:
             "_agentd/facts/unshare": handler(UnshareParams, self._unshare),
             "_agentd/facts/send": handler(SendParams, self._send),
             "_agentd/facts/take": handler(TakeParams, self._take),
+            "_agentd/facts/chain": handler(NoParams, self._chain),
         }
 
     async def _snapshot(self, params: SnapshotParams) -> dict[str, Any]:
@@ -105,6 +108,16 @@ class ExchangeMethods:
     async def _take(self, params: TakeParams) -> dict[str, Any]:
         done = await self._exchange.take(params.text, params.sender, params.trust)
         return {"new": done.new, "known": done.known, "taken_back": done.withdrawn}
+
+    async def _chain(self, _: NoParams) -> dict[str, Any]:
+        found = await self._exchange.logged()
+        return {
+            "kept": self._exchange.is_logged,
+            "entries": found.verdict.entries,
+            "bad": found.verdict.bad,
+            "why": found.verdict.why,
+            "changed": list(found.changed),
+        }
 
 
 def _listed(shown: Iterable[Shown]) -> dict[str, Any]:

@@ -1,0 +1,34 @@
+"""The check of the graph's chain."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentd.doctor.examine import examine
+from agentd.doctor.graph import Chained
+from agentd.domain.health import Level
+from agentd.graph.chain import Verdict
+from agentd.graph.exchange import Logged
+
+SOUND = Logged(Verdict(7))
+BROKEN = Logged(Verdict(2, 3, "it is missing: the log was cut off"))
+CHANGED = Logged(Verdict(7), ("memory/graph/2026-11-22.0:1",))
+
+
+@pytest.mark.parametrize(
+    ("found", "is_kept", "level", "says"),
+    [
+        (SOUND, False, Level.OK, "no chain of the graph is kept"),
+        (SOUND, True, Level.OK, "7 entries of the graph's chain are sound"),
+        (BROKEN, True, Level.FAIL, "entry 3 of memory/graph/chain.txt: it is missing"),
+        (CHANGED, True, Level.WARN, "memory/graph/2026-11-22.0:1"),
+    ],
+)
+async def test_a_chain_that_was_changed_is_a_failure(found, is_kept, level, says):
+    async def logged():
+        return found
+
+    (finding,) = await examine([Chained(logged, is_kept)])
+    assert (finding.code, finding.level) == ("graph_chain", level)
+    assert says in finding.text
+    assert bool(finding.cure) == (level is not Level.OK)
