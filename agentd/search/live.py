@@ -18,19 +18,18 @@ from agentd.domain.health import Problem
 from agentd.domain.index import Entry
 from agentd.domain.memory import OWNER, Audience, Chunk, Found, IndexState, Source
 from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
-from agentd.errors import AgentdError, EmbedderFault, StorageCorrupt
+from agentd.errors import AgentdError, StorageCorrupt
 from agentd.ports import ChunkStore, Clock, Embedder
 from agentd.search import words
 from agentd.search.backfill import Backfill
+from agentd.search.chain import Chain
 from agentd.search.hits import hit_of
 from agentd.search.mirrors import Mirrors
 from agentd.search.settings import SearchSettings
 
 LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
-WARMING = 1.5  # seconds that a model has to answer when it is first asked
 WORDS_ALONE = 0.5  # the highest score then: words do not tell how likely a hit is meant
 CANDIDATES = 100  # chunks that keywords alone propose
-FEW = 256  # chunks without a vector: more are left to the background
 MAX_LETTERS = 10_000  # of a query that are looked at
 MAX_TERMS = 48
 _SLICE = 1_000  # chunks that are read at once
@@ -59,15 +58,14 @@ class LiveIndex:
         self._settings = settings
         self._clock = clock
         self._patience = patience
-        self._backfills = tuple(
+        backfills = [
             Backfill(store, embedder, clock, mirrors.pack, mirrors.put_vectors)
             for embedder in embedders
-        )
-        self._wakes = tuple(asyncio.Event() for _ in self._backfills)
+        ]
+        self._chain = Chain(backfills, clock, settings.query_timeout_ms / 1000)
         self._cold = asyncio.Event()
         self._warming: set[Audience] = set()
         self._runs = False
-        self._asked = False
         self._broken: Problem | None = None
 
     @classmethod
@@ -81,7 +79,7 @@ class LiveIndex:
         patience: float = LOADING,
     ) -> AsyncIterator[Self]:
         """An index with its thread, which ends with the block."""
-        async with Mirrors.open(store, [embedder.model for embedder in embedders]) as mirrors:
+        async with Mirrors.open(store) as mirrors:
             yield cls(store, mirrors, embedders, settings or SearchSettings(), clock, patience)
 
     @property
@@ -95,9 +93,7 @@ class LiveIndex:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._warm())
-                for backfill, wake in zip(self._backfills, self._wakes, strict=True):
-                    wake.set()
-                    tasks.create_task(self._embed(backfill, wake))
+                await self._chain.run(lambda: self._mirrors.is_loaded)
         finally:
             self._runs = False
 
@@ -113,13 +109,13 @@ class LiveIndex:
         """See MemoryIndex."""
         entries = await self._entries(chunks)
         await self._mirrors.change(self._store.replace(path, _READ + digest, entries))
-        self._notice()
+        self._chain.notice()
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
         """See MemoryIndex."""
         entries = await self._entries(chunks)
         await self._mirrors.change(self._extended(path, digest, entries))
-        self._notice()
+        self._chain.notice()
 
     async def remove(self, paths: Sequence[str]) -> None:
         """See MemoryIndex."""
@@ -140,14 +136,12 @@ class LiveIndex:
     async def complete(self) -> None:
         """See MemoryIndex."""
         if not self._mirrors.is_whole:
-            for backfill in self._backfills[-1:]:  # the one that is quick
-                await backfill.fill()
+            await self._chain.fill_quickest()
             await self._mirrors.complete()
 
     async def settle(self) -> None:
         """See MemoryIndex. Returns also when an embedder fails: `problems` then says so."""
-        for backfill in reversed(self._backfills):
-            await backfill.fill()
+        await self._chain.fill()
 
     async def search(self, query: SearchQuery, audience: Audience) -> Found:
         """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
@@ -167,32 +161,23 @@ class LiveIndex:
 
     async def state(self) -> IndexState:
         """See MemoryIndex. What is to be indexed yet is known to the indexer alone."""
-        state = await self._store.state()
-        if not self._backfills:
-            return state
-        left = [await backfill.look() for backfill in self._backfills]
-        serving = next((n for n, few in enumerate(left) if few <= FEW), len(left) - 1)
-        busy = any(backfill.is_busy for backfill in self._backfills)
-        return replace(
-            state,
-            embedder=self._backfills[serving].model,
-            vectors=left[0],
-            pending=left[0] if busy else 0,
-            state="embedding" if busy else state.state,
-        )
+        return await self._chain.told(await self._store.state())
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and why words alone answer."""
         broken = (self._broken,) if self._broken else ()
-        return (*broken, *(one for backfill in self._backfills for one in backfill.problems()))
+        return (*broken, *self._chain.problems())
 
     async def _ranked(self, text: str, query: SearchQuery, audience: Audience) -> Found | None:
         """What the searcher finds; None when it is not ready in time, or breaks."""
         try:
             audience = await self._mirrors.serving(audience)
+            if self._runs and audience in self._warming:
+                return None
+            vector, model, reason = await self._chain.vector(text)
+            self._mirrors.hold(self._chain.wanted)
             if not await self._is_loaded(audience):
                 return None
-            vector, model, reason = await self._vector(text)
             if audience != OWNER and reason == Lack.VECTORS_MISSING:
                 reason = ""  # what is being embedded may be the owner's
             options = self._settings.options(query, self._today())
@@ -216,8 +201,6 @@ class LiveIndex:
         """Whether all that is stored is in memory by now; if that takes too long, it is made ready for
         a later search.
         """
-        if self._runs and audience in self._warming:
-            return False
         try:
             async with asyncio.timeout(self._patience):
                 await self._mirrors.ready(audience)
@@ -241,11 +224,6 @@ class LiveIndex:
         await self._store.extend(path, _READ + digest, entries)
         return ()
 
-    def _notice(self) -> None:
-        for backfill, wake in zip(self._backfills, self._wakes, strict=True):
-            backfill.notice()
-            wake.set()
-
     async def _by_words(self, text: str, query: SearchQuery, audience: Audience) -> Found:
         """What the store itself finds, arranged as far as that can be done without all the others."""
         terms = list(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
@@ -263,42 +241,6 @@ class LiveIndex:
             hits = tuple(replace(hit, score=WORDS_ALONE * hit.score) for hit in first)
         return Found(hits, Lack.WARMING)
 
-    async def _vector(self, query: str) -> tuple[bytes | None, str, str]:
-        """A vector of the query, the model that made it, and what this search has to do without."""
-        seconds = self._settings.query_timeout_ms / 1000
-        patience = seconds if self._asked else max(seconds, WARMING)  # models load when first asked
-        reason, left = "", 0
-        for backfill in self._backfills:
-            if backfill.pause:
-                reason = Lack.EMBEDDER_DOWN
-                continue
-            try:
-                async with asyncio.timeout(patience):
-                    left = await self._left(backfill)
-                    if left > FEW and backfill is not self._backfills[-1]:
-                        continue  # the next one answers until this one has seen all
-                    vector = None if backfill.pause else await backfill.ask(query)
-            except TimeoutError:
-                reason = Lack.EMBEDDER_SLOW
-                continue
-            except EmbedderFault:
-                vector = None
-            if vector is None:
-                reason = Lack.EMBEDDER_DOWN
-                continue
-            self._asked = True
-            return vector, backfill.model, reason or (Lack.VECTORS_MISSING if left else "")
-        return None, "", reason
-
-    async def _left(self, backfill: Backfill) -> int:
-        """How many chunks have no vector after the few have got theirs."""
-        left = await backfill.look()
-        if 0 < left <= FEW:
-            await backfill.fill(left)
-        elif left:
-            self._wakes[self._backfills.index(backfill)].set()
-        return backfill.left
-
     async def _warm(self) -> None:
         while True:
             await self._cold.wait()
@@ -313,21 +255,6 @@ class LiveIndex:
                     log.exception("search_not_loaded")
                     self._broken = _broke(error)
                 self._warming.discard(audience)
-
-    async def _embed(self, backfill: Backfill, wake: asyncio.Event) -> None:
-        while True:
-            await wake.wait()
-            wake.clear()
-            try:
-                left = await backfill.look()
-                # A few wait for the first search: what loads the model may never be needed.
-                if left > FEW or (left and self._mirrors.is_loaded):
-                    await backfill.fill()
-            except AgentdError as error:
-                log.warning("embedding_failed", reason=error.reason)  # the next change tries again
-            if backfill.pause:
-                await self._clock.sleep(backfill.pause)
-                wake.set()
 
 
 def _entries(chunks: Sequence[Chunk]) -> list[Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,12 +42,12 @@ class Matches:
 
 class Mirror:
     """A Searcher by ids of chunks, which grow with its slots. `last` is the highest id it has seen;
-    up to `done` it has all vectors, too, as who fills it says.
+    up to `done` of a model it has all vectors of it, too, as who fills it says.
     """
 
     def __init__(self, spare: int = SPARE) -> None:
         self.last = 0
-        self.done = 0
+        self.done: dict[str, int] = {}
         self._spare = spare
         self._searcher = Searcher()
         self._texts = Texts()
@@ -111,7 +111,13 @@ class Mirror:
 
     def drop_vectors(self, model: str) -> None:
         """Forget a model's vectors."""
+        self.done.pop(model, None)
         self._vectors.pop(model, None)
+
+    def further(self, number: int, count: int) -> int:
+        """The id of the chunk that stands so many behind an id, or else the last."""
+        at = bisect_right(self._ids, number) + count - 1
+        return self._ids[at] if at < len(self._ids) else self.last
 
     def search(
         self, query: str, vector: bytes | None, model: str, options: SearchOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -47,13 +47,13 @@ class Mirrors:
     a word tells what others say. Of sessions' mirrors those used last are kept.
 
     A mirror changes under its lock, and is searched under it: what replaces chunks comes to it
-    together with their end. When the store is found damaged, those of before answer until
-    `complete`.
+    together with their end. It has the vectors of `models`, until `hold` names others. When the store
+    is found damaged, mirrors of before answer until `complete`.
     """
 
     def __init__(self, store: ChunkStore, models: Sequence[str], pool: ThreadPoolExecutor) -> None:
         self._store = store
-        self._models = tuple(models)
+        self._models = frozenset(models)
         self._pool = pool
         self._places: OrderedDict[Audience, _Place] = OrderedDict()
         self._fresh: list[Mirror] = []  # that are being loaded to take the place of others
@@ -63,7 +63,7 @@ class Mirrors:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, store: ChunkStore, models: Sequence[str]) -> AsyncIterator[Self]:
+    async def open(cls, store: ChunkStore, models: Sequence[str] = ()) -> AsyncIterator[Self]:
         """Mirrors with their thread, which ends with the block."""
         pool = ThreadPoolExecutor(1, "search")
         try:
@@ -87,6 +87,12 @@ class Mirrors:
         return tuple(self._places)
 
     @property
+    def models(self) -> frozenset[str]:
+        """Whose vectors are in memory."""
+        mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
+        return frozenset(model for mirror in mirrors for model in mirror.done)
+
+    @property
     def worn(self) -> tuple[Audience, ...]:
         """Whose mirrors are mostly about chunks that went."""
         places = self._places.items()
@@ -103,6 +109,12 @@ class Mirrors:
     async def run(self, work: Callable[..., T], *args: object) -> T:
         """What `work` gives, done on the thread. Cancelling the caller does not stop it."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args))
+
+    def hold(self, models: Collection[str]) -> None:
+        """Have the vectors of these models in every mirror, and of no others, from its next use on."""
+        if self._models != frozenset(models):
+            self._models = frozenset(models)
+            self._version += 1
 
     async def ready(self, audience: Audience) -> None:
         """Bring the mirror level with the store. Being cancelled loses nothing: the next call goes on.
@@ -157,8 +169,10 @@ class Mirrors:
 
     async def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
         """Take in vectors that the store has by now. Those of chunks that have not been loaded come
-        with them.
+        with them, those of a model that is not held once it is.
         """
+        if model not in self._models:
+            return
         mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
         for mirror in (*mirrors, *self._fresh):
             await self.run(mirror.put_vectors, model, pairs)
@@ -250,19 +264,25 @@ class Mirrors:
         they, and no later ones, take the place of. Being cut off, it goes on where it was.
         """
         while True:
-            rows = await self._store.load(mirror.done, SLICE, audience)
+            rows = await self._store.load(mirror.last, SLICE, audience)
             gone = len(place.gone)
-            if not rows:
-                return gone
-            await self.run(mirror.add, rows)
+            if rows:
+                await self.run(mirror.add, rows)
             # After adding: vectors that are made from now on find their chunks in the mirror.
-            span = (mirror.done, rows[-1].id)
-            for model in self._models:
-                pairs = await self._store.vectors(model, *span, audience)
-                await self.run(mirror.put_vectors, model, pairs)
-            mirror.done = span[1]
+            await self._load_vectors(mirror, audience)
             if len(rows) < SLICE:
                 return gone  # that was all; looking for more could go on for ever
+
+    async def _load_vectors(self, mirror: Mirror, audience: Audience) -> None:
+        """Have the vectors of all chunks that are in, of the models that are held and of no others."""
+        for model in mirror.done.keys() - self._models:
+            await self.run(mirror.drop_vectors, model)
+        for model in self._models:
+            while (done := mirror.done.setdefault(model, 0)) < mirror.last:
+                upto = mirror.further(done, SLICE)
+                pairs = await self._store.vectors(model, done, upto, audience)
+                await self.run(mirror.put_vectors, model, pairs)
+                mirror.done[model] = upto
 
 
 def _new() -> Mirror:

@@ -15,7 +15,7 @@ from agentd.domain.memory import OWNER, PUBLIC, Source
 from agentd.domain.search import SearchQuery
 from agentd.embedders.late import packaged
 from agentd.errors import EmbedderFault, StorageCorrupt
-from agentd.search import live
+from agentd.search import chain, live
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
 from agentd.search.mirrors import Mirrors
@@ -299,7 +299,7 @@ async def test_a_failing_embedder_is_left_alone_longer_and_longer(store, clock, 
         tries = []
         for second in range(20):
             before = len(tries)
-            if not index._backfills[0].pause:
+            if not index._chain._backfills[0].pause:
                 tries.append(second)
             await index.search(SearchQuery("tea", limit=5), OWNER)
             await clock.advance(1)
@@ -350,6 +350,38 @@ async def test_a_slow_query_is_answered_by_the_next_embedder(store, clock, chunk
         assert len(quick.texts) == asked + 1
 
 
+async def test_only_vectors_of_models_that_answer_are_in_memory(store, clock, chunk):
+    class Synonyms(HashEmbedder):
+        slow = False
+
+        async def embed(self, texts, *, query=False):
+            if self.slow:
+                await asyncio.Event().wait()
+            return await super().embed([text.replace("automobile", "car") for text in texts])
+
+    best, quick = Synonyms(32), Synonyms(64)
+    settings = SearchSettings(query_timeout_ms=20)
+    async with Mirrors.open(store) as mirrors:
+        index = LiveIndex(store, mirrors, [best, quick], settings, clock)
+        await index.replace("a.md", "d", [chunk("the car is red", "a.md")])
+        await index.replace("b.md", "d", [chunk("the tree is green", "b.md")])
+        await index.settle()
+        assert await paths(index, "automobile") == ["a.md"]
+        assert mirrors.models == {best.model}
+        best.slow = True
+        assert await paths(index, "automobile") == ["a.md"]
+        assert mirrors.models == {best.model, quick.model}
+        best.slow = False
+        await index.replace("c.md", "d", [chunk("an old automobile", "c.md")])
+        assert sorted(await paths(index, "car")) == ["a.md", "c.md"]
+        assert mirrors.models == {best.model, quick.model}  # it may stand in again
+        await clock.advance(chain.STANDING_IN)
+        assert sorted(await paths(index, "car")) == ["a.md", "c.md"]
+        assert mirrors.models == {best.model}
+        best.slow = True
+        assert sorted(await paths(index, "car")) == ["a.md", "c.md"]
+
+
 async def test_the_better_model_answers_when_it_has_seen_nearly_all(store, clock, chunk):
     class Waiting(HashEmbedder):
         def __init__(self):
@@ -361,12 +393,12 @@ async def test_the_better_model_answers_when_it_has_seen_nearly_all(store, clock
             return await super().embed(texts)
 
     best, quick = Waiting(), HashEmbedder()
-    many = [chunk(f"tea number {n}", line=3 * n + 1) for n in range(live.FEW + 50)]
+    many = [chunk(f"tea number {n}", line=3 * n + 1) for n in range(chain.FEW + 50)]
     async with open_index(store, clock, best, quick) as index:
         await index.replace(NOTE, "d", many)
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(index.run())
-            while (await index.state()).embedder != quick.model or index._backfills[1].left:
+            while (await index.state()).embedder != quick.model or index._chain._backfills[1].left:
                 await asyncio.sleep(0)
             assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
             assert (await index.state()).state == "embedding"
