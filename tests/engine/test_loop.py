@@ -469,7 +469,9 @@ async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None
         spec = ToolSpec("asking", "a", {"type": "object"}, Effect.READ_ONLY)
 
         async def run(self, call, gate):
-            return ToolOutput(str(await gate.approve(Approval("May I?", "d"))))
+            allowed = await gate.approve(Approval("May I?", "d"))
+            await asyncio.sleep(0)  # time enough to be stopped in
+            return ToolOutput(str(allowed))
 
     world.answers, world.tools = Slow(), (Asking(),)
     world.settings = world.settings.model_copy(update={"tool_timeout": timedelta(seconds=0.03)})
@@ -477,3 +479,22 @@ async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None
     world.provider.say(call("asking", "a"), "ok")
     turn = await world.say("go")
     assert [c["is_error"] for c in turn.tool_calls] == [False]
+
+
+@pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.EXTERNAL])
+async def test_a_tool_that_was_allowed_and_hangs_is_stopped_all_the_same(world, effect) -> None:
+    class Hanging:
+        spec = ToolSpec("hanging", "h", {"type": "object"}, effect)
+
+        async def run(self, call, gate):
+            await gate.approve(Approval("May I?", "d"))
+            await asyncio.Event().wait()
+
+    world.tools = (Hanging(),)
+    world.settings = world.settings.model_copy(update={"tool_timeout": timedelta(seconds=0.03)})
+    await world.start()
+    world.provider.say(call("hanging", "a"), "ok")
+    async with asyncio.timeout(10):
+        turn = await world.say("go")
+    assert [c["is_error"] for c in turn.tool_calls] == [True]
+    assert world.answers.questions != []
