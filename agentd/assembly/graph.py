@@ -92,7 +92,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         secret = await asyncio.to_thread(kept_key, key)
         return hmac.digest(secret, b"graph", "sha256").hex()[:16]
 
-    sharing = Sharing(keeper, memory.files, config.graph.spaces, agent, journal)
+    sharing = Sharing(keeper, memory.files, config.graph.spaces, agent, journal, fed=fed)
 
     async def levelled() -> None:
         await keeper.level()

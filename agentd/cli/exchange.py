@@ -10,7 +10,7 @@ import typer
 from agentd.cli.ask import MODEL_SECONDS, answer, ask, fitted
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
-from agentd.cli.texts import Output, read_text, write_text
+from agentd.cli.texts import Output, check_writable, read_text, write_text
 
 _Space = Annotated[str | None, typer.Option("--space", help="One of `[graph] spaces`.")]
 
@@ -46,7 +46,9 @@ def send(
 ) -> None:
     """Write a message for those who share a space: what is new since the last one."""
     with reporting(as_json=as_json):
-        told = ask("facts/send", space=space, all=all_)
+        if output is not None:
+            check_writable(output)
+        told = ask("facts/send", within=MODEL_SECONDS, space=space, all=all_)
         if output is None:
             show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
             return
@@ -64,7 +66,7 @@ def take(
     with reporting(as_json=as_json):
         text = read_text(file)
         params: dict[str, Any] = {"from": sender, "text": text, "trust": trust}
-        told = ask("facts/take", **params)
+        told = ask("facts/take", within=MODEL_SECONDS, **params)
         show({"from": sender, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
 
 

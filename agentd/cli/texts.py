@@ -40,6 +40,14 @@ def read_text(file: Path) -> str:
         return decoded(data)
 
 
+def check_writable(file: Path) -> None:
+    """Raises InvalidRequest where `write_text` would: before something is done that cannot be undone."""
+    if file.is_dir() or not os.access(file.parent, os.W_OK | os.X_OK):
+        raise InvalidRequest(
+            f"{file}: no file can be written there", cure="name a file that can be written"
+        )
+
+
 def write_text(file: Path, text: str) -> int:
     """Make the text the whole file, for the owner alone; returns the bytes. Raises InvalidRequest, and
     leaves what was there.

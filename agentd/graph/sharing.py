@@ -14,7 +14,7 @@ from agentd.domain.health import Problem
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import SHARED_PATH, Author, Reader
-from agentd.errors import AgentdError, FileMissing, InvalidRequest, NotFound
+from agentd.errors import AgentdError, FactsOff, FileMissing, InvalidRequest, NotFound
 from agentd.graph.delta import merged
 from agentd.graph.feed import Wanted
 from agentd.graph.journal import Journal
@@ -47,7 +47,7 @@ class Sent:
 
 class Sharing:
     """The shared facts. `spaces` are those that the owner has named, `agent` gives the name by which
-    this agent tells messages of its own. Methods raise WorkspaceError, StorageError, and GraphError for
+    this agent tells messages of its own. Unless it is `fed` with facts, no more are shared. Methods raise WorkspaceError, StorageError, and GraphError for
     a file that cannot be read.
     """
 
@@ -58,12 +58,15 @@ class Sharing:
         spaces: Sequence[str],
         agent: Callable[[], Awaitable[str]],
         journal: Journal | None = None,
+        *,
+        fed: bool = True,
         salt: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self._keeper = keeper
         self._files = files
         self._spaces = tuple(spaces)
         self._agent = agent
+        self._is_fed = fed
         self._journal = journal or Journal()
         self._salt = salt
         self._lock = asyncio.Lock()
@@ -98,9 +101,14 @@ class Sharing:
         all of them, shared before or not. No space is the only one that there is.
 
         Raises InvalidRequest for a space that the owner has not named and for one with too many facts,
-        NotFound where no fact is about it, GraphError for a name that is no label.
+        FactsOff where facts are switched off, NotFound where no fact is about it, GraphError for a name that is no label.
         """
         space = self._checked(space)
+        if not self._is_fed:
+            raise FactsOff(
+                "facts are switched off: no more of them are shared",
+                cure="set `enabled = true` in the [facts] table of config.toml, then `agentd restart`",
+            )
         async with self._lock:
             shares, known = await self._level()
             about = known.about(name)
@@ -166,6 +174,8 @@ class Sharing:
         """See Eraser; what is forgotten is shared no longer, and counted."""
         async with self._lock:
             before = await self._read()
+            if not any(not one.is_gone for one in before):
+                return 0
             shares, _known = await self._level(before)
             return sum(not one.is_gone for one in before) - sum(not one.is_gone for one in shares)
 

@@ -75,6 +75,15 @@ def test_one_shares_and_the_other_finds_it_until_it_is_taken_back(ada: Shell, bo
     assert not holding(bob.workspace, b"bern")
 
 
+def test_where_no_file_can_be_written_nothing_counts_as_sent(ada: Shell) -> None:
+    ada.ok("facts", "add", "my sister Klara lives in Ulm")
+    ada.ok("facts", "share", "Klara")
+    waiting = [fact for fact in ada.json("facts", "share")["facts"] if not fact["sent"]]
+    for place in ("nowhere/message.0c", "."):
+        assert ada("facts", "send", "team", "-o", place).code == 2
+    assert [f for f in ada.json("facts", "share")["facts"] if not f["sent"]] == waiting != []
+
+
 def test_a_private_fact_never_leaves(ada: Shell, bob: Shell) -> None:
     ada.ok("facts", "share", "Klara")
     text = ada.ok("facts", "send", "team", "--all").out

@@ -14,7 +14,7 @@ from agentd.domain.concept import EpisodeHash
 from agentd.domain.erasure import Needles
 from agentd.domain.fact import Fact
 from agentd.domain.turn import SessionKey
-from agentd.errors import GraphError, InvalidRequest, NotFound, StorageError
+from agentd.errors import FactsOff, GraphError, InvalidRequest, NotFound, StorageError
 from agentd.graph import shares
 from agentd.graph.exchange import Exchange
 from agentd.graph.shares import Share
@@ -45,6 +45,7 @@ class Agent(Home):
         super().start(fed=fed, journal=self.journal)
         self.sharing = Sharing(
             *(self.keeper, self.workspace, self.spaces, self._id, self.journal),
+            fed=fed,
             salt=lambda: next(self.salts),
         )
         self.exchange = Exchange(self.keeper, self.store, self.sharing, self.clock, self.journal)
@@ -344,6 +345,14 @@ async def test_a_space_is_one_that_the_owner_named(ada):
     with pytest.raises(InvalidRequest, match="no space is named"):
         await Agent("eve", ()).sharing.share("max")
     assert [one.space for one in await ada.sharing.share("max")] == ["team"]
+
+
+async def test_where_facts_are_off_no_more_are_shared(ada, bob):
+    await ada.sharing.share("max", "team")
+    ada.start(fed=False)
+    with pytest.raises(FactsOff):
+        await ada.sharing.share("klara", "team")
+    assert len(await ada.sharing.shown()) == 1
 
 
 async def test_about_whom_nothing_is_known_nothing_is_shared(ada):

@@ -2,12 +2,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.domain.concept import Record
 from agentd.errors import GraphError
+from agentd.graph.decompiler import decompile
 from agentd.graph.delta import apply, diff, merged
+from agentd.graph.emitter import emit
 from agentd.graph.formats.changes import read_delta, write_delta
 from agentd.graph.formats.integrity import verify
+from agentd.graph.formats.seal import sealed
 from agentd.graph.transfer import NOTHING, homed, message, received, sender_of, shared
 from tests.graph.formats.records import NOON, concept, context, relation
 
@@ -177,3 +182,35 @@ def test_promotions_are_not_told():
     drawn = context(source="consolidation", scope=HOME)
     more = Record((CAT, MILK), (drawn,), (relation(CAT, "likes", MILK, drawn, 0.99),))
     assert message(merged([STATE, more]), [HOME]) == message(STATE, [HOME])
+
+
+LINES = message(
+    merged([STATE, Record((CAT, MILK), (SHARED,), (relation(CAT, "eats", MILK, SHARED),))]), [HOME]
+).splitlines()
+PIECES = st.sampled_from(
+    [*"\\:>,=|\u2028\u0301 -0aZ", "user", "X:", "C:", "R:", "-R:", "d=1", "main"]
+)
+
+
+@given(st.lists(st.tuples(st.integers(1, len(LINES) - 2), st.integers(0, 200), PIECES), max_size=4))
+def test_whatever_is_sealed_is_refused_or_can_be_kept(edits):
+    lines = LINES[:-1]
+    for number, at, piece in edits:
+        lines[number] = lines[number][:at] + piece + lines[number][at + 1 :]
+    try:
+        here = homed(arrived(sealed(lines)), "ada", 0.5)
+    except GraphError:
+        return
+    verify(here)
+    assert {one.scope for one in here.contexts} <= {HOME}
+    assert decompile(emit(here)) == here
+
+
+@given(st.binary(max_size=200))
+def test_bytes_are_refused(data):
+    with pytest.raises(GraphError):
+        arrived(data.decode("utf-8", "replace"))
+
+
+def test_the_edited_message_was_fit():
+    assert len(arrived(sealed(LINES[:-1])).record.relations) == 2
