@@ -90,6 +90,11 @@ def shipped(name: str) -> Path:
     return Path(sys.prefix, "share", "agentd", name)
 
 
+def prompt(name: str) -> str:
+    """One of the texts with which agentd speaks to models, without blanks around it."""
+    return (_PACKAGE / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
 def ensure_private_dir(path: Path) -> Path:
     """Make the folder and its missing parents, for the owner alone (0700) whatever the umask. One
     that exists keeps its mode. Raises OSError.

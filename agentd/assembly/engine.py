@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agentd.assembly.facts import Known
-from agentd.assembly.ground import Ground, prompt
+from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ConfigError
+from agentd.paths import prompt
 from agentd.ports import Approver, EventSink, Tool
 from agentd.providers.assembly import Model
 

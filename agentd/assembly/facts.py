@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.assembly.graph import FACTS_KEY, Graph
-from agentd.assembly.ground import Ground, Work, prompt
+from agentd.assembly.ground import Ground, Work
 from agentd.assembly.memory import VERSIONS, Memory
 from agentd.assembly.storage import Stores
 from agentd.domain.erasure import Needles
@@ -32,6 +32,7 @@ from agentd.facts.relevant import RelevantFacts
 from agentd.facts.screen import objection
 from agentd.facts.upkeep import Upkeep
 from agentd.logs import OpenLog
+from agentd.paths import prompt
 from agentd.ports import CompactionHook, ContextSource, EventSink, Recall
 from agentd.search.facts import LiveFacts
 from agentd.storage.copies import Copies

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from dataclasses import dataclass
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +47,3 @@ class Ground:
     def used_up(self, ledger: Ledger, origin: Origin) -> Callable[[], Awaitable[bool]]:
         """What tells whether silent turns of that origin may cost no more."""
         return SilentBudget(self.budget, ledger, self.clock, origin).is_used_up
-
-
-def prompt(name: str) -> str:
-    """One of the texts that come with agentd."""
-    folder = package_files("agentd.prompts")
-    return (folder / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -8,23 +8,24 @@ from dataclasses import dataclass
 from functools import partial
 
 from agentd.assembly.alerting import Alerting
-from agentd.assembly.ground import Ground, prompt
+from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
-from agentd.domain.turn import Kind, Origin, SessionKey
+from agentd.domain.turn import Kind, Origin
 from agentd.domain.workspace import Reader
 from agentd.engine.assembly import Engine
-from agentd.heartbeat.examination import Examination
+from agentd.heartbeat.examination import HEARTBEAT, Examination
 from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.surroundings import Surroundings
 from agentd.jobs import questions
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.jobs import Jobs
+from agentd.paths import prompt
 from agentd.providers.assembly import Model
 from agentd.scheduler.aps import Scheduler
 from agentd.scheduler.triggers import Triggers
 
-HEARTBEAT = Reader(SessionKey("heartbeat:main"), Kind.MAIN)
+_EYES = Reader(HEARTBEAT, Kind.MAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _pulse(
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
-        read=partial(memory.files.read, "HEARTBEAT.md", HEARTBEAT),
+        read=partial(memory.files.read, "HEARTBEAT.md", _EYES),
         last_heard=stores.sessions.last_heard,
         over_budget=ground.used_up(stores.ledger, Origin.HEARTBEAT),
         wake=alerts.dispatcher.wake,

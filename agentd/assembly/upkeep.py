@@ -13,7 +13,6 @@ import structlog
 
 from agentd import backup
 from agentd.assembly.graph import FACTS_KEY
-from agentd.assembly.ground import prompt
 from agentd.assembly.memory import VERSIONS
 from agentd.assembly.model import check_prices
 from agentd.assembly.parts import Parts
@@ -39,6 +38,7 @@ from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, Origin
 from agentd.errors import ConfigError
 from agentd.logs import OpenLog
+from agentd.paths import prompt
 from agentd.reload import Reload
 from agentd.server.methods.backup import BackupMethods
 from agentd.server.methods.doctor import DoctorMethods

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from importlib.resources import files
 
 import structlog
 
@@ -18,8 +17,9 @@ from agentd.engine.prompt import fence
 from agentd.engine.sidecall import SideCall
 from agentd.errors import AgentdError
 from agentd.facts.settings import FactsSettings
+from agentd.paths import prompt
 
-_INSTRUCTIONS = (files("agentd") / "prompts" / "judging.md").read_text(encoding="utf-8").strip()
+_INSTRUCTIONS = prompt("judging")
 _ASK = "Which of the facts does the statement replace?"
 _MAX_TOKENS = 100
 _PATIENCE = 30.0  # seconds: whoever wants something remembered waits for it

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from importlib.resources import files
 
 from agentd.memory.settings import MemoryFlushSettings
+from agentd.paths import prompt
 
 _FOLDER = "memory"  # where the prompts say that daily notes are
-_PROMPTS = files("agentd") / "prompts"
-_SYSTEM = (_PROMPTS / "flush_system.md").read_text(encoding="utf-8").strip()
-_USER = (_PROMPTS / "flush_user.md").read_text(encoding="utf-8").strip()
+_SYSTEM, _USER = prompt("flush_system"), prompt("flush_user")
 _APPEND_HINT = (
     "Write only by appending to today's note, memory/YYYY-MM-DD.md; all other files are read-only."
 )

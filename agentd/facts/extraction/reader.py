@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 
 import structlog
 
@@ -21,10 +20,11 @@ from agentd.facts.extraction.grounding import denials, ground
 from agentd.facts.extraction.parsing import parse
 from agentd.facts.extraction.reading import Said, stated, weight
 from agentd.facts.settings import FactsSettings
+from agentd.paths import prompt
 from agentd.ports import Clock, Facts, FactStore, SessionStore
 from agentd.statements.telling import share_said
 
-_INSTRUCTIONS = (files("agentd") / "prompts" / "extraction.md").read_text(encoding="utf-8").strip()
+_INSTRUCTIONS = prompt("extraction")
 _ASK = "List the facts now."
 _MAX_TOKENS = 2048
 _LOOKED_AT = 100  # rows behind a request in which its turn's tool calls are looked for

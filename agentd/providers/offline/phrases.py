@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
-HELP = (files("agentd") / "prompts" / "offline_help.md").read_text(encoding="utf-8").strip()
+from agentd.paths import prompt
+
+HELP = prompt("offline_help")
 WHO = (
     "I am agentd in its built-in offline mode: fixed rules, not a language model. "
     "I note, find and remind; say “help” for what I can do."
