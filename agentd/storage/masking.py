@@ -18,9 +18,9 @@ from agentd.domain.erasure import MASK, Needles
 from agentd.domain.message import Block, Opaque, Text, decode_blocks, encode_block
 from agentd.domain.turn import SessionKey
 from agentd.errors import Busy
-from agentd.storage.codec import dumps, load_row
+from agentd.storage.codec import dumps
 from agentd.storage.sqlite import Database
-from agentd.storage.transcript import title_of
+from agentd.storage.transcript import retitle
 
 _FORGET = "forget"  # the tool's name
 PAGE = 200  # rows that one transaction looks at
@@ -32,8 +32,6 @@ _OPEN = "SELECT id FROM turns WHERE state = 'running' AND ended_at IS NULL"
 _SOME = "SELECT rowid AS place, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?"
 _MASK = "UPDATE TABLE SET PLACES WHERE rowid = ?"
 _SESSIONS_OF = "SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
-_OPENING = "SELECT * FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
-_RETITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 _OUTDATE = "UPDATE sessions SET generation = generation + 1 WHERE id = ?"
 
 
@@ -160,9 +158,7 @@ def _refresh(conn: sqlite3.Connection, session: int) -> None:
     """Take a session's title from its rows again, which was cut out of them, and make stale what is
     being summarised of them now.
     """
-    oldest = conn.execute(_OPENING, (session,)).fetchone()
-    if oldest is not None:
-        conn.execute(_RETITLE, (title_of(load_row(oldest)), session))
+    retitle(conn, session)
     conn.execute(_OUTDATE, (session,))
 
 

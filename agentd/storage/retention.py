@@ -18,9 +18,9 @@ from functools import partial
 from agentd.domain.retention import Aged
 from agentd.domain.transcript import Coverage, RowRole
 from agentd.domain.turn import SessionKey
-from agentd.storage.codec import load_row, stamp
+from agentd.storage.codec import stamp
 from agentd.storage.sqlite import Database
-from agentd.storage.transcript import title_of
+from agentd.storage.transcript import retitle
 
 PAGE = 400  # rows or turns that one transaction looks at
 
@@ -47,7 +47,6 @@ _DELETE_TURNS = """
 DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))
     AND NOT EXISTS (SELECT 1 FROM rows WHERE rows.turn_id = turns.id)
 """
-_OPENING = "SELECT * FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
 # A flush that no coverage has followed may have been cut by a crash, and its record resumes it.
 _SILENT = """
 SELECT t.id FROM turns t
@@ -176,9 +175,7 @@ def _remove(conn: sqlite3.Connection, session: int, first: int, at: datetime) ->
     turns = {row["turn_id"] for row in gone} - {None}
     conn.execute(_DELETE_TURNS, (json.dumps(sorted(turns)),))
     if any(row["opens_turn"] for row in gone):
-        oldest = conn.execute(_OPENING, (session,)).fetchone()
-        title = title_of(load_row(oldest)) if oldest else ""
-        conn.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, session))
+        retitle(conn, session)
     return page.next
 
 

@@ -44,6 +44,8 @@ SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC
 _UNENDED = "SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL"
 _OF_TURN = "SELECT * FROM rows WHERE turn_id = ? ORDER BY seq"
 _SLICE = "SELECT * FROM rows WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
+_OPENING = "SELECT * FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
+_RETITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 _SAID = """
 SELECT r.* FROM rows r JOIN sessions s ON s.id = r.session_id
 WHERE s.key = ? AND r.seq > ? AND r.opens_turn = 1 ORDER BY r.seq LIMIT ?
@@ -122,7 +124,7 @@ def add_row(
         "opens": opens,
         "at": stamp(at),
         "tokens": new.usage.context_tokens if new.usage else None,
-        "title": title_of(row) if opens else "",
+        "title": _title_of(row) if opens else "",
     }
     ((seq,),) = conn.execute(_COUNT_ROW, counted).fetchall()
     row = replace(row, seq=seq)
@@ -153,9 +155,11 @@ def referred_images(conn: sqlite3.Connection) -> frozenset[str]:
     return frozenset([*(row["sha256"] for row in stored), *(image.sha256 for image in waiting)])
 
 
-def title_of(row: Row) -> str:
-    """What a session is called whose oldest words are these."""
-    return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])
+def retitle(conn: sqlite3.Connection, session_id: int) -> None:
+    """Call a session after the oldest words that are left of it, "" if none are."""
+    oldest = conn.execute(_OPENING, (session_id,)).fetchone()
+    title = _title_of(load_row(oldest)) if oldest is not None else ""
+    conn.execute(_RETITLE, (title, session_id))
 
 
 def turn_rows(conn: sqlite3.Connection, turn_id: int) -> tuple[Row, ...]:
@@ -216,6 +220,11 @@ def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
     """All stored sessions, the last used first; those of heartbeats, always silent, left out."""
     found = conn.execute(_LISTED)
     return tuple(_load_info(s) for s in found)
+
+
+def _title_of(row: Row) -> str:
+    """What a session is called whose oldest words are these."""
+    return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])
 
 
 def _context_rows(conn: sqlite3.Connection, session_id: int, first: int) -> tuple[Row, ...]:
