@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,6 +39,12 @@ class Author:
     call: str = ""
 
 
+BOOTSTRAP_PATH = "BOOTSTRAP.md"  # the questions of a first conversation
+TARGETS: Mapping[str, str] = {  # files by the words that commands and models may call them
+    "memory": "MEMORY.md",
+    "heartbeat": "HEARTBEAT.md",
+    "bootstrap": BOOTSTRAP_PATH,
+}
 FACTS_PATH = "memory/facts.md"  # the page of facts
 GRAPH_FOLDER = "memory/graph"  # the text of the concept graph
 SHARED_PATH = f"{GRAPH_FOLDER}/shared.txt"  # which facts are shared with others

@@ -24,7 +24,14 @@ from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.suspicion import Suspicion
 from agentd.domain.tool import Approval, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.turn import Kind, Origin, SessionKey
-from agentd.domain.workspace import FACTS_PATH, Author, Reader, is_graph_text
+from agentd.domain.workspace import (
+    BOOTSTRAP_PATH,
+    FACTS_PATH,
+    TARGETS,
+    Author,
+    Reader,
+    is_graph_text,
+)
 from agentd.errors import EditConflict, FileMissing, PathRefused, ToolFailed
 from agentd.ports import Clock, Gate, Workspace
 from agentd.screening.scanner import scan_change
@@ -33,8 +40,6 @@ from agentd.tools.change import Change, Mode, Stamp, alters_marks, parse, writte
 log = structlog.get_logger()
 
 _MOST_WARNINGS = 10  # shown with one question
-_BOOTSTRAP = "BOOTSTRAP.md"
-_NAMED = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": _BOOTSTRAP}
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
 _SPEC = ToolSpec(
     "memory_write",
@@ -121,7 +126,7 @@ class MemoryWrite:
         target = str(call.input.get("target") or "daily_log")
         if target == "daily_log":
             return note
-        path = self._workspace.canonical(_NAMED.get(target, target))
+        path = self._workspace.canonical(TARGETS.get(target, target))
         if path.startswith(("@", "sessions/")):
             msg = f"{path} can only be read"
             raise PathRefused(msg, cure="Write to a file of the workspace itself.")
@@ -220,10 +225,10 @@ class MemoryWrite:
             return "once"
         if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
             return "once"
-        text, _ = await self._current(_BOOTSTRAP, call.kind)
+        text, _ = await self._current(BOOTSTRAP_PATH, call.kind)
         if not (text or "").strip():
             return "once"
-        return "bootstrap" if path == _BOOTSTRAP else f"bootstrap:{path}"
+        return "bootstrap" if path == BOOTSTRAP_PATH else f"bootstrap:{path}"
 
     async def _current(self, path: str, kind: Kind) -> tuple[str | None, str]:
         try:

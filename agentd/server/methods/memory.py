@@ -15,7 +15,7 @@ from agentd.domain.search import Fusion, SearchQuery
 from agentd.domain.suspicion import Suspicion
 from agentd.domain.tool import FileAction, FileIntent
 from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Reader
+from agentd.domain.workspace import TARGETS, Reader
 from agentd.errors import FileMissing, FileUnreadable, InvalidRequest
 from agentd.ports import Recall, Workspace
 from agentd.screening.scanner import scan_change
@@ -27,7 +27,6 @@ from agentd.server.peer import Handler
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _OWNER = Reader(MAIN, Kind.MAIN)
 _LONGEST_PAGE = 400_000  # characters of a file in one answer
-_TARGETS = {"memory": "MEMORY.md", "heartbeat": "HEARTBEAT.md", "bootstrap": "BOOTSTRAP.md"}
 
 
 class Indexing(Protocol):
@@ -227,7 +226,7 @@ class MemoryMethods:
     def _path(self, target: str) -> str:
         if target == "daily_log":
             return self._workspace.daily_note()
-        return _TARGETS.get(target, target)
+        return TARGETS.get(target, target)
 
     async def _tree(self, params: TreeParams) -> dict[str, Any]:
         entries = await self._workspace.tree(params.path, params.depth, _OWNER)
