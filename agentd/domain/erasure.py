@@ -84,6 +84,14 @@ class Needles:
         """Whether it may be said in the text, or in strings of which it is the JSON: False is sure."""
         return bool(_candidates(self, text))
 
+    def conceivable(self, text: str) -> bool:
+        """Whether the words of one of them stand in the text, in whatever order and with whatever
+        between them; False is sure for all that can be put together of its words.
+        """
+        marks = _search(self).marks
+        plain = _plain(text)
+        return not marks or any(all(word in plain for word in mark) for mark in marks)
+
     def within(self, value: Any) -> Any:
         """Plain data, as JSON has it, with all of its strings masked, the names of fields too."""
         if isinstance(value, str):
@@ -171,20 +179,20 @@ class _Needle:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Needles by a word that they begin or end with, and those that have none. One of `marks` stands
-    in every text that has a needle; there are none where they would not make it quicker.
+    """Needles by a word that they begin or end with, and those that have none. All words of one of
+    `marks` stand in every text that has a needle; there are none where they would not make it quicker.
     """
 
     by_word: Mapping[str, tuple[_Needle, ...]]
     loose: tuple[_Needle, ...]
-    marks: tuple[str, ...]
+    marks: tuple[tuple[str, ...], ...]
 
 
 def _candidates(needles: Needles, text: str) -> list[_Needle]:
     """The needles whose words stand in the text, whatever stands with them."""
     search = _search(needles)
     plain = _plain(text)
-    if search.marks and not any(mark in plain for mark in search.marks):
+    if search.marks and not any(all(word in plain for word in mark) for mark in search.marks):
         return []
     found = _WORD.findall(plain)
     words = frozenset(found)
@@ -203,7 +211,7 @@ def _search(needles: Needles) -> _Search:
     wanted: list[tuple[str, tuple[str, ...]]] = [(phrase, ()) for phrase in needles.phrases]
     by_word: dict[str, tuple[_Needle, ...]] = {}
     loose: list[_Needle] = []
-    marks: set[str] = set()
+    marks: set[tuple[str, ...]] = set()
     for text, companions in (*wanted, *needles.values):
         words = folded(text)
         near = [word for companion in companions if (word := folded(companion))]
@@ -220,12 +228,14 @@ def _search(needles: Needles) -> _Search:
     return _Search(by_word, tuple(loose), tuple(marks) if len(marks) <= _FEW else ())
 
 
-def _mark(words: str) -> str:
-    """What is in every text with these words: the longest of them, but of a number, which may be grouped
-    in another way, its first digit.
+def _mark(words: str) -> tuple[str, ...]:
+    """What is in every text with these words: each of them, the longest first, but of a number, which may
+    be grouped in another way, its first digit.
     """
     bare = words.replace(" ", "")
-    return bare[0] if bare.isdecimal() else max(words.split(" "), key=len)
+    if bare.isdecimal():
+        return (bare[0],)
+    return tuple(sorted(dict.fromkeys(words.split(" ")), key=len, reverse=True))
 
 
 def _needle(words: str, companions: list[str]) -> _Needle | None:

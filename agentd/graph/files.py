@@ -128,19 +128,23 @@ class GraphFiles:
         ]
 
     async def rewrite(
-        self, episodes: Collection[EpisodeHash] = (), says: Says | None = None
+        self,
+        episodes: Collection[EpisodeHash] = (),
+        says: Says | None = None,
+        may_matter: Says | None = None,
     ) -> Rewritten:
         """Take episodes out of the text: these, those whose words `says` finds, and the promotions that
         count any of them. Aliases, sentences beside a graph, and damaged graphs in which it finds
         something go too; all else stays to the letter. Each file is exchanged as a whole. From the
         tables the episodes are then to be removed; where more went, they are to be made again.
+        `may_matter` tells quickly of a graph's text whether any of that may stand in it.
 
         Raises EditConflict for a file that others change meanwhile; those before it are done, and
         doing it again is harmless.
         """
         finds = says or _nothing
         async with self._writing:
-            read = await self._read(await self.paths())
+            read = await self._read(await self.paths(), may_matter)
             files = [(path, pieces) for path, pieces in read if not isinstance(pieces, Damage)]
             gone = await asyncio.to_thread(_gone, [p for _, p in files], set(episodes), finds)
             there = {e for _, pieces in files for piece in pieces for e in piece.episodes()}
@@ -170,14 +174,17 @@ class GraphFiles:
             )
             await self._workspace.apply(intent, _READER, _AUTHOR)
 
-    async def _read(self, paths: Sequence[str]) -> list[tuple[str, tuple[Piece, ...] | Damage]]:
+    async def _read(
+        self, paths: Sequence[str], may_matter: Says | None = None
+    ) -> list[tuple[str, tuple[Piece, ...] | Damage]]:
         """The files that are there, or why they cannot be read."""
         found: list[tuple[str, tuple[Piece, ...] | Damage]] = []
         for start in range(0, len(paths), _AT_ONCE):
             some = paths[start : start + _AT_ONCE]
             for path, view in zip(some, await self._workspace.look(some, _READER), strict=True):
                 if isinstance(view, FileView):
-                    found.append((path, await asyncio.to_thread(read_pieces, view.text)))
+                    pieces = await asyncio.to_thread(read_pieces, view.text, may_matter)
+                    found.append((path, pieces))
                 elif not isinstance(view, FileMissing):
                     found.append((path, Damage(path, 0, view.message, view.cure)))
         return found

@@ -30,8 +30,8 @@ from agentd.graph.feed import Saying, Wanted, wanted
 from agentd.graph.files import FOLDER, Damage, GraphFiles, Rewritten
 from agentd.graph.journal import Journal
 from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
-from agentd.graph.pieces import Says
 from agentd.graph.portions import TOGETHER, sayings_written, total, written
+from agentd.graph.sighting import Sighting
 from agentd.ports import Clock, GraphStore, Workspace
 
 log = structlog.get_logger()
@@ -120,7 +120,7 @@ class GraphKeeper:
         and damaged texts. Raises FileUnreadable while a file of the graph cannot be read.
         """
         async with self._lock:
-            done = await self._level(needles.stand_in)
+            done = await self._level(needles)
             if done.unread:
                 first = done.unread[0]
                 raise FileUnreadable(str(first), cure=first.cure)
@@ -191,7 +191,7 @@ class GraphKeeper:
             found.append(Problem("graph_behind", text, self._failure.cure))
         return tuple(found)
 
-    async def _level(self, says: Says | None = None) -> Rewritten:
+    async def _level(self, needles: Needles | None = None) -> Rewritten:
         """What was taken out because it says it, and not because facts no longer do."""
         done = Rewritten()
         try:
@@ -202,8 +202,8 @@ class GraphKeeper:
             )  # what is damaged, after a start
             if is_untold or noted.removesuffix(_DAMAGED) != await self._stamp():
                 await self._read_text()
-            if says or self._is_due or self._fed is None:
-                done = await self._feed(says)
+            if needles or self._is_due or self._fed is None:
+                done = await self._feed(needles)
         except AgentdError as error:
             self._fed = None
             self._failure = error
@@ -243,7 +243,7 @@ class GraphKeeper:
         await self._note(stamp)
         log.info("graph_read", graphs=len(loaded.records), damaged=len(loaded.damage))
 
-    async def _feed(self, says: Says | None) -> Rewritten:
+    async def _feed(self, needles: Needles | None) -> Rewritten:
         """Take out what facts no longer say, and whatever else says it, and add what they say now."""
         self._is_due = False
         done = Rewritten()
@@ -252,10 +252,10 @@ class GraphKeeper:
             due = await asyncio.to_thread(wanted, facts, self._aliases)
             fed = await self._held()
             gone = [name for name, said in fed.items() if not _says(due.sayings.get(name), said)]
-            if gone or says:
+            if gone or needles:
                 forgotten = {one.id for one in facts if one.status is FactStatus.FORGOTTEN}
                 lost = [name for name in gone if not forgotten.isdisjoint(fed[name].refs)]
-                done = await self._rewrite(gone, says)
+                done = await self._rewrite(gone, needles)
                 done = replace(done, episodes=done.episodes.difference(gone))
                 self._forgotten += len(lost)
             if self._is_fed:
@@ -278,11 +278,16 @@ class GraphKeeper:
         return self._fed
 
     async def _rewrite(
-        self, gone: Collection[EpisodeHash], says: Says | None, kind: str = "removed"
+        self, gone: Collection[EpisodeHash], needles: Needles | None, kind: str = "removed"
     ) -> Rewritten:
         """Take episodes, and what says it, out of the text and then of the tables."""
         fed, self._fed = self._fed, None  # not known until both are done
-        done = await self._files.rewrite(gone, says)
+        said = {name: fed[name] for name in gone if name in fed} if fed else {}
+        ends = {end for one in said.values() for end in (one.subject, one.object)}
+        concepts = await self._store.concepts(sorted(ends))
+        sighting = Sighting.of(gone, said, concepts, needles)
+        says = needles.stand_in if needles else None
+        done = await self._files.rewrite(gone, says, sighting.may_be_in)
         out = done.episodes.union(gone)
         if out or done.paths:
             kind = "erased" if says and (done.is_more or done.episodes.difference(gone)) else kind
