@@ -30,7 +30,7 @@ from agentd.graph.feed import Saying, Wanted, wanted
 from agentd.graph.files import FOLDER, Damage, GraphFiles, Rewritten
 from agentd.graph.journal import Journal
 from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
-from agentd.graph.portions import TOGETHER, sayings_written, total, written
+from agentd.graph.portions import AT_ONCE, sayings_written, written
 from agentd.graph.sighting import Sighting
 from agentd.ports import Clock, GraphStore, Workspace
 
@@ -150,7 +150,7 @@ class GraphKeeper:
         parts = await asyncio.to_thread(lambda: list(written(record, relations)))
         async with self._lock:
             await self._level()
-            return total([await self._keep(*part, "taken") for part in parts])
+            return await self._keep(parts, "taken")
 
     async def withdraw(self, episodes: Collection[EpisodeHash]) -> int:
         """Take these out of text and tables; how many were there. Raises WorkspaceError, StorageError."""
@@ -304,18 +304,22 @@ class GraphKeeper:
 
     async def _add(self, due: Wanted, fed: dict[EpisodeHash, Relation]) -> None:
         fresh = [saying for name, saying in due.sayings.items() if name not in fed]
-        for start in range(0, len(fresh), TOGETHER):
-            some = fresh[start : start + TOGETHER]
-            for record, text in await asyncio.to_thread(sayings_written, some, due.aliases):
-                await self._keep(record, text, "inserted")
-                fed.update((relation.episode, relation) for relation in record.relations)
+        for start in range(0, len(fresh), AT_ONCE):
+            some = fresh[start : start + AT_ONCE]
+            parts = await asyncio.to_thread(sayings_written, some, due.aliases)
+            await self._keep(parts, "inserted")
+            said = (one for record, _ in parts for one in record.relations)
+            fed.update((relation.episode, relation) for relation in said)
 
-    async def _keep(self, record: Record, text: str, kind: str) -> Inserted:
-        """Enter it, write it, and let the tables say it."""
-        beside = await self._journal.enter(kind, text.encode())
-        await self._files.append([emit(record, metadata=beside) if beside else text])
+    async def _keep(self, parts: Sequence[tuple[Record, str]], kind: str) -> Inserted:
+        """Enter them, write them, and let the tables say them."""
+        texts = []
+        for record, text in parts:
+            beside = await self._journal.enter(kind, text.encode())
+            texts.append(emit(record, metadata=beside) if beside else text)
+        await self._files.append(texts)
         hit("graph.written")
-        done = await self._store.insert([record])
+        done = await self._store.insert([record for record, _ in parts])
         await self._note_text()
         return done
 
