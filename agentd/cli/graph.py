@@ -110,7 +110,10 @@ def _answered(result: dict[str, Any]) -> str:
     answer = answer_of(result)
     if not answer.rows:
         return visible(answer.reason)
-    return "\n".join([aligned(answer.as_table()), *(visible(str(one)) for one in answer.unknown)])
+    lines = [aligned(answer.as_table()), *(visible(str(one)) for one in answer.unknown)]
+    for name, said in result["tellers"].items():
+        lines.append(visible(f"{name} says: {'; '.join(said)}"))
+    return "\n".join(lines)
 
 
 def _left_out(result: dict[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -34,12 +34,12 @@ Scopes = Sequence[str] | None
 @dataclass(frozen=True, slots=True)
 class Recalled:
     """What a session recalled. `is_foreign` says that others than the owner said some of it, `tellers`
-    which other agents did.
+    which other agents said what.
     """
 
     answer: Answer
     is_foreign: bool = False
-    tellers: tuple[str, ...] = ()
+    tellers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class GraphDesk:
@@ -90,13 +90,23 @@ class GraphDesk:
         if fading := [trace.relation.episode for trace in traces if not trace.stands]:
             await self._store.touch(fading, self._clock.now())
         is_foreign = any(trace.source != FACTS for trace in traces)
-        return Recalled(answer, is_foreign, await self._tellers(traces))
+        return Recalled(answer, is_foreign, await self.tellers(answer, traces))
 
-    async def _tellers(self, traces: Iterable[Trace]) -> tuple[str, ...]:
-        """The names of the other agents among those who said it."""
-        told = sorted({trace.relation.context for trace in traces if trace.source == SHARED})
-        contexts = await self._store.contexts(told) if told else {}
-        return tuple(sorted({context.agent for context in contexts.values()}))
+    async def tellers(
+        self, answer: Answer, traces: Sequence[Trace] | None = None
+    ) -> Mapping[str, Sequence[str]]:
+        """The names of other agents, each with what of the owner's answer it says."""
+        if traces is None:
+            traces = await self._store.traces([triple.fact for triple in answer.triples])
+        told = {trace.relation.context for trace in traces if trace.source == SHARED}
+        contexts = await self._store.contexts(sorted(told)) if told else {}
+        said = {triple.fact: str(triple) for triple in answer.triples}
+        found: dict[str, dict[str, None]] = {}
+        for trace in traces:
+            if trace.relation.context in contexts:
+                name = contexts[trace.relation.context].agent
+                found.setdefault(name, {})[said[trace.relation.fact]] = None
+        return {name: tuple(found[name]) for name in sorted(found)}
 
     async def picture(
         self,

@@ -40,8 +40,8 @@ class GraphRecall:
         told = found.answer.as_prompt()
         if not found.answer.rows:
             return ToolOutput(fenced(told))
-        if found.tellers:
-            told += f"\n(Some of this is not the user's word: {', '.join(found.tellers)} said it.)"
+        for name, said in found.tellers.items():
+            told += f"\n(Not the user's word, but that of {name}: {'; '.join(said)})"
         return ToolOutput(fenced(told), tainted=found.is_foreign)
 
     async def settle(self, intent: Intent) -> ToolOutput:

@@ -31,6 +31,7 @@ ANSWER = {
     ],
     "reason": str,
     "unknown": [{"name": str, "nearest": [str]}],
+    "tellers": {str: [str]},
 }
 PICTURE = {
     "title": re.compile("Around user(, by (breadth|activation))?"),

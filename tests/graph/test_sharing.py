@@ -122,13 +122,13 @@ async def test_the_owners_sessions_recall_it_with_its_sender_and_no_group_does(a
     await bob.take(await ada.tell())
     told = await recalled(bob.desk, "where does Klara live?")
     assert "- klara home bern" in told.text
-    assert "not the user's word: ada said it" in told.text
+    assert "Not the user's word, but that of ada: klara home bern" in told.text
     assert told.tainted
     hidden = await recalled(bob.desk, "where does Klara live?", SessionKey("group:family"))
     assert "bern" not in hidden.text
     own = await recalled(ada.desk, "where does Klara live?")
     assert "bern" in own.text
-    assert ("said it" in own.text, own.tainted) == (False, False)
+    assert ("Not the user" in own.text, own.tainted) == (False, False)
 
 
 async def test_it_does_not_fade_however_old_the_fact_is(ada, bob):

@@ -52,7 +52,8 @@ class GraphMethods:
         }
 
     async def _query(self, params: QueryParams) -> dict[str, Any]:
-        return answer_json(await self._desk.ask(params.question, limit=params.limit))
+        answer = await self._desk.ask(params.question, limit=params.limit)
+        return {**answer_json(answer), "tellers": await self._desk.tellers(answer)}
 
     async def _picture(self, params: PictureParams) -> dict[str, Any]:
         if params.depth is not None and params.depth > params.by.most:
