@@ -17,12 +17,37 @@ _PACKAGE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The four places of one daemon, absolute."""
+    """The four places of one daemon, absolute, and what is where in its state directory."""
 
     config_file: Path
     workspace: Path
     state_dir: Path
     socket: Path
+
+    @property
+    def database(self) -> Path:
+        """The state that must not be lost."""
+        return self.state_dir / "state.db"
+
+    @property
+    def index(self) -> Path:
+        """The database that is made again from what the others hold."""
+        return self.state_dir / "index.db"
+
+    @property
+    def versions(self) -> Path:
+        """What files of the workspace were before."""
+        return self.state_dir / "versions"
+
+    @property
+    def images(self) -> Path:
+        """The bytes of the images that messages refer to."""
+        return self.state_dir / "blobs"
+
+    @property
+    def facts_key(self) -> Path:
+        """What hashes of forgotten facts are made with."""
+        return self.state_dir / "facts.key"
 
     @property
     def chat_history(self) -> Path:

@@ -12,13 +12,10 @@ from agentd import backup
 from agentd.config import load, placed
 from agentd.errors import AgentdError
 from agentd.facts.known import Digests
-from agentd.paths import Places, ensure_private_dir
+from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.storage.graves import bury_again, graves_in
 from agentd.storage.lock import state_lock
 
-_DATABASES = ("state.db", "index.db")
-_KEY = "facts.key"
-_BESIDE = ("versions", "blobs", _KEY)
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
@@ -36,43 +33,48 @@ def restore(
     with state_lock(places.state_dir):
         manifest = backup.verify(file)
         stage = ensure_private_dir(places.state_dir / f".restore-{now:%Y%m%dT%H%M%S}")
+        staged = daemon_places({"AGENTD_HOME": str(stage)})  # an archive is laid out as a home is
         try:
             for name, data in backup.read(file):
                 _write(stage / name, data)
-            backup.check_database(stage / backup.DATABASE)
-            places = placed(load(stage / backup.CONFIG, environ), places)
+            backup.check_database(staged.database)
+            places = placed(load(staged.config_file, environ), places)
             old = [path for path in _targets(places) if _is_there(path)]
             if old and not force:
                 raise AgentdError(
                     f"{old[0]} exists",
                     cure="restore into an empty AGENTD_HOME, or with --force, which moves it aside",
                 )
-            forgotten = _forgotten_since(places.state_dir, stage, now)
+            forgotten = _forgotten_since(places, staged, now)
             aside = [str(_aside(path, now)) for path in old]
-            _put(stage, places)
+            _put(staged, places)
         finally:
             _remove(stage)
     return {"restored": len(manifest["files"]), "aside": aside, "forgotten": forgotten}
 
 
-def _forgotten_since(state: Path, stage: Path, now: datetime) -> int | None:
+def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | None:
     """Forget in the archive's facts what the state that is there has forgotten. The book takes their
     lines off the page at the next start, and erases their words. Hashes under another key say nothing.
     """
-    graves = graves_in(state / "state.db")
-    keys = [folder / _KEY for folder in (state, stage / "state")]
+    graves = graves_in(places.database)
+    keys = [places.facts_key, staged.facts_key]
     if graves is None or not all(key.is_file() for key in keys):
         return None
     key, archived = (key.read_bytes() for key in keys)
     if key != archived:
         return None
-    return bury_again(stage / backup.DATABASE, graves, Digests(key).of, now)
+    return bury_again(staged.database, graves, Digests(key).of, now)
 
 
 def _targets(places: Places) -> list[Path]:
-    state = places.state_dir
-    files = [state / (name + suffix) for name in _DATABASES for suffix in _SUFFIXES]
-    return [places.config_file, places.workspace, *files, *(state / name for name in _BESIDE)]
+    databases = [
+        database.with_name(database.name + suffix)
+        for database in (places.database, places.index)
+        for suffix in _SUFFIXES
+    ]
+    beside = [places.versions, places.images, places.facts_key]
+    return [places.config_file, places.workspace, *databases, *beside]
 
 
 def _is_there(path: Path) -> bool:
@@ -87,12 +89,14 @@ def _aside(path: Path, now: datetime) -> Path:
     return target
 
 
-def _put(stage: Path, places: Places) -> None:
+def _put(staged: Places, places: Places) -> None:
     moves = (
-        (stage / backup.DATABASE, places.state_dir / "state.db"),
-        *((stage / "state" / name, places.state_dir / name) for name in _BESIDE),
-        (stage / "workspace", places.workspace),
-        (stage / backup.CONFIG, places.config_file),
+        (staged.database, places.database),
+        (staged.versions, places.versions),
+        (staged.images, places.images),
+        (staged.facts_key, places.facts_key),
+        (staged.workspace, places.workspace),
+        (staged.config_file, places.config_file),
     )
     for source, target in moves:
         if source.exists():

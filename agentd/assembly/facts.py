@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.assembly.graph import FACTS_KEY, Graph
+from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground, Work
-from agentd.assembly.memory import VERSIONS, Memory
+from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
 from agentd.domain.erasure import Needles
 from agentd.domain.fact import ErasureReport
@@ -114,7 +114,7 @@ async def open_facts(
             memory.files,
             clock,
             new_id=lambda: secrets.token_hex(4),
-            key=await asyncio.to_thread(kept_key, ground.places.state_dir / FACTS_KEY),
+            key=await asyncio.to_thread(kept_key, ground.places.facts_key),
             screen=objection,
             forgetting=forgetting,
             decide=Decider(calls, settings) if settings.judge == "model" else None,
@@ -174,8 +174,7 @@ def _forgetting(
     ground: Ground, stores: Stores, memory: Memory, graph: Graph, output: OpenLog
 ) -> Forgetting:
     """What erases words, place by place: first where they were written, then what was made of that."""
-    state = ground.places.state_dir
-    versions = state / VERSIONS
+    versions = ground.places.versions
     notes = NoteEraser(memory.files, ground.workspace, versions, apart=frozenset({FACTS_PATH}))
 
     async def erase_index(_: Needles) -> int:

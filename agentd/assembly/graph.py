@@ -25,8 +25,6 @@ from agentd.ports import Recall
 from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
 
-FACTS_KEY = "facts.key"  # in the state directory
-
 
 @dataclass(frozen=True, slots=True)
 class Graph:
@@ -86,7 +84,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         fed=fed,
         journal=journal,
     )
-    key = ground.places.state_dir / FACTS_KEY
+    key = ground.places.facts_key
 
     async def agent() -> str:
         secret = await asyncio.to_thread(kept_key, key)

@@ -28,8 +28,6 @@ from agentd.workspace.files import Files
 from agentd.workspace.injection import Injection
 from agentd.workspace.watching import Watching
 
-VERSIONS = "versions"  # the folder below the state directory
-
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -65,9 +63,8 @@ async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
     settings, clock, root = ground.config.workspace, ground.clock, ground.workspace
     if not root.is_dir():
         template.create(root, shipped("workspace_template"))
-    versions = ground.places.state_dir / VERSIONS
     extras = ground.config.memory_search.extras()
-    files = Files(root, settings, clock, {**settings.scopes(), **extras}, versions)
+    files = Files(root, settings, clock, {**settings.scopes(), **extras}, ground.places.versions)
     await files.clear_strays()
     injection = Injection(files, settings)
     await injection.audit(Kind.MAIN)
@@ -106,8 +103,7 @@ def _around(
         ground.config.storage.retention_days,
         others=(stores.typed.erase_before, lambda _: stores.blobs.sweep()),
     )
-    versions = ground.places.state_dir / VERSIONS
-    archiving = Archiving(files, ground.workspace, versions, clock, settings)
+    archiving = Archiving(files, ground.workspace, ground.places.versions, clock, settings)
     watched = (watching.run,) if indexing.watch else ()
     audit = Nudged("audit", partial(injection.audit, Kind.MAIN))
     return Memory(

@@ -26,8 +26,6 @@ from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.storage.typed import TypedWords
 
-IMAGES = "blobs"  # the folder below the state directory
-
 log = structlog.get_logger()
 
 
@@ -54,13 +52,14 @@ class Stores:
 @asynccontextmanager
 async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     """The databases, open and migrated. Raises StorageError."""
-    state, clock = ensure_private_dir(ground.places.state_dir), ground.clock
+    places, clock = ground.places, ground.clock
+    ensure_private_dir(places.state_dir)
     async with (
-        Database.open(state / "state.db", STATE) as db,
-        Database.open(state / "index.db", INDEX, synchronous="NORMAL") as index_db,
+        Database.open(places.database, STATE) as db,
+        Database.open(places.index, INDEX, synchronous="NORMAL") as index_db,
     ):
         sessions = SqliteSessions(db, clock)
-        blobs = FileBlobs(state / IMAGES, sessions.images)
+        blobs = FileBlobs(places.images, sessions.images)
         await _tidy(blobs)
         yield Stores(
             db,
@@ -73,7 +72,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteOutbox(db, clock),
             SqliteChunks(index_db),
             SqliteRetention(db),
-            TypedWords(ground.places.chat_history),
+            TypedWords(places.chat_history),
             SqliteFacts(db),
             SqliteGraph(index_db),
             blobs,

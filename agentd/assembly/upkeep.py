@@ -12,11 +12,8 @@ from typing import Any
 import structlog
 
 from agentd import backup
-from agentd.assembly.graph import FACTS_KEY
-from agentd.assembly.memory import VERSIONS
 from agentd.assembly.model import check_prices
 from agentd.assembly.parts import Parts
-from agentd.assembly.storage import IMAGES
 from agentd.config import Config, load
 from agentd.doctor.examine import Check, examine
 from agentd.doctor.facts import Learnt
@@ -107,17 +104,16 @@ class Upkeep:
 
     async def _backup(self, file: Path) -> dict[str, Any]:
         ground, places = self._ground, self._ground.places
-        state = places.state_dir
-        with tempfile.TemporaryDirectory(prefix=".backup-", dir=state) as folder:  # 0700
-            copy = Path(folder, "state.db")
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=places.state_dir) as folder:  # 0700
+            copy = Path(folder, places.database.name)
             await self._parts.stores.db.copy(copy)
             contents = backup.Contents(
                 copy,
                 places.config_file,
                 ground.workspace,
-                state / VERSIONS,
-                state / IMAGES,
-                state / FACTS_KEY,
+                places.versions,
+                places.images,
+                places.facts_key,
             )
             return await asyncio.to_thread(backup.write, contents, file, ground.clock.now())
 
