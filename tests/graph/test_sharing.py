@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count, permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.domain.concept import EpisodeHash
@@ -429,3 +429,42 @@ def test_of_what_was_taken_back_the_newest_are_known():
         Share("team", EpisodeHash(bytes([n % 256, n // 256, *range(30)]))) for n in range(2_001)
     ]
     assert shares.parse(shares.written(many)) == tuple(many[1:])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["share", "unshare", "forget", "learn", "send", "lose", "late"]),
+        st.integers(0, 3),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS)
+async def test_whatever_happened_a_complete_message_says_what_is_shared_now(steps):
+    ada, bob = Agent("ada"), Agent("bob")
+    late: list[str] = []
+    for number, (step, which) in enumerate(steps):
+        name = f"thing-{which}"
+        try:
+            if step == "learn":
+                await ada.learn(fact(f"{number:x}", "owns", name))
+            elif step == "forget":
+                ids = [one.id for one in ada.facts if one.triple and one.triple.value == name]
+                await ada.learn(*(Fact.grave(one, NOW) for one in ids))
+            elif step in {"share", "unshare"}:
+                await getattr(ada.sharing, step)(name, "team")
+            elif step == "send":
+                await bob.take(await ada.tell())
+            else:
+                late += [await ada.tell()] if step == "lose" else []
+                for text in late if step == "late" else ():
+                    await bob.take(text)
+        except NotFound:
+            continue
+    await bob.take(await ada.tell(whole=True))
+    shared = {f"ada owns {one.fact.triple.value}" for one in await ada.sharing.shown()}
+    assert set(await bob.heard()) == shared
+    for _ in range(2):
+        assert await bob.take(await ada.tell(whole=True)) == (0, len(await ada.sharing.shown()), 0)
