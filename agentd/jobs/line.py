@@ -111,8 +111,7 @@ class Line:
         if not ready:
             return None
         job = min(ready, key=lambda job: (job.next_due or now, job.id))
-        todo = step(job, self._after(job), now, self._settings.rules)
-        return None if todo is None else (job, todo)
+        return job, step(job, self._after(job), now, self._settings.rules)
 
     async def _run(self, job: Job, todo: Step) -> None:
         self._waiting.pop(job.id, None)

@@ -28,14 +28,13 @@ class Rules:
     most: int
 
 
-def step(job: Job, after: After, now: datetime, rules: Rules) -> Step | None:
-    """What to do with a job now; None while it is not due.
+def step(job: Job, after: After, now: datetime, rules: Rules) -> Step:
+    """What to do now with a job that is due.
 
     A step with a slot is to be run and followed by another look, one without only records what was
     missed.
     """
-    if job.next_due is None or job.next_due > now:
-        return None
+    assert job.next_due is not None
     misfire = job.what.misfire
     recent = _recent(after, job.next_due, now, (rules.most if misfire is Misfire.ALL else 1) + 1)
     runnable = recent[-rules.most :] if misfire is Misfire.ALL else recent[-1:]
