@@ -244,7 +244,7 @@ def _check_call(op: str, builtin: Builtin, node: Node) -> None:
         raise MissingInput(f"{op} takes {wish} {noun}, not {count}")
     if builtin.params is None:
         return
-    unknown = node.params.keys() - builtin.params
+    unknown = node.params.entries.keys() - builtin.params
     if unknown:
         known = ", ".join(sorted(builtin.params)) or "none"
         raise WrongValue(f"{op} has no parameter {min(unknown)[:40]!r}; it has: {known}")
