@@ -13,9 +13,10 @@ from agentd.domain.prompt import Prompt
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import MAIN, Origin, Usage
 from agentd.engine import tokens
+from agentd.engine.compaction.identifiers import identifiers
 from agentd.engine.compaction.plan import cut_point, smallest_window, thresholds
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.compaction.summary import fault, identifiers, parts
+from agentd.engine.compaction.summary import fault, parts
 from agentd.errors import ConfigError, ContextOverflow, ProviderError
 from agentd.testing import FakeClock, call, check_messages
 

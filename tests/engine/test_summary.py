@@ -6,7 +6,8 @@ import pytest
 
 from agentd.domain.message import Image, Text
 from agentd.domain.transcript import Row, RowRole
-from agentd.engine.compaction.summary import fault, identifiers, rendered
+from agentd.engine.compaction.identifiers import identifiers
+from agentd.engine.compaction.summary import fault, rendered
 from agentd.testing import FakeClock
 from tests.growth import QUADRATIC, growth
 

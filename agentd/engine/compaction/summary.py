@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,6 +12,7 @@ from agentd.domain.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import Origin, SessionKey
 from agentd.engine import tokens
+from agentd.engine.compaction.identifiers import absent, identifiers
 from agentd.engine.prompt import clip, fence
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ProviderError
@@ -22,20 +22,6 @@ log = structlog.get_logger()
 RESULT_CHARS = 2000
 MIN_CHARS, MIN_SLICE_TOKENS = 100, 2000
 MOST_NAMES = 60  # identifiers in one message; with more it is pasted data
-_FIGURES = re.compile(r"[\d/]+")
-_GROUPED = re.compile(r"(?P<whole>\d{1,3}(?:[.,_']\d{3})+)(?:[.,]\d{1,2})?")
-_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
-_SEPARATOR = re.compile(r"(?<=\d)[.,' \u00a0\u202f](?=\d{3}(?!\d))")
-_IDENTIFIER = re.compile(
-    r"""(?P<url>https?://[^\s<>"'`)\]]{1,2000})
-      | (?P<uuid>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)
-      | (?P<hash>\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{7,64}\b)
-      | (?P<root>(?<![\w/])~?(?:\.{0,2}/)[\w.@-]{1,200}(?:/[\w.@-]{1,200}){0,40}/?)
-      | (?P<path>(?<![\w/.@-])[\w.@-]{1,200}(?:/[\w.@-]{1,200}){1,40})
-      | (?P<number>(?<![\w.])\d[\d_,.']{0,60}\d(?!\w))
-    """,
-    re.VERBOSE,
-)
 
 
 class SummaryRefused(ProviderError):
@@ -92,47 +78,13 @@ def fault(summary: str, rows: Sequence[Row]) -> str:
     if len(summary) < MIN_CHARS and tokens.of_rows(rows) > MIN_SLICE_TOKENS:
         return f"it has only {len(summary)} characters"
     asked = (r for r in reversed(rows) if r.role is RowRole.USER and r.text.strip())
-    kept = _bare(summary)
     wanted = [name for row in islice(asked, 3) for name in _ends(identifiers(row.text))]
-    lost = [name for name in wanted if _bare(name) not in kept]
-    return f"it drops {', '.join(lost[:40])}" if lost else ""
-
-
-def identifiers(text: str) -> tuple[str, ...]:
-    """Paths, URLs, UUIDs, hashes and numbers of four digits or more, each once, in order."""
-    found: dict[str, None] = {}
-    for match in _IDENTIFIER.finditer(text[:100_000]):
-        name = match.group().rstrip(".,;:!?")
-        if match.lastgroup == "number" or _FIGURES.fullmatch(name):
-            found.update(dict.fromkeys(_numbers(name)))
-        elif match.lastgroup == "path":
-            if name.count("/") > 1 or "." in name.rsplit("/", 1)[-1]:
-                found[name] = None
-        elif len(name) > 3:
-            found[name] = None
-    return tuple(found)
-
-
-def _numbers(text: str) -> list[str]:
-    """The numbers of four digits or more in figures that may be a price, a date, a time or a version.
-
-    Whoever retells these writes them in another way: 1.299,00 as 1,299, 21.11.2026 as November 21,
-    2026. So the thousands count as one number, and otherwise each run of digits for itself.
-    """
-    if match := _GROUPED.fullmatch(text):
-        return [match["whole"]]
-    if _ADDRESS.fullmatch(text):
-        return [text]
-    return [run for run in re.findall(r"\d+", text) if len(run) >= 4]
+    dropped = absent(wanted, summary)
+    return f"it drops {', '.join(dropped[:40])}" if dropped else ""
 
 
 def _ends(names: tuple[str, ...]) -> tuple[str, ...]:
     return names if len(names) <= MOST_NAMES else (*names[:20], *names[-20:])
-
-
-def _bare(text: str) -> str:
-    """Without the separators that people and models put into numbers."""
-    return _SEPARATOR.sub("", text.replace("_", ""))
 
 
 def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:

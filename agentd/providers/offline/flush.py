@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agentd.domain.prompt import Prompt
-from agentd.engine.compaction.summary import identifiers
+from agentd.engine.compaction.identifiers import identifiers
 from agentd.providers.offline import conversation, words
 from agentd.providers.offline.intent import Remember, Small, intent
 from agentd.providers.offline.reply import Call, Reply, Say

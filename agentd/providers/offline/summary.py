@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentd.domain.prompt import Prompt
-from agentd.engine.compaction.summary import identifiers
+from agentd.engine.compaction.identifiers import identifiers
 from agentd.providers.offline import words
 from agentd.providers.offline.conversation import own_words
 from agentd.providers.offline.flush import statements
