@@ -139,3 +139,36 @@ def test_an_image_that_only_a_failure_has_answered_is_not_shown_again(answered) 
     first = build(scene(past), [said(5, RowRole.USER, Text("well?"))]).messages[0].blocks[0]
     expected = Text("[image image/png, 34 kB, not sent: the turn it came with has failed]")
     assert first == (PICTURE if answered else expected)
+
+
+def test_of_notices_the_model_is_told_alerts_alone() -> None:
+    past = [
+        said(1, RowRole.USER, Text("hi")),
+        said(2, RowRole.NOTICE, Text("was compacted"), tag="compaction"),
+        said(3, RowRole.ASSISTANT, Text("yes")),
+        said(4, RowRole.NOTICE, Text("disk full"), tag="alert:1"),
+        said(5, RowRole.NOTICE, Text("was cancelled"), tag="cancelled"),
+    ]
+    told = str(build(scene(past), [said(6, RowRole.USER, Text("and?"))]).messages)
+    assert "disk full" in told
+    assert "compacted" not in told
+    assert "cancelled" not in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        (10, "r" * 10 + "\n[… 20 of 30 characters left out to make room]"),
+        (30, "r" * 30),
+        (None, "r" * 30),
+    ],
+)
+def test_a_clipped_result_says_what_is_missing_and_words_are_never_clipped(limit, shown) -> None:
+    turn = [
+        said(1, RowRole.USER, Text("w" * 30)),
+        said(2, RowRole.ASSISTANT, ToolUse("c", "x", {})),
+        said(3, RowRole.USER, ToolResult("c", "r" * 30)),
+    ]
+    asked, _, answered = build(scene([]), turn, clip_results=limit).messages
+    assert asked.blocks[-1] == Text("w" * 30)
+    assert answered.blocks == (ToolResult("c", shown),)

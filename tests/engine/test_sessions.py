@@ -306,6 +306,19 @@ async def test_a_light_silent_turn_sees_and_leaves_nothing(world) -> None:
     assert all("canary" not in str(e) for e in world.events.events)
 
 
+async def test_those_that_wait_are_counted_without_the_one_that_runs(world) -> None:
+    world.provider = held = Held(world.provider)
+    await world.start()
+    assert world.sessions.queued(MAIN) == 0
+    tickets = [await world.submit("hello", f"m{n}") for n in range(3)]
+    await held.called.wait()
+    assert world.sessions.queued(MAIN) == 2
+    held.release.set()
+    for ticket in tickets:
+        await ticket.wait()
+    assert world.sessions.queued(MAIN) == 0
+
+
 async def test_draining_parks_what_runs_and_a_restart_finishes_it_once(world) -> None:
     script = world.provider
     world.provider = held = Held(script)
