@@ -433,10 +433,11 @@ def test_of_what_was_taken_back_the_newest_are_known():
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["share", "unshare", "forget", "learn", "send", "lose", "late"]),
-        st.integers(0, 3),
+        st.sampled_from([*["share", "learn"] * 3, "send", "lose", "late", "unshare", "forget"]),
+        st.integers(0, 2),
     ),
-    max_size=25,
+    min_size=10,
+    max_size=30,
 )
 
 
@@ -444,6 +445,7 @@ STEPS = st.lists(
 @given(STEPS)
 async def test_whatever_happened_a_complete_message_says_what_is_shared_now(steps):
     ada, bob = Agent("ada"), Agent("bob")
+    await ada.learn(*[fact(f"{n}a", "owns", f"thing-{n}") for n in range(3)])
     late: list[str] = []
     for number, (step, which) in enumerate(steps):
         name = f"thing-{which}"
