@@ -20,13 +20,13 @@ class Reader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._tokens = source.tokens()
+        self._next = source.tokens().__next__
         self._left = MAX_ITEMS
-        self.kind, self.word, self.at = next(self._tokens)
+        self.kind, self.word, self.at = self._next()
 
     def advance(self) -> None:
         """Go on to the next token."""
-        self.kind, self.word, self.at = next(self._tokens)
+        self.kind, self.word, self.at = self._next()
 
     def expect(self, kind: str, where: str) -> None:
         """Step over a token of this kind. Raises BadSyntax if the next one is another."""

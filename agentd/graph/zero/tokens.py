@@ -22,6 +22,8 @@ _TOKEN = re.compile(
     |(?P<bad>.))""",
     re.VERBOSE | re.DOTALL,
 )
+_STRING, _MARK, _BAD = (_TOKEN.groupindex[kind] for kind in ("string", "mark", "bad"))
+_KINDS = {group: kind for kind, group in _TOKEN.groupindex.items()}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?|(.))", re.DOTALL)
 _ESCAPES = {
     '"': '"',
@@ -70,18 +72,18 @@ class Source:
         itself; a `string` is its value. Raises BadSyntax.
         """
         for match in _TOKEN.finditer(self.text):
-            kind = match.lastgroup
-            assert kind is not None
-            found, at = match[kind], match.start(kind)
-            if kind == "mark":
+            group = match.lastindex
+            assert group is not None
+            found, at = match[group], match.start(group)
+            if group == _MARK:
                 yield found, found, at
-            elif kind == "string":
+            elif group == _STRING:
                 inner = found[1:-1]
-                yield kind, self._unescaped(inner, at + 1) if "\\" in inner else inner, at
-            elif kind == "bad":
+                yield "string", self._unescaped(inner, at + 1) if "\\" in inner else inner, at
+            elif group == _BAD:
                 raise self._bad(found, at)
             else:
-                yield kind, found, at
+                yield _KINDS[group], found, at
 
     def _unescaped(self, inner: str, start: int) -> str:
         def letter(match: re.Match[str]) -> str:
