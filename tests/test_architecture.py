@@ -19,7 +19,7 @@ SOURCES = [*MODULES, *sorted(ROOT.glob("tests/**/*.py")), *sorted(ROOT.glob("ben
 
 MODULE_LINES = 350
 FUNCTION_LINES = 55
-EXEMPTIONS = 12  # may only go down
+EXEMPTIONS = 9  # may only go down
 REEXPORTING = (
     "agentd",
     "agentd/graph/zero",
@@ -111,16 +111,13 @@ def test_the_ports_are_listed_on_their_page_and_imported_from_there() -> None:
     }
     assert listed == stand
     assert sorted(chain(*stand.values())) == sorted(ports.__all__)
-    around = [
-        name(path)
+    past_the_page = re.compile(r"^\s*(?:from|import) agentd\.ports\.", re.MULTILINE)
+    around = {
+        path.parent
         for path in SOURCES
-        if path.parent != ROOT / "agentd/ports"
-        and any(
-            isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agentd.ports.")
-            for node in ast.walk(tree(path))
-        )
-    ]
-    assert not around
+        if past_the_page.search(path.read_text(encoding="utf-8"))  # parsing all takes seconds
+    }
+    assert around == {ROOT / "agentd/ports"}
 
 
 def test_imports_stand_at_the_top_but_where_the_architecture_says_so() -> None:
