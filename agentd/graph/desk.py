@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from agentd.domain.belief import FACTS, SHARED, Trace
+from agentd.domain.concept import FactHash
 from agentd.domain.turn import Kind, SessionKey
 from agentd.errors import AgentdError, QueryError
 from agentd.graph import record
@@ -100,13 +101,15 @@ class GraphDesk:
             traces = await self._store.traces([triple.fact for triple in answer.triples])
         told = {trace.relation.context for trace in traces if trace.source == SHARED}
         contexts = await self._store.contexts(sorted(told)) if told else {}
-        said = {triple.fact: str(triple) for triple in answer.triples}
-        found: dict[str, dict[str, None]] = {}
+        names: dict[FactHash, set[str]] = {}
         for trace in traces:
             if trace.relation.context in contexts:
                 name = contexts[trace.relation.context].agent
-                found.setdefault(name, {})[said[trace.relation.fact]] = None
-        return {name: tuple(found[name]) for name in sorted(found)}
+                names.setdefault(trace.relation.fact, set()).add(name)
+        return {
+            name: [str(one) for one in answer.triples if name in names.get(one.fact, ())]
+            for name in sorted(set().union(*names.values()))
+        }
 
     async def picture(
         self,

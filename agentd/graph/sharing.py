@@ -118,7 +118,9 @@ class Sharing:
                     cure="`agentd facts list` shows what there is",
                 )
             here = {one.fact: one for one in shares if one.space == space and not one.is_gone}
-            fresh = [known.shared(fact, space, self._salt()) for fact in about - here.keys()]
+            fresh = [
+                known.shared(fact, space, self._salt()) for fact in sorted(about - here.keys())
+            ]
             if len(here) + len(fresh) > MOST:
                 raise InvalidRequest(
                     f"the space {space!r} would have more than {MOST} facts",
