@@ -16,7 +16,8 @@ ALIKE = 0.7  # of what the older one says of the query's terms, the newer says t
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a unit says: its distinct terms, its day (below 0: unknown), whether it is short enough
-    to say one thing only, whether it asks, which says no value at all, and whether it gives figures.
+    to say one thing only, whether it asks, which says no value at all, whether it gives figures, and
+    whether it is retold: the agent's reply to a question, which outdates nothing.
     """
 
     terms: frozenset[int]
@@ -24,6 +25,7 @@ class Said:
     short: bool
     question: bool
     figures: bool = False
+    retold: bool = False
 
 
 def outdated(
@@ -77,5 +79,6 @@ def _rivals(
     figures = np.array([unit.figures for unit in units], np.bool_)
     differ &= figures[None, :] | ~figures[:, None]
     alike = of_query >= ALIKE * own_query[:, None]
-    rivals: NDArray[np.bool_] = states[:, None] & states & differ & alike & (same | answers)
+    news = states & np.array([not unit.retold for unit in units], np.bool_)
+    rivals: NDArray[np.bool_] = states[:, None] & news & differ & alike & (same | answers)
     return rivals

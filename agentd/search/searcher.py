@@ -200,7 +200,12 @@ class Searcher:
         head = found.slots[:HEAD][near[:HEAD]].tolist()
         units = [
             newest.Said(
-                self.corpus.term_set(slot), day, tokens <= SHORT, bool(question), bool(figures)
+                self.corpus.term_set(slot),
+                day,
+                tokens <= SHORT,
+                bool(question),
+                bool(figures),
+                self._is_retold(slot),
             )
             for slot, day, tokens, question, figures in zip(
                 head,
@@ -251,6 +256,15 @@ class Searcher:
         asker, speaker = self.corpus.column("speaker")[[slot, after]].tolist()
         is_agent = speaker in self.corpus.speakers(RowRole.ASSISTANT)
         return speaker == NOBODY or (speaker != asker and not is_agent)
+
+    def _is_retold(self, slot: int) -> bool:
+        """Whether the agent says it in reply to a question: it tells again what it has found."""
+        column = self.corpus.column
+        agent = self.corpus.speakers(RowRole.ASSISTANT)
+        before = slot
+        while before >= 0 and int(column("speaker")[before]) in agent:
+            before = int(column("previous")[before])
+        return before not in {slot, NOBODY} and bool(column("question")[before])
 
     def _weights(self, numbers: frozenset[int]) -> dict[int, float]:
         """How much terms weigh, by number."""

@@ -33,6 +33,13 @@ def test_a_question_supersedes_nothing():
     assert outdated(units, frozenset(RATE), EVEN) == {}
 
 
+def test_what_is_retold_supersedes_nothing_and_is_superseded():
+    again = Said(frozenset(RATE | {11}), 9, True, False, retold=True)
+    units = [said(RATE | {10}, 5), again, said(RATE | {12}, 11)]
+    assert outdated(units[:2], frozenset(RATE), EVEN) == {}
+    assert outdated(units, frozenset(RATE), EVEN) == {0: 2, 1: 2}
+
+
 def test_what_says_it_of_another_supersedes_nothing():
     units = [said({1, 2, 3, 10}, 5), said({1, 2, 4, 11}, 9)]
     weights = EVEN | {3: 9.0, 4: 9.0}

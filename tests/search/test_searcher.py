@@ -115,6 +115,31 @@ def test_the_newest_of_several_values_comes_first_and_the_others_say_so():
     assert superseded["2026-07-01"] is superseded["2026-08-01"] is None
 
 
+@pytest.mark.parametrize(
+    ("before", "speaker", "outdates"),
+    [
+        ("What is the day rate for Brackwater?", "assistant", False),
+        ("What is the day rate for Brackwater?", "user", True),
+        ("Brackwater pays more from now on.", "assistant", True),
+    ],
+)
+def test_a_reply_to_a_question_outdates_no_note_that_it_tells_again(before, speaker, outdates):
+    said = replace(chat(1, before), speaker="user", date=date(2026, 9, 1))
+    told = replace(
+        said,
+        start_line=2,
+        end_line=2,
+        text="Day rate Brackwater: 840, earlier 760.",
+        speaker=speaker,
+    )
+    searcher = filled(*RATES[:2], said, told)
+    options = SearchOptions(today=TODAY, join=False)
+    hits = searcher.search("day rate for Brackwater", None, options).hits
+    newer = {searcher.corpus.path(h.slots[0])[7:17]: h.superseded_by for h in hits}
+    assert (newer["2026-07-01"] is not None) is outdates
+    assert newer["2026-02-01"] is not None
+
+
 def test_a_query_for_the_past_is_not_answered_with_the_newest():
     searcher = filled(*RATES)
     options = SearchOptions(today=TODAY)
