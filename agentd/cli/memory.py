@@ -153,6 +153,7 @@ def search(
 
     with reporting(as_json=as_json):
         wanted = sys.stdin.read() if query == "-" else query
+        wanted = wanted.encode(errors="replace").decode()  # bytes that are no text are no words
         result = ask(
             "memory/search",
             query=wanted,

@@ -68,7 +68,7 @@ class Connection:
 
         Raises RemoteError when the daemon says no, ConnectionLost when it goes away, Busy when it
         takes longer than `within` seconds (None: as long as it takes), InvalidRequest for a
-        message that is too large.
+        message that is too large or no text.
         """
         if self._closed.is_set():
             raise self._end()
@@ -186,7 +186,11 @@ class Connection:
 
     async def _send(self, frame: Params) -> None:
         line = json.dumps({"jsonrpc": "2.0", **frame}, ensure_ascii=False, allow_nan=False)
-        data = line.encode() + b"\n"
+        try:
+            data = line.encode() + b"\n"
+        except UnicodeEncodeError:
+            msg = "the text has bytes that are not UTF-8"
+            raise InvalidRequest(msg, cure="convert it to UTF-8, with iconv for example") from None
         if len(data) > self.max_frame_bytes:
             raise InvalidRequest(
                 f"the message has {len(data)} bytes, and the daemon takes {self.max_frame_bytes}",

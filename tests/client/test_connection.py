@@ -139,6 +139,15 @@ async def test_a_message_the_daemon_would_not_take_is_not_sent(tmp_path: Path) -
     assert daemon.params_of("x") == []
 
 
+async def test_bytes_that_are_no_text_are_refused_before_they_are_sent(tmp_path: Path) -> None:
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        async with connected((daemon.path,)) as connection:
+            with pytest.raises(InvalidRequest, match="UTF-8"):
+                await connection.call("x", {"text": "caf\udce9"})
+            assert await connection.call("initialize")
+    assert daemon.params_of("x") == []
+
+
 async def test_notifications_come_before_the_answer_they_precede(tmp_path: Path) -> None:
     def tell(params, wire):
         wire.notify("news", {"n": 1})

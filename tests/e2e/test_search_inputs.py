@@ -123,6 +123,8 @@ def test_a_command_says_why_it_found_nothing_and_what_to_do(shell: Shell) -> Non
     assert done.out == "the query has no word to look for\n→ name a person, a thing or a date\n"
     long = shell.ok("memory", "search", "-", "--json", given="boiler " * 14_000)
     assert NOTE in [hit["path"] for hit in long.json["results"]]
+    odd = shell.ok("memory", "search", "boiler \udcff code", "--json")
+    assert NOTE in [hit["path"] for hit in odd.json["results"]]
     far = shell.ok("memory", "search", "boiler", "--min-score", "1")
     assert "--min-score" in far.out
 
