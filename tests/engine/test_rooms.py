@@ -382,6 +382,24 @@ async def test_a_stop_begins_no_model_call_and_leaves_due_only_what_is_due(world
     assert due <= {MAIN}
 
 
+async def test_a_flush_that_a_stop_cuts_is_due_at_the_next_start_and_done_then(world) -> None:
+    world.compaction_settings = CompactionSettings(background=True)
+    world.window = 20_000
+    world.provider = Gated(Origin.FLUSH, usage=Usage(16_000, 10))
+    await world.start()
+    await world.say("one")
+    await world.provider.reached.wait()
+    await world.stop()
+    world.provider = ScriptedProvider(default=plainly)
+    await world.start(begin=False)
+    assert [s.key for s in await world.store.sessions() if s.flush_due] == [MAIN]
+    assert (await world.sessions.explain(MAIN))["uncovered_rows"] == 2
+    await world.sessions.start()
+    await quiet(world)
+    told = await world.sessions.explain(MAIN)
+    assert (told["flush_due"], told["covered_to"], told["uncovered_rows"]) == (False, 2, 0)
+
+
 async def test_every_context_is_judged_from_recorded_figures(world) -> None:
     world.provider = ScriptedProvider(default=plainly)
     await world.start()
