@@ -308,7 +308,7 @@ async def test_the_packaged_model_finds_all_that_changed_and_repeats_nothing_wro
 
 
 @given(st.text(max_size=120), st.text(max_size=120), st.floats(-1, 1), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_pair_is_judged_and_nothing_is_both_old_and_new(one, other, cosine, is_late) -> None:
     said = statement(one, at=NOON - 9 * DAY if is_late else NOON)
     verdict = judged(said, fact(other), cosine=cosine)

@@ -92,7 +92,7 @@ def test_a_fact_is_one_readable_line():
     assert said(parse(LINE)) == {fact.id: fact}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(facts(), max_size=8, unique_by=lambda fact: fact.id))
 def test_whatever_facts_say_comes_back(found):
     page = parse("").edited(found)
@@ -103,7 +103,7 @@ def test_whatever_facts_say_comes_back(found):
     assert not again.troubles()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.text() | st.lists(st.sampled_from([LINE, "## Earlier", "- new", "", "```"])).map("\n".join)
 )
@@ -111,7 +111,7 @@ def test_any_text_is_rendered_as_it_was(text):
     assert parse(text).render() == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(facts(), st.data())
 def test_damage_loses_no_other_line_and_drops_nothing(fact, data):
     others = [

@@ -114,7 +114,7 @@ instants = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(windows, st.none() | windows, st.sampled_from(ZONES), instants)
 def test_the_next_opening_is_the_first_minute_that_is_open(
     active: tuple[int, int], quiet: tuple[int, int] | None, zone: str, at: datetime

@@ -388,7 +388,7 @@ def test_passwords_are_never_claimed() -> None:
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_text_raises(text: str) -> None:
     for claim in claims(text, said_on=SUNDAY):
         assert claim.text
@@ -401,7 +401,7 @@ def test_no_text_raises(text: str) -> None:
         max_size=12,
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_spans_lie_in_the_text_whatever_stands_beside(parts: list[str]) -> None:
     text = " ".join(parts)
     for claim in claims(text, said_on=SUNDAY):

@@ -107,7 +107,7 @@ def test_other_messages_are_no_request(message: str) -> None:
     st.text(max_size=300),
     st.sampled_from(["remember that ", "forget ", "please remember: ", "vergiss "]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_message_raises_and_what_is_asked_is_never_empty(text: str, head: str) -> None:
     for message in (text, head + text):
         request = requested(message)

@@ -30,7 +30,7 @@ def hear(prompt: Prompt) -> Answered:
     return asyncio.run(last())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(), st.sampled_from(Origin))
 def test_any_words_get_an_answer_and_always_the_same(words, origin):
     prompt = Prompt(("s",), (user(words),), TOOLS, origin=origin)
