@@ -47,6 +47,12 @@ def test_the_example_holds_every_key_with_its_default(tmp_path: Path) -> None:
         assert f"\n{name} = " in text or f"\n# {name} =" in text, key
 
 
+def test_a_search_in_which_nothing_counts_is_refused(tmp_path: Path) -> None:
+    text = "[memory_search]\nvector_weight = 0.0\n"
+    assert "both 0" in refusal(tmp_path, f"{text}text_weight = 0.0\n")
+    assert load(write(tmp_path, text), {}).memory_search.text_weight
+
+
 def test_every_key_is_explained_in_one_line() -> None:
     previous = ""
     for line in example().splitlines():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agentd.domain.search import Fusion, SearchOptions, SearchQuery
 from agentd.domain.settings import Settings, Share
@@ -66,6 +67,13 @@ class SearchSettings(Settings):
     query_timeout_ms: int = Field(
         500, ge=1, description="longer than this a search does not wait for a vector of its words"
     )
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> Self:
+        if not self.vector_weight and not self.text_weight:
+            msg = "vector_weight and text_weight are both 0; let at least one of them count"
+            raise ValueError(msg)
+        return self
 
     def options(self, query: SearchQuery, today: date) -> SearchOptions:
         """What one search goes by: what it asks for, and these settings for all else."""
