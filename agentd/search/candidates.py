@@ -120,9 +120,9 @@ class Proposer:
         allowed = self._corpus.allowed(asked.options.sources)
         mask = None if asked.options.sources is None else allowed  # legs know what is alive
         terms = asked.terms
-        legs = [self._postings.top(terms, DEPTH, mask)[0]]
+        legs = [self._settled(*self._postings.top(terms, DEPTH, mask))]
         if asked.vector is not None and vectors is not None:
-            legs.append(vectors.top(asked.vector, DEPTH, mask)[0])
+            legs.append(self._settled(*vectors.top(asked.vector, DEPTH, mask)))
         if asked.window is not None:
             inside = allowed & self._corpus.within(asked.window)
             legs.append(self._postings.top(terms, SEEDS, inside)[0])
@@ -140,6 +140,17 @@ class Proposer:
             cosine = vectors.some(asked.vector, slots)
             partial["vector"] = np.where(np.isin(slots, legs[1]), cosine, NOWHERE)
         return Candidates(slots, np.zeros(len(slots), np.float32), partial)
+
+    def _settled(self, slots: Slots, scores: Floats) -> Slots:
+        """A leg's units with those that tie for the last seed in the order of their places, so that
+        the same texts give the same seeds whatever was indexed first.
+        """
+        if len(slots) <= SEEDS or scores[SEEDS - 1] != scores[SEEDS]:
+            return slots
+        tied = scores == scores[SEEDS]
+        slots = slots.copy()
+        slots[tied] = sorted(slots[tied].tolist(), key=self._corpus.place)
+        return slots
 
     def _quiet(self, asked: Asked, vectors: Vectors | None, proposed: Slots) -> list[Slots]:
         """The best units of other sources, where transcripts have left them hardly any place."""

@@ -295,6 +295,20 @@ def test_chatter_does_not_drown_the_note_that_answers():
         )[:5]
 
 
+def test_equal_texts_are_ranked_alike_whatever_was_indexed_first():
+    rows = [chat(n, "That is fine with me.") for n in range(1, 140)]
+    behind = [replace(r, start_line=r.start_line + 1, end_line=r.end_line + 1) for r in rows]
+    behind = [replace(r, text="Nothing more.") for r in behind]
+    units = [*rows, *behind]
+    told = []
+    for order in (units, units[::-1]):
+        searcher = filled(*order)
+        slots, columns = searcher.features("what is fine", None, SearchOptions(today=TODAY))
+        places = [searcher.corpus.place(slot) for slot in slots.tolist()]
+        told.append((places, columns["file"].tolist()))
+    assert told[0] == told[1]
+
+
 def test_a_question_asked_before_stands_behind_its_answer():
     asked = [chat(n, "Where does the spare key hang?") for n in range(1, 30)]
     answer = chat(40, "The spare key hangs behind the blue shutter.")
