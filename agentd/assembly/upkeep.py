@@ -44,6 +44,7 @@ from agentd.server.methods.reload import ReloadMethods
 from agentd.server.peer import Handler
 from agentd.server.server import Server
 from agentd.units import unit_of
+from agentd.workspace.complaints import IRREGULAR
 from agentd.workspace.injection import CUT
 
 log = structlog.get_logger()
@@ -141,7 +142,7 @@ class Upkeep:
             Unfinished(sessions),
             Undelivered(parts.stores.outbox),
             Injected(files, CUT),
-            Readable(files),
+            Readable(files, IRREGULAR),
             Screened(files),
             Required(partial(parts.memory.injection.audit, Kind.MAIN)),
             Searchable(files, parts.memory.recall, parts.memory.indexer.state),

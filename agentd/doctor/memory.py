@@ -56,13 +56,16 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Whether all markdown of the workspace can be read."""
+    """Whether all markdown of the workspace can be read. `irregular` is the code of the problem of
+    what is named like a note and is no file.
+    """
 
     files: Files
+    irregular: str
     code: str = "unreadable_files"
 
     async def look(self) -> Finding:
-        """Fails with the first that cannot."""
+        """Fails with the first that cannot, warns of what is never read since it is no file."""
         paths = await _paths(self.files, lambda path: path.endswith(".md"))
         views, absent = await self.files.snapshot(paths, _EYES)
         bad = [path for path in paths if path not in views and path not in absent]
@@ -70,6 +73,10 @@ class Readable:
             cures = {problem.text: problem.cure for problem in self.files.problems()}
             cure = next((c for text, c in cures.items() if bad[0] in text), "")
             return Finding.fail(self.code, f"cannot be read: {', '.join(bad[:_MOST_NAMED])}", cure)
+        odd = [problem for problem in self.files.problems() if problem.code == self.irregular]
+        if odd:
+            text = "; ".join(problem.text for problem in odd[:_MOST_NAMED])
+            return Finding.warn(self.code, text, odd[0].cure)
         return Finding.ok(self.code, f"{len(paths)} files of the workspace can be read")
 
 

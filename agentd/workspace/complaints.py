@@ -6,6 +6,9 @@ import structlog
 
 from agentd.domain.health import Problem
 
+UNREADABLE = "file_unreadable"
+IRREGULAR = "file_irregular"  # named like a note, but a link, a pipe or a device
+
 log = structlog.get_logger()
 
 

@@ -29,7 +29,7 @@ from agentd.errors import (
 )
 from agentd.ports import Clock
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
-from agentd.workspace.complaints import Complaints
+from agentd.workspace.complaints import IRREGULAR, UNREADABLE, Complaints
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
 from agentd.workspace.locks import Locks
@@ -46,9 +46,7 @@ log = structlog.get_logger()
 
 _MAX_SEEN = 4_096
 _MAX_DEPTH = 64
-_UNREADABLE = "file_unreadable"
 _OWNER = Reader(MAIN, Kind.MAIN)
-_ODD = "file_irregular"
 
 
 class Files:
@@ -283,12 +281,12 @@ class Files:
         """The view, or the raised error. What is there and cannot be read becomes a complaint."""
         path = str(place.name)
         if isinstance(loaded, FileView):
-            self.complaints.clear(path, _UNREADABLE)
+            self.complaints.clear(path, UNREADABLE)
             return loaded
         if place.name in self._odd:
             pass  # which is told already
         elif not isinstance(loaded, FileMissing):
-            self.complaints.add(path, Problem(_UNREADABLE, loaded.message, loaded.cure))
+            self.complaints.add(path, Problem(UNREADABLE, loaded.message, loaded.cure))
         elif not place.is_hidden:
             self.complaints.forget(path)
         raise loaded
@@ -305,11 +303,12 @@ class Files:
             inside = name.scope == base.scope and name.parts[: len(base.parts)] == base.parts
             if inside and len(name.parts) - len(base.parts) <= depth:
                 del self._odd[name]
-                self.complaints.clear(str(name), _ODD)
+                self.complaints.clear(str(name), IRREGULAR)
         for name, what in odd.items():
             text = f"{name} is {what}, no file: it is never read"
-            self.complaints.clear(str(name), _UNREADABLE)  # that is why
-            self.complaints.add(str(name), Problem(_ODD, text, "Put the file itself in its place."))
+            told = Problem(IRREGULAR, text, "Put the file itself in its place.")
+            self.complaints.clear(str(name), UNREADABLE)  # that is why
+            self.complaints.add(str(name), told)
         self._odd.update(odd)
 
     def _list(

@@ -18,6 +18,7 @@ from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, MemorySessions
+from agentd.workspace.complaints import IRREGULAR
 from agentd.workspace.files import Files
 from agentd.workspace.injection import CUT, Injection
 from agentd.workspace.settings import WorkspaceSettings
@@ -65,13 +66,25 @@ async def test_a_file_that_does_not_fit_is_told_until_it_does(house: SimpleNames
 
 
 async def test_a_note_that_is_no_text_is_told_until_it_is(house: SimpleNamespace) -> None:
-    check = Readable(house.files)
+    check = Readable(house.files, IRREGULAR)
     assert (await check.look()).level == "ok"
     note = house.root / "memory" / "bad.md"
     note.write_bytes(b"\xff\xfe\x00")
     found = await check.look()
     assert (found.level, "memory/bad.md" in found.text) == ("fail", True)
     assert found.cure
+    note.write_text("good\n")
+    assert (await check.look()).level == "ok"
+
+
+async def test_a_note_that_is_a_link_is_told_until_it_is_a_file(house: SimpleNamespace) -> None:
+    check = Readable(house.files, IRREGULAR)
+    note = house.root / "memory" / "linked.md"
+    note.symlink_to(house.root / "USER.md")
+    found = await check.look()
+    assert (found.level, "memory/linked.md is a symbolic link" in found.text) == ("warn", True)
+    assert found.cure
+    note.unlink()
     note.write_text("good\n")
     assert (await check.look()).level == "ok"
 
