@@ -9,8 +9,7 @@ from typing import Any
 
 from agentd.domain.alert import DeliveryState
 from agentd.domain.health import Finding, Problem
-from agentd.domain.transcript import Coverage
-from agentd.domain.turn import SessionKey
+from agentd.domain.transcript import Coverage, History
 from agentd.ports import Clock, Outbox, SessionStore
 
 _RECENT_ALERTS = 200
@@ -52,9 +51,9 @@ class Flushes:
         failed: list[str] = []
         for info in await self.store.sessions():
             coverages = await self.store.coverages(info.key)
-            if await self._uncovered(info.key, coverages):
-                uncovered.append(info.key)
             history = await self.store.load(info.key)
+            if await self._is_uncovered(history, coverages):
+                uncovered.append(info.key)
             if history.flush_failures or (coverages and not coverages[-1].ok):
                 failed.append(info.key)
         for keys, what in ((uncovered, "left the context unsaved"), (failed, "were not saved")):
@@ -63,11 +62,12 @@ class Flushes:
                 return Finding.warn(self.code, text, f"`agentd sessions flush {keys[0]}`")
         return Finding.ok(self.code, "all that left a context was saved before")
 
-    async def _uncovered(self, session: SessionKey, coverages: Sequence[Coverage]) -> bool:
-        cut = (await self.store.load(session)).context_from - 1
+    async def _is_uncovered(self, history: History, coverages: Sequence[Coverage]) -> bool:
+        """Whether a message of those that were cut is in no coverage."""
+        cut = history.context_from - 1
         if cut <= 0:
             return False
-        rows = await self.store.rows(session, 1, cut)
+        rows = await self.store.rows(history.session, 1, cut)
         return any(
             row.seq <= cut
             and row.role.is_spoken
