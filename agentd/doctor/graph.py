@@ -25,7 +25,9 @@ class Chained:
         found.verdict.check()
         if found.changed:
             text = f"the graph's text is not what was logged: {', '.join(found.changed[:5])}"
-            cure = "put the file back from a backup; if it was you, take `chain` out beside that graph"
+            cure = (
+                "put the file back from a backup; if it was you, take `chain` out beside that graph"
+            )
             return Finding.warn(self.code, text, cure)
         return Finding.ok(
             self.code, f"{found.verdict.entries} entries of the graph's chain are sound"
