@@ -30,7 +30,7 @@ class Ticket(Protocol):
         """The turn when it has ended, well or not."""
 
 
-class Turns(Protocol):
+class Door(Protocol):
     """The engine's door."""
 
     async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
@@ -64,18 +64,18 @@ def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo)
 
 
 async def run_errand(
-    turns: Turns, request: TurnRequest, sink: EventSink, limit: timedelta, ack_max_chars: int
+    door: Door, request: TurnRequest, sink: EventSink, limit: timedelta, ack_max_chars: int
 ) -> Verdict | Failed:
     """The verdict on the reply to a silent request, or why there is none; one that takes longer than
     `limit` is cancelled. Never raises for what a turn can do wrong.
     """
     try:
         async with asyncio.timeout(limit.total_seconds()):
-            ticket = await turns.submit(request, sink)
+            ticket = await door.submit(request, sink)
             turn = await ticket.wait()
     except TimeoutError:
         log.warning("errand_timed_out", origin=request.origin, errand=request.message_id)
-        turns.cancel(request.session, request.origin)
+        door.cancel(request.session, request.origin)
         return Failed(f"no answer within {format_duration(limit)}")
     except ShuttingDown as error:
         return Failed(error.message, is_cut=True)

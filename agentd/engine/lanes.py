@@ -6,23 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from agentd.domain.turn import Receipt, SessionKey, Turn
+from agentd.domain.turn import SessionKey
 from agentd.errors import QueueFull
-
-
-class Ticket:
-    """A submitted turn, to be waited for by as many as like."""
-
-    def __init__(self, receipt: Receipt, turn: asyncio.Future[Turn]) -> None:
-        self.receipt = receipt
-        self._turn = turn
-
-    async def wait(self) -> Turn:
-        """The turn when it has ended. Raises ShuttingDown if it was put aside for the next start.
-
-        Giving up the wait changes nothing for the turn.
-        """
-        return await asyncio.shield(self._turn)
 
 
 class Lanes:

@@ -17,11 +17,11 @@ import structlog
 from agentd.domain.compaction import RoomReport, Trigger
 from agentd.domain.event import TurnEnded
 from agentd.domain.turn import Origin, Receipt, SessionKey, Turn, TurnRequest
-from agentd.engine.lanes import Lanes, Ticket
+from agentd.engine.lanes import Lanes
 from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
 from agentd.engine.silent import Silence
-from agentd.engine.submission import TAKES_NO_MORE, Job, reject
+from agentd.engine.submission import TAKES_NO_MORE, Job, Ticket, reject
 from agentd.engine.tasks import Tasks
 from agentd.engine.turns import Turns
 from agentd.errors import InvalidRequest, ShuttingDown, StorageError

@@ -28,6 +28,21 @@ class Job:
     interrupt: Interrupt = field(default_factory=Interrupt)
 
 
+class Ticket:
+    """A submitted turn, to be waited for by as many as like."""
+
+    def __init__(self, receipt: Receipt, turn: asyncio.Future[Turn]) -> None:
+        self.receipt = receipt
+        self._turn = turn
+
+    async def wait(self) -> Turn:
+        """The turn when it has ended. Raises ShuttingDown if it was put aside for the next start.
+
+        Giving up the wait changes nothing for the turn.
+        """
+        return await asyncio.shield(self._turn)
+
+
 def reject(ended: asyncio.Future[T], error: AgentdError) -> None:
     """Let whoever waits for it know that it will not come, unless it has."""
     if not ended.done():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentd.domain.workspace import FileView
-from agentd.engine.errand import Turns
+from agentd.engine.errand import Door
 from agentd.ports import Breaker, Clock, JobStore, Ledger
 
 
@@ -21,7 +21,7 @@ class Surroundings:
     clock: Clock
     jobs: JobStore
     ledger: Ledger
-    turns: Turns
+    turns: Door
     breaker: Breaker
     read: Callable[[], Awaitable[FileView]]
     over_budget: Callable[[], Awaitable[bool]]

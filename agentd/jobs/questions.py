@@ -13,7 +13,7 @@ from agentd.domain.alert import Recipients, alert_digest
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, JobSession, Step
 from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.domain.verdict import Alarm, Empty, Quiet, Told, Verdict
-from agentd.engine.errand import TOOLS, Failed, Turns, compose, run_errand
+from agentd.engine.errand import TOOLS, Door, Failed, compose, run_errand
 from agentd.engine.silent import Silence
 from agentd.jobs.settings import JobsSettings
 from agentd.ports import Breaker, Clock, JobBook, Ledger
@@ -28,7 +28,7 @@ class Surroundings:
     clock: Clock
     book: JobBook
     ledger: Ledger
-    turns: Turns
+    turns: Door
     breaker: Breaker
     over_budget: Callable[[], Awaitable[bool]]
     wake: Callable[[], None]

@@ -16,8 +16,8 @@ from agentd.domain.workspace import ContextBlock
 from agentd.engine.assembly import Outside, Wording, build_engine, slice_tokens
 from agentd.engine.compaction.plan import thresholds
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.lanes import Ticket
 from agentd.engine.settings import AgentSettings
+from agentd.engine.submission import Ticket
 from agentd.memory.flush import MemoryFlush
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.ports import Approver, Provider, Tool
