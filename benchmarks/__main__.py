@@ -19,6 +19,7 @@ from benchmarks import (
     learning,
     machine,
     outside,
+    peers,
     prompts,
     retrieval,
     scale,
@@ -46,6 +47,7 @@ _ALL = {
     "graph_leg": graph_leg.rows,
     "graph_tokens": graph_tokens.rows,
     "outside": outside.rows,
+    "peers": peers.rows,
 }
 
 

@@ -100,9 +100,11 @@ class Daemon:
 
 
 @asynccontextmanager
-async def daemon(home: Path, port: int, model: str = "instant") -> AsyncIterator[Daemon]:
-    """A daemon on `home` that has answered `initialize`."""
-    started = Daemon(spawn(home, port, model), home)
+async def daemon(
+    home: Path, port: int, model: str = "instant", settings: str = ""
+) -> AsyncIterator[Daemon]:
+    """A daemon on `home` that has answered `initialize`; `settings` are added to its configuration."""
+    started = Daemon(launch(home, with_model(port, model) + settings), home)
     try:
         await first_answer(started)
         yield started

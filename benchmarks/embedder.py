@@ -1,0 +1,51 @@
+"""Which embedder a benchmark measures: `EMBEDDER=onnx EMBEDDER_MODEL=DIR`, or the one that ships."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC
+from pathlib import Path
+
+from agentd.clock import SystemClock
+from agentd.embedders.assembly import open_embedders
+from agentd.embedders.settings import EmbedderSettings
+from agentd.ports import Embedder
+
+
+def settings() -> EmbedderSettings:
+    """What the environment asks for."""
+    model = {"model": os.environ.get("EMBEDDER_MODEL", "")}
+    return EmbedderSettings.model_validate(
+        {"provider": os.environ.get("EMBEDDER", "static"), "embedder": model}
+    )
+
+
+def as_toml() -> str:
+    """The same as lines of a configuration."""
+    wanted = settings()
+    return (
+        f"[memory_search]\nprovider = {json.dumps(wanted.provider)}\n"
+        f"[memory_search.embedder]\nmodel = {json.dumps(wanted.embedder.model)}\n"
+    )
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Embedder | None]:
+    """That embedder with its process; None for words alone. Raises RuntimeError if it cannot be had."""
+    with tempfile.TemporaryDirectory(prefix="agentd-bench-") as state:
+        clock = SystemClock(UTC)
+        async with (
+            open_embedders(settings(), os.environ, Path(state), clock) as found,
+            asyncio.TaskGroup() as tasks,
+        ):
+            if found.refusals:
+                raise RuntimeError(f"{found.refusals[0].message} {found.refusals[0].cure}")
+            running = [tasks.create_task(work()) for work in found.work]
+            yield found.best
+            for task in running:
+                task.cancel()
