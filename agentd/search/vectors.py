@@ -18,6 +18,7 @@ from agentd.search.postings import Floats, Slots, best
 EXACT = 30_000
 SINGLED_OUT = 1500  # rows that are compared where there are more
 BLOCK = 8192  # rows that are made float32 at once
+SLACK = np.float32(1e-6)  # a cosine made with many others may be as far from one made alone
 FINE = np.float32(32767)  # steps from 0 to 1 in 16 bits
 
 
@@ -90,7 +91,11 @@ class Vectors:
             scores = self.scores(query)
             if allowed is not None:
                 scores[~_widened(allowed, self._size)] = -1.0
-            return best(scores, k, above=-1.0)
+            slots, near = best(scores, k, above=-1.0)
+            if len(slots):
+                slots = np.flatnonzero(scores >= near[-1] - SLACK)
+            order, cosines = best(self.some(query, slots), k, above=-1.0)
+            return slots[order], cosines
         usable = None if self._count == self._size else self._present[: self._size]
         if allowed is not None:
             usable = _widened(allowed, self._size) & self._present[: self._size]
@@ -103,13 +108,15 @@ class Vectors:
         return slots[order], cosines
 
     def some(self, query: Floats, slots: Slots) -> Floats:
-        """The cosines of some slots; 0 where there is no vector."""
+        """The cosines of some slots; 0 where there is no vector. Each is made alone: equal texts have
+        equal ones, whichever others are asked for.
+        """
         known = slots < self._size
         known[known] = self._present[slots[known]]
         at = np.where(known, slots, 0) if self._size else slots[:0]
         rows = self._rows.take(at, axis=0).astype(np.float32, copy=False)
         cosines = np.zeros(len(slots), np.float32)
-        np.multiply(rows @ self._scaled(query), known[: len(at)], out=cosines[: len(at)])
+        np.multiply(np.vecdot(rows, self._scaled(query)), known[: len(at)], out=cosines[: len(at)])
         return cosines
 
     def _scaled(self, query: Floats) -> Floats:

@@ -34,6 +34,21 @@ def test_codes_find_the_nearest_ten():
     assert np.mean(kept) >= 0.99
 
 
+def test_equal_texts_are_equally_near_wherever_they_are():
+    one = clustered(1)
+    rows = np.concatenate([np.repeat(one, 997, axis=0), clustered(500)])
+    rows = rows[RANDOM.permutation(len(rows))]
+    same = set(np.flatnonzero((rows == one).all(axis=1)).tolist())
+    vectors = filled(rows, exact=len(rows))
+    for query in clustered(20):
+        slots, cosines = vectors.top(query, len(rows))
+        near = {at: c for at, c in zip(slots.tolist(), cosines.tolist(), strict=True) if at in same}
+        assert len(near) == 997
+        assert len(set(near.values())) == 1
+        first = vectors.top(query, 1)[0].tolist()
+        assert same.isdisjoint(first) or same == set(first)
+
+
 def test_cosines_are_the_same_in_half_precision():
     rows = clustered(500)
     plain, coded = filled(rows, exact=500), filled(rows, exact=100)
