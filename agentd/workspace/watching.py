@@ -22,6 +22,7 @@ from agentd.ports import Clock
 STEP_MS = 400  # without a change for as long, what has changed is told
 _DEBOUNCE_MS = 1_000  # no change waits longer than this
 _AGAIN = 600.0  # seconds after a failure
+_SOON = 5.0  # seconds after a change that cannot be told
 
 log = structlog.get_logger()
 
@@ -52,6 +53,11 @@ class Watching:
             try:
                 await self._watch()
             except (OSError, RuntimeError) as error:
+                if "decode path" in str(error):  # of a name that is not UTF-8; others still count
+                    log.warning("change_not_told", error=str(error))
+                    self._tell()
+                    await self._clock.sleep(_SOON)
+                    continue
                 # Notes are still found, at the next regular look.
                 log.warning("watching_failed", error=str(error))
                 self._failure = Problem(
@@ -76,11 +82,14 @@ class Watching:
                 self._failure = None
                 if await changes is None:
                     return
-                for changed in self._changed:
-                    changed()
+                self._tell()
         finally:
             stop.set()
             pool.shutdown(wait=False)  # it sees the stop within a step
+
+    def _tell(self) -> None:
+        for changed in self._changed:
+            changed()
 
     def _open(self, stop: Event) -> Iterator[set[FileChange]] | None:
         roots = [root for root in self._roots if root.exists()]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from agentd.clock import SystemClock
 from agentd.testing import FakeClock
@@ -71,6 +73,26 @@ async def test_a_single_file_is_watched(tmp_path):
     async with watching(tmp_path / "own", tmp_path / "other.md") as changed:
         (tmp_path / "other.md").write_text("two")
         assert await _tells(changed)
+
+
+async def test_a_name_that_is_no_text_does_not_end_the_watch(tmp_path):
+    clock, changed = FakeClock(), asyncio.Event()
+    watch = Watching((tmp_path,), changed.set, clock, step_ms=20)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(watch.run())
+        while not clock.sleeping:  # it waits for a moment, and does not give up
+            Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.md")).write_text("x")
+            await asyncio.sleep(0.05)
+        assert await _tells(changed)
+        await clock.advance(10.0)
+        told = False
+        for n in range(50):
+            (tmp_path / "first.md").write_text(str(n))
+            if told := await _tells(changed, 0.2):
+                break
+        assert told
+        assert watch.problems() == ()
+        running.cancel()
 
 
 async def test_where_nothing_can_be_watched_it_says_so_and_tries_again(tmp_path):
