@@ -103,6 +103,15 @@ def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None
     assert "$AGENTD__LOG__NONE: log.none is no key" in told
 
 
+def test_no_time_limit_can_be_nothing_since_elsewhere_that_means_none(tmp_path: Path) -> None:
+    keys = [setting.key for setting in describe(read(Path("absent"), {}))]
+    limits = [key for key in keys if key.endswith("timeout") or key == "server.drop_after"]
+    assert len(limits) >= 10
+    for key in limits:
+        table, _, name = key.rpartition(".")
+        assert "longer than nothing" in refusal(tmp_path, f'[{table}]\n{name} = "0s"\n'), key
+
+
 def test_a_variable_below_a_plain_value_is_refused(tmp_path: Path) -> None:
     told = refusal(tmp_path, "[log]\nkeep = 3\n", AGENTD__LOG__KEEP__DEEP="1")
     assert "$AGENTD__LOG__KEEP__DEEP: log.keep.deep stands below a key that is no table" in told

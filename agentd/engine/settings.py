@@ -6,7 +6,13 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from agentd.domain.settings import Duration, Settings, ZoneName, parse_duration
+from agentd.domain.settings import (
+    Duration,
+    PositiveDuration,
+    Settings,
+    ZoneName,
+    parse_duration,
+)
 
 
 class AgentSettings(Settings):
@@ -20,7 +26,7 @@ class AgentSettings(Settings):
     max_concurrent_turns: int = Field(
         16, ge=1, le=256, description="turns that run at once, over all sessions"
     )
-    tool_timeout: Duration = Field(
+    tool_timeout: PositiveDuration = Field(
         parse_duration("60s"),
         description="how long a tool may take, waiting for a permission aside",
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.domain.settings import Duration, Settings, parse_duration
+from agentd.domain.settings import Duration, PositiveDuration, Settings, parse_duration
 
 
 class FactsSettings(Settings):
@@ -22,7 +22,7 @@ class FactsSettings(Settings):
     extraction_model: str = Field(
         "", description="model that reads them, best a cheap one; empty: the chat's"
     )
-    extraction_timeout: Duration = Field(
+    extraction_timeout: PositiveDuration = Field(
         parse_duration("2m"), description="how long one call of it may take"
     )
     batch_messages: int = Field(40, ge=1, le=400, description="messages that one call reads")

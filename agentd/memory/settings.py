@@ -8,7 +8,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.domain.settings import Duration, NamedPaths, Settings, parse_duration, parse_named_paths
+from agentd.domain.settings import (
+    NamedPaths,
+    PositiveDuration,
+    Settings,
+    parse_duration,
+    parse_named_paths,
+)
 
 
 class MemoryFlushSettings(Settings):
@@ -20,7 +26,9 @@ class MemoryFlushSettings(Settings):
     )
     system_prompt: str = Field("", description="replaces the flush's system prompt; empty: ours")
     user_prompt: str = Field("", description="replaces the flush's user prompt; empty: ours")
-    timeout: Duration = Field(parse_duration("120s"), description="how long one try may take")
+    timeout: PositiveDuration = Field(
+        parse_duration("120s"), description="how long one try may take"
+    )
 
 
 class IndexSettings(Settings):

@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from agentd.domain.settings import Duration, Settings
+from agentd.domain.settings import Duration, PositiveDuration, Settings
 
 AROUND_IMAGE = 16 * 1024  # bytes of a frame that an image leaves for words and JSON
 
@@ -30,7 +30,7 @@ class ServerSettings(Settings):
     client_buffer_bytes: int = Field(
         1024 * 1024, ge=65536, description="Bytes that may wait for a client that reads slowly."
     )
-    drop_after: Duration = Field(
+    drop_after: PositiveDuration = Field(
         timedelta(seconds=30), description="A client that reads nothing for so long is dropped."
     )
     replay_turns: int = Field(

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.domain.settings import Duration, Settings, parse_duration
+from agentd.domain.settings import PositiveDuration, Settings, parse_duration
 
 
 class CompactionSettings(Settings):
@@ -28,8 +28,10 @@ class CompactionSettings(Settings):
         "", description="instructions for the summary; empty: the built-in ones"
     )
     summary_model: str = Field("", description="model that summarises; empty: the chat's")
-    timeout: Duration = Field(parse_duration("180s"), description="how long a summary may take")
-    hook_timeout: Duration = Field(
+    timeout: PositiveDuration = Field(
+        parse_duration("180s"), description="how long a summary may take"
+    )
+    hook_timeout: PositiveDuration = Field(
         parse_duration("10m"), description="how long all flushing before one compaction may take"
     )
     background: bool = Field(

@@ -509,7 +509,7 @@ async def test_a_model_that_hangs_holds_a_compaction_up_for_no_longer_than_it_ma
             await asyncio.Event().wait()
             yield
 
-    world = World(Hanging(), extraction_timeout="0s")
+    world = World(Hanging(), extraction_timeout=timedelta(milliseconds=1))
     await world.say(DOG)
     await world.extractor.before_compaction(plan(), never)
     assert await world.mark() == 0
