@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,24 @@ from typer.testing import CliRunner
 
 from agentd.cli.app import app
 from agentd.domain.concept import Record
-from agentd.graph.delta import diff
+from agentd.graph.delta import checkpoint, diff
 from agentd.graph.formats.changes import write_delta
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.seal import MOST_CHARS, sealed
 from agentd.graph.formats.writing import write
 from tests.graph.formats.records import grown
+from tests.scripted_daemon import Refusal, ScriptedDaemon, Wire
 
 runner = CliRunner()
 OLD, NEW = grown(4), grown(6)
 DELTA = write_delta(diff(OLD, NEW))
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedDaemon]:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
+    with ScriptedDaemon(tmp_path / "home" / "agentd.sock") as daemon:
+        yield daemon
 
 
 @pytest.fixture
@@ -95,3 +105,50 @@ def test_where_nothing_can_be_written_what_was_there_stays(folder: Path) -> None
     done = applied("old.0c", "week.delta", "-o", "nowhere/new.0c")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "nowhere/new.0c: No such file" in done.stderr
+
+
+class Telling:
+    """A daemon's method that gives a state in parts; after the first part, the state changes once."""
+
+    def __init__(self) -> None:
+        self.record = OLD
+        self.asked = 0
+
+    def __call__(self, params: dict[str, Any], _: Wire) -> Any:
+        self.asked += 1
+        if self.asked == 2:
+            self.record = NEW
+        held, text = checkpoint(self.record), write(self.record)
+        if params.get("state", held.hash.hex) != held.hash.hex:
+            raise Refusal(-32012, "the graph changed", code="busy", cure="begin again")
+        after = params.get("after", 0)
+        end = after + len(text) // 3
+        counts = {"concepts": held.concepts, "contexts": held.contexts, "episodes": held.relations}
+        told = {"state": held.hash.hex, **counts, "text": text[after:end]}
+        return {**told, "next": end if end < len(text) else None}
+
+
+def test_a_state_that_changed_while_it_was_read_is_read_again(daemon: ScriptedDaemon) -> None:
+    daemon.on("_agentd/facts/snapshot", Telling())
+    done = runner.invoke(app, ["facts", "snapshot"])
+    assert (done.exit_code, done.stdout) == (0, write(NEW))
+
+
+def test_one_that_changes_all_the_time_is_told_to_be_busy(daemon: ScriptedDaemon) -> None:
+    def refused(params: dict[str, Any], _: Wire) -> Any:
+        raise Refusal(-32012, "the graph changed", code="busy", cure="begin again")
+
+    daemon.on("_agentd/facts/snapshot", refused)
+    done = runner.invoke(app, ["facts", "snapshot", "--json"])
+    assert done.exit_code == 75
+    assert len(daemon.params_of("_agentd/facts/snapshot")) == 6
+
+
+def test_what_changed_leads_from_the_file_to_the_state_of_now(
+    daemon: ScriptedDaemon, folder: Path
+) -> None:
+    daemon.on("_agentd/facts/snapshot", Telling())
+    done = runner.invoke(app, ["facts", "changes", "old.0c", "--json"])
+    told = json.loads(done.stdout)
+    assert told["text"] == DELTA
+    assert (told["base"], told["state"]) == (checkpoint(OLD).hash.hex, checkpoint(NEW).hash.hex)

@@ -56,11 +56,12 @@ class TakeParams(Params):
 
 
 class ExchangeMethods:
-    """What goes out and comes in, for commands."""
+    """What goes out and comes in, for commands; of a snapshot `page` characters at once."""
 
-    def __init__(self, exchange: Exchange, sharing: Sharing) -> None:
+    def __init__(self, exchange: Exchange, sharing: Sharing, page: int = _PAGE) -> None:
         self._exchange = exchange
         self._sharing = sharing
+        self._page = page
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -79,7 +80,7 @@ class ExchangeMethods:
         held = found.checkpoint
         if params.state and params.state != held.hash.hex:
             raise Busy("the graph changed while it was read", cure="begin again")
-        end = params.after + _PAGE
+        end = params.after + self._page
         return {
             "state": held.hash.hex,
             "concepts": held.concepts,

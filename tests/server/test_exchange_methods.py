@@ -1,0 +1,56 @@
+"""The methods that give the whole graph in parts, and share it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentd.errors import Busy
+from agentd.graph.formats.reading import read
+from agentd.graph.stores import snapshot
+from agentd.server.methods.exchange import ExchangeMethods
+from tests.graph.test_keeper import fact
+from tests.graph.test_sharing import Agent
+
+
+@pytest.fixture
+async def ada():
+    ada = Agent("ada")
+    await ada.learn(fact("a1", "dog name", "Max"), fact("b2", "motto", "\N{PARROT} " * 40))
+    return ada
+
+
+async def call(ada, method, /, **params):
+    routes = ExchangeMethods(ada.exchange, ada.sharing, page=100).routes()
+    return await routes[f"_agentd/facts/{method}"](params, None)
+
+
+async def test_the_parts_of_a_state_are_the_whole(ada):
+    part = first = await call(ada, "snapshot")
+    text = part["text"]
+    while part["next"] is not None:
+        assert len(part["text"]) == 100
+        part = await call(ada, "snapshot", after=part["next"], state=first["state"])
+        text += part["text"]
+    assert read(text) == await snapshot(ada.store)
+    assert (first["concepts"], first["episodes"]) == (3, 2)
+
+
+async def test_a_part_of_another_state_is_refused(ada):
+    first = await call(ada, "snapshot")
+    await ada.learn(fact("c3", "cat name", "Mia"))
+    with pytest.raises(Busy, match="the graph changed"):
+        await call(ada, "snapshot", after=first["next"], state=first["state"])
+
+
+async def test_what_is_shared_is_listed_by_space(ada):
+    assert await call(ada, "share") == {"facts": []}
+    told = await call(ada, "share", name="max", space="team")
+    assert told["facts"][0] | {"text": ""} == {
+        "space": "team",
+        "id": "a1",
+        "text": "",
+        "sent": False,
+    }
+    await call(ada, "send", space="team")
+    assert [one["sent"] for one in (await call(ada, "share"))["facts"]] == [True]
+    assert await call(ada, "share", space="home") == {"facts": []}
