@@ -27,8 +27,8 @@ class GraphStore(Protocol):
     from it again.
 
     `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
-    episodes have faded; None takes each as it was said. The episodes of facts and of promotions do
-    not fade (agentd/domain/belief.py).
+    episodes have faded; None takes each as it was said. Of facts, of promotions and of other
+    agents the episodes do not fade (agentd/domain/belief.py).
     """
 
     async def insert(self, records: Sequence[Record]) -> Inserted:
