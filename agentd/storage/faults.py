@@ -11,6 +11,7 @@ from agentd.errors import StorageCorrupt, StorageError, StorageFull
 
 _LATCHING = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_MISSING = "no such "  # table or column: our statements ask for none that was not made
 _ROOM = 64 * 1024  # bytes; with less free a failed write is put down to the disk being full
 
 
@@ -32,6 +33,8 @@ def translate(error: sqlite3.Error, path: Path) -> StorageError:
             cure=f"free space on the file system of {path.parent}; agentd goes on by itself",
         )
     if primary in _DAMAGE or _code(error) == sqlite3.SQLITE_IOERR_SHORT_READ:
+        return corrupt(path)
+    if primary == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING):
         return corrupt(path)
     if primary == sqlite3.SQLITE_BUSY:
         return StorageError(

@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from agentd.domain.memory import OWNER, PUBLIC, Audience, Chunk, Source
+from agentd.errors import StorageCorrupt
 from agentd.search import words
 from agentd.search.entries import entry
 from agentd.storage import index as module
@@ -251,6 +252,20 @@ async def test_an_index_that_cannot_be_used_is_put_aside(tmp_path, damage):
     async with Database.open(path, INDEX) as db:
         assert db.problems() == ()
         assert await paths(SqliteChunks(db), "tea") == [NOTE]
+
+
+async def test_an_index_that_lacks_a_table_is_put_aside_where_it_is_asked_for(tmp_path):
+    async with Database.open(tmp_path / "index.db", INDEX) as db:
+        store = SqliteChunks(db)
+        await store.replace(NOTE, "d", entries("tea"))
+        await db.execute("ALTER TABLE files RENAME TO others", ())
+        with pytest.raises(StorageCorrupt):
+            await store.digests(Source.NOTES)
+        assert db.begun_anew == 1
+        assert await store.digests(Source.NOTES) == {}
+        await store.replace(NOTE, "d", entries("tea"))
+        assert await paths(store, "tea") == [NOTE]
+    assert (tmp_path / "index.db.corrupt-1").exists()
 
 
 async def test_chunks_of_before_there_were_scopes_get_theirs(tmp_path):
