@@ -9,12 +9,14 @@ import pytest
 from agentd.domain.alert import NewAlert
 from agentd.domain.beat import Outcome, Reason
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
+from agentd.domain.tool import Intent, ToolCall
 from agentd.domain.transcript import Coverage, NewRow, RowRole
 from agentd.domain.turn import (
     DELETED,
     MAIN,
     Context,
     Failure,
+    Kind,
     Origin,
     SessionKey,
     StopReason,
@@ -24,6 +26,7 @@ from agentd.domain.turn import (
     Usage,
 )
 from agentd.errors import Busy, InvalidRequest, NotFound
+from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.sessions import SqliteSessions
 
@@ -468,3 +471,22 @@ async def test_what_the_user_said_comes_without_answers_results_and_silent_turns
     assert await store.said(MAIN, 1, 10) == found[1:]
     assert await store.said(MAIN, 0, 1) == found[:1]
     assert await store.said(CHAT, 0, 10) == ()
+
+
+async def test_of_a_silent_turn_that_has_ended_no_row_and_no_call_is_left(state_db, clock):
+    sessions, journal = SqliteSessions(state_db, clock), SqliteJournal(state_db)
+
+    async def left() -> list[int]:
+        tables = ("silent_rows", "calls")
+        count = "SELECT count(*) FROM {}"
+        return await state_db.read(
+            lambda conn: [conn.execute(count.format(name)).fetchone()[0] for name in tables]
+        )
+
+    receipt = await sessions.receive(request("look", "beat:1", origin=Origin.HEARTBEAT))
+    await sessions.begin(receipt.turn_id)
+    call = ToolCall("c1", "notify", {"text": "x"}, MAIN, Kind.MAIN, Origin.HEARTBEAT)
+    await journal.intend(receipt.turn_id, Intent(call))
+    assert await left() == [1, 1]
+    await sessions.finish(receipt.turn_id, ended(receipt), [said("all is well")])
+    assert await left() == [0, 0]

@@ -292,6 +292,13 @@ async def test_one_yes_covers_a_file_only_while_the_bootstrap_lasts(bootstrap, s
     assert [a.scope for a in gate.asked] == [scope]
 
 
+async def test_a_yes_where_others_read_along_never_lasts():
+    write, _ = tool({"BOOTSTRAP.md": "ask"})
+    gate = RecordingGate()
+    await write.run(made(content="x", target="SOUL.md", session="group:birds"), gate)
+    assert [a.scope for a in gate.asked] == ["once"]
+
+
 @pytest.mark.parametrize(
     "forged",
     [
