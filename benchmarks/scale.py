@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from agentd.daemon import attune
 from agentd.domain.memory import Chunk
 from agentd.domain.search import SearchOptions
 from agentd.embedders.static import StaticEmbedder, load
@@ -75,6 +76,7 @@ async def table() -> None:
 
 async def measure(size: int) -> Figures:
     """Everything about one size."""
+    attune()  # as the daemon does
     embedder, inventor = load(), Inventor()
     texts = inventor.questions(QUESTIONS)
     texts = [f"{text} last week" if at % 20 == 0 else text for at, text in enumerate(texts)]
