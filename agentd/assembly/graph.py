@@ -91,10 +91,11 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         return hmac.digest(secret, b"graph", "sha256").hex()[:16]
 
     sharing = Sharing(keeper, memory.files, config.graph.spaces, agent, journal, fed=fed)
+    exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
 
     async def levelled() -> None:
         await keeper.level()
-        await sharing.level()
+        await exchange.level()
 
     level = Nudged("graph", levelled)
 
@@ -103,7 +104,6 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         await journal.look()
 
     daily = Daily("graph_upkeep", upkeep, clock)
-    exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
     if not config.graph.enabled:
         return Graph(keeper, daily, level, memory.recall, exchange, sharing, journal)
     memory.watching.listen(level.nudge)

@@ -74,6 +74,12 @@ class Exchange:
             await self._refresh()
         await self._keeper.level()
 
+    async def level(self) -> None:
+        """Let what is shared follow what holds, where facts are read at all."""
+        if self._refresh is not None and await self._sharing.is_used():
+            await self.fresh()
+            await self._sharing.level()
+
     async def state(self) -> State:
         """All that the owner may see, level with facts and text."""
         await self.fresh()

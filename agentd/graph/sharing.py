@@ -47,8 +47,8 @@ class Sent:
 
 class Sharing:
     """The shared facts. `spaces` are those that the owner has named, `agent` gives the name by which
-    this agent tells messages of its own. Unless it is `fed` with facts, no more are shared. Methods raise WorkspaceError, StorageError, and GraphError for
-    a file that cannot be read.
+    this agent tells messages of its own. Unless it is `fed` with facts, no more are shared. Methods
+    raise WorkspaceError, StorageError, and GraphError for a file that cannot be read.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class Sharing:
         all of them, shared before or not. No space is the only one that there is.
 
         Raises InvalidRequest for a space that the owner has not named and for one with too many facts,
-        FactsOff where facts are switched off, NotFound where no fact is about it, GraphError for a name that is no label.
+        FactsOff where facts are switched off, NotFound where no fact is about it, GraphError for a name
+        that is no label.
         """
         space = self._checked(space)
         if not self._is_fed:
@@ -181,8 +182,15 @@ class Sharing:
             shares, _known = await self._level(before)
             return sum(not one.is_gone for one in before) - sum(not one.is_gone for one in shares)
 
+    async def is_used(self) -> bool:
+        """Whether anything is shared."""
+        async with self._lock:
+            return any(not one.is_gone for one in await self._read())
+
     async def level(self) -> None:
-        """Let what is shared follow what holds."""
+        """Let what is shared follow what holds. The facts are those of the page: who calls it has let
+        them be read, since what is not there yet would be taken back.
+        """
         async with self._lock:
             if before := await self._read():
                 await self._level(before)
