@@ -218,6 +218,24 @@ async def test_shared_again_after_it_was_taken_back_it_is_told_anew(ada, bob):
     assert await bob.heard() == ["ada dog_name max"]
 
 
+async def test_facts_that_are_yet_to_be_read_are_not_taken_back(ada):
+    await ada.sharing.share("max", "team")
+    before, page, ada.facts = ada.file(), ada.facts, []
+    ada.start()
+
+    async def read_the_page():
+        ada.facts = page
+
+    await ada.exchange.level()
+    assert ada.file() == before, "nobody reads facts"
+    ada.exchange.refresh_with(read_the_page)
+    await ada.exchange.level()
+    assert ada.file() == before
+    ada.facts = page = []
+    await ada.exchange.level()
+    assert ada.file() == ""
+
+
 async def test_what_nobody_was_told_leaves_nothing_when_it_goes(ada):
     await ada.sharing.share("max", "team")
     await ada.learn(Fact.grave("a1", NOW))
