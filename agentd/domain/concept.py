@@ -20,9 +20,13 @@ class Digest:
 
     value: bytes
 
-    def __post_init__(self) -> None:
-        if len(self.value) != SIZE:
-            raise ValueError(f"a hash has {SIZE} bytes, not {len(self.value)}")
+    def __init__(self, value: bytes) -> None:  # written out: questions to the graph make thousands
+        if len(value) != SIZE:
+            raise ValueError(f"a hash has {SIZE} bytes, not {len(value)}")
+        object.__setattr__(self, "value", value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
     @classmethod
     def from_hex(cls, text: str) -> Self:

@@ -110,7 +110,7 @@ def candidates(kind: Kind, traversal: Traversal, scores: Scores) -> list[Found]:
     if kind is Kind.FACT:
         return [Found(kind, path, scores.fact(path)) for path in traversal.arrivals]
     ends = {seed.value for seed in traversal.seeds} if kind is Kind.CONCEPT else set()
-    paths = [p for p in traversal.arrivals if not p.steps[-1].is_loop and p.end.value not in ends]
+    paths = (p for p in traversal.arrivals if p.end.value not in ends and not p.steps[-1].is_loop)
     return [Found(kind, path, scores.score(path)) for path in paths]
 
 

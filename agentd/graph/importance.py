@@ -91,9 +91,11 @@ class Importance:
         self._seen = _seen(traversal.edges)
         begun = {seed.value for seed in traversal.seeds}
         others = [seen for one, seen in self._seen.items() if one not in begun]
-        self._most_facts = max((seen.facts for seen in others), default=0)
-        self._most_said = max((seen.episodes for seen in others), default=0)
-        self._most_episodes = max((edge.episodes for edge in traversal.edges), default=0)
+        self._facts_of_most = _Shares(max((seen.facts for seen in others), default=0))
+        self._said_of_most = _Shares(max((seen.episodes for seen in others), default=0))
+        self._episodes_of_most = _Shares(
+            max((edge.episodes for edge in traversal.edges), default=0)
+        )
         self._rest: dict[bytes, float] = {}  # of their scores, without the path
 
     def concept(self, path: Path) -> RankedConcept:
@@ -121,8 +123,8 @@ class Importance:
         parts = Parts(
             path.confidence,
             recency(edge.newest, self._now),
-            _share(edge.episodes, self._most_episodes),
-            _share(seen.facts, self._most_facts) if seen else 0.0,
+            self._episodes_of_most[edge.episodes],
+            self._facts_of_most[seen.facts] if seen else 0.0,
         )
         return parts.score(self._weights)
 
@@ -133,8 +135,8 @@ class Importance:
             return 0.0
         return (
             weights.recency * recency(seen.newest, self._now)
-            + weights.frequency * _share(seen.episodes, self._most_said)
-            + weights.connectivity * _share(seen.facts, self._most_facts)
+            + weights.frequency * self._said_of_most[seen.episodes]
+            + weights.connectivity * self._facts_of_most[seen.facts]
         )
 
     def _parts(self, concept: ConceptHash) -> Parts:
@@ -144,8 +146,8 @@ class Importance:
         return Parts(
             0.0,
             recency(seen.newest, self._now),
-            _share(seen.episodes, self._most_said),
-            _share(seen.facts, self._most_facts),
+            self._said_of_most[seen.episodes],
+            self._facts_of_most[seen.facts],
         )
 
 
@@ -163,23 +165,31 @@ def recency(newest: datetime, now: datetime) -> float:
     return 1.0 if newest >= now else float(0.5 ** ((now - newest) / HALF_LIFE))
 
 
-def _share(count: int, most: int) -> float:
-    if most <= 0:
-        return 0.0
-    return 1.0 if count >= most else log1p(count) / log1p(most)
+class _Shares(dict[int, float]):
+    """What a count is of the most, from 0 to 1; each is computed once."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __missing__(self, count: int) -> float:
+        if self._most <= 0:
+            return 0.0
+        share = 1.0 if count >= self._most else log1p(count) / log1p(self._most)
+        self[count] = share
+        return share
 
 
 def _seen(edges: Iterable[Edge]) -> dict[bytes, _Seen]:
     found: dict[bytes, _Seen] = {}
-    for edge in edges:
-        subject, target = edge.subject.value, edge.object.value
-        for end in (subject,) if subject == target else (subject, target):
+    for _, subject, _, target, _, episodes, newest in edges:
+        for end in {subject.value, target.value}:
             if (seen := found.get(end)) is None:
-                found[end] = _Seen(edge.newest, 1, edge.episodes)
+                found[end] = _Seen(newest, 1, episodes)
                 continue
             seen.facts += 1
-            seen.episodes += edge.episodes
-            seen.newest = max(seen.newest, edge.newest)
+            seen.episodes += episodes
+            seen.newest = max(seen.newest, newest)
     return found
 
 

@@ -37,21 +37,26 @@ class Traversal:
     def of(
         cls,
         seeds: Iterable[ConceptHash],
-        best: Iterable[Path],
         arrivals: Iterable[Path],
         results: int,
         *,
         is_nearest: bool = False,
     ) -> Self:
-        """The walk with these best paths and arrivals, in any order. `is_nearest`: those of fewer facts
-        come first, then the surer ones.
+        """The walk with these arrivals, in any order. `is_nearest`: those of fewer facts come first, then
+        the surer ones.
         """
         order = _nearness if is_nearest else _order
         ends = tuple(sorted(arrivals, key=order))
         last = (path.steps[-1].edge for path in ends)
         edges = sorted({edge.fact.value: edge for edge in last}.values(), key=_surest)
-        reached = tuple(sorted(best, key=order)[:results])
-        return cls(tuple(sorted(seeds)), reached, ends, tuple(edges))
+        begun = sorted(seeds)
+        reached = {
+            seed.value: Path.at(seed) for seed in begun
+        }  # the first path to each is the best
+        for path in ends:
+            reached.setdefault(path.end.value, path)
+        paths = list(reached.values())[len(begun) :][:results]
+        return cls(tuple(begun), tuple(paths), ends, tuple(edges))
 
 
 async def best_paths(
@@ -90,13 +95,8 @@ def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
     """The walk of one step along each of these facts, both ways: without seeds."""
     sure = [edge for edge in edges if edge.confidence >= limits.least]
     steps = [Step(edge, forward) for edge in sure for forward in (True, False)]
-    paths = [Path.at(s.source).then(s) for s in steps if s.forward or not s.is_loop]
-    reached: dict[bytes, Path] = {}
-    for path in paths:
-        known = reached.get(path.end.value)
-        if known is None or path.before(known):
-            reached[path.end.value] = path
-    return Traversal.of((), reached.values(), paths, limits.results)
+    paths = (Path.at(s.source).then(s) for s in steps if s.forward or not s.is_loop)
+    return Traversal.of((), paths, limits.results)
 
 
 async def _walk(
@@ -126,9 +126,7 @@ async def _walk(
                 found[end] = path
         best.update(found)
         moved = list(found.values())
-    reached = (path for path in best.values() if path.steps)
-    ends = arrivals.values()
-    return Traversal.of(set(seeds), reached, ends, limits.results, is_nearest=is_nearest)
+    return Traversal.of(set(seeds), arrivals.values(), limits.results, is_nearest=is_nearest)
 
 
 def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:

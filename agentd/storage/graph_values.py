@@ -127,8 +127,10 @@ def promoted_rows(relation: Relation, context: Context) -> list[tuple[bytes, byt
 def concept_of(row: Sequence[Any], aliases: Iterable[str]) -> Concept:
     """A concept from its row."""
     _, name, label, confidence, created, updated = row
-    times = moment(created), moment(updated)
-    return Concept(ConceptHash(name), label, confidence, *times, tuple(sorted(set(aliases))))
+    first = moment(created)
+    last = first if updated == created else moment(updated)
+    names = tuple(sorted(set(aliases))) if aliases else ()
+    return Concept(ConceptHash(name), label, confidence, first, last, names)
 
 
 def context_of(row: Sequence[Any]) -> Context:
