@@ -35,7 +35,7 @@ class Recovery:
     async def repair(self) -> tuple[PendingTurn, ...]:
         """Settle every open tool call; returns the turns that are to run again, oldest first.
 
-        Doing it twice is the same as doing it once. Silent turns of the heartbeat are ended, those of
+        Doing it twice is the same as doing it once. Silent turns of beats and jobs are ended, those of
         a flush stay as they are: the next flush goes on with them.
         """
         for found in await self._journal.open_calls():

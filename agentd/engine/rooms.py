@@ -83,7 +83,7 @@ class Rooms:
         basis[turn_id] = history.generation
         while len(basis) > _BASES:
             del basis[next(iter(basis))]
-        return without_turns(history, self._open(session) | {turn_id})
+        return without_turns(history, self._unended(session) | {turn_id})
 
     async def before_turn(self, past: History, scene: Scene) -> bool:
         """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
@@ -107,13 +107,6 @@ class Rooms:
             return False
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
         return True
-
-    def _weigh(self, scene: Scene) -> int:
-        """Tokens of what the turn's calls all carry: mostly what those of the turn before did."""
-        carried = (scene.system, scene.tools)
-        if self._weighed[0] != carried:
-            self._weighed = (carried, tokens.of_fixed(*carried))
-        return self._weighed[1]
 
     async def after_overflow(self, scene: Scene) -> bool:
         """Make room because the service found the prompt too long; False if nothing could go."""
@@ -144,7 +137,7 @@ class Rooms:
         self._due.discard(session)
 
     async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
-        history = without_turns(await self._store.load(session), self._open(session))
+        history = without_turns(await self._store.load(session), self._unended(session))
         used = self._measure(history, ())
         need = self._compaction.need(history, used, trigger)
         if not self._background or not (need.flush or need.cut):
@@ -193,7 +186,7 @@ class Rooms:
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn, and from which figures. Changes nothing."""
         await self._must_exist(session)
-        history = without_turns(await self._store.load(session), self._open(session))
+        history = without_turns(await self._store.load(session), self._unended(session))
         limits = self._compaction.limits
         used = self._measure(history, ())
         need = self._compaction.need(history, used, Trigger.THRESHOLD)
@@ -233,7 +226,7 @@ class Rooms:
             trigger,
             partial(self._silent.ask, session),
             measure=lambda history: self._measure(history, incoming),
-            unfinished=partial(self._open, session),
+            unfinished=partial(self._unended, session),
         )
         if report.compacted:
             words = STARTED_OVER if trigger.empties else COMPACTED
@@ -250,6 +243,13 @@ class Rooms:
             return False
         return self._clock.now() - spoken[-1] >= self._idle_reset
 
+    def _weigh(self, scene: Scene) -> int:
+        """Tokens of what the turn's calls all carry: mostly what those of the turn before did."""
+        carried = (scene.system, scene.tools)
+        if self._weighed[0] != carried:
+            self._weighed = (carried, tokens.of_fixed(*carried))
+        return self._weighed[1]
+
     def _measure(self, history: History, incoming: Sequence[Block]) -> int:
         """Tokens of the next request. What a turn used says nothing if the context was swapped under
         it: it still ran on the old one.
@@ -264,5 +264,6 @@ class Rooms:
         )
         return tokens.of_next_request(replace(history, rows=rows), incoming, fixed)
 
-    def _open(self, session: SessionKey) -> frozenset[int]:
+    def _unended(self, session: SessionKey) -> frozenset[int]:
+        """The turns whose rows nothing may touch yet."""
         return frozenset(self._unfinished.get(session, ()))

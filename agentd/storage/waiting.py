@@ -41,7 +41,7 @@ class Waiting(Generic[T]):
 
 def taken(waiting: deque[Waiting[Any]]) -> list[Waiting[Any]]:
     """All that wait, who wait no longer."""
-    taken = []
+    found = []
     while waiting:
-        taken.append(waiting.popleft())
-    return taken
+        found.append(waiting.popleft())
+    return found
