@@ -67,6 +67,7 @@ class Broken(MemoryWorkspace):
 
     is_broken = False
     looks = 0
+    changes = 0
 
     async def look(self, paths, reader):
         self.looks += 1
@@ -75,6 +76,7 @@ class Broken(MemoryWorkspace):
     async def apply(self, intent, reader, by):
         if self.is_broken:
             raise WorkspaceError("the disk is gone")
+        self.changes += 1
         await super().apply(intent, reader, by)
 
 
@@ -202,6 +204,26 @@ async def test_what_cannot_be_written_is_tried_again(home):
     home.workspace.is_broken = False
     assert await home.known() == ["user dog name max"]
     assert home.keeper.problems() == ()
+
+
+async def test_each_file_is_changed_once_for_all_the_facts_that_come(home):
+    await home.learn(*[fact(f"f{n}", "likes", f"tea {n}") for n in range(150)])
+    assert len(await home.store.episodes()) == 150
+    assert 1 < home.workspace.changes == len(home.workspace.files)
+
+
+async def test_forgetting_changes_the_one_file_that_says_it(home):
+    likes = [fact(f"f{n}", "likes", f"tea {n}") for n in range(150)]
+    await home.learn(*likes)
+    before = dict(home.workspace.files)
+    home.workspace.changes = 0
+    home.facts[70] = Fact.grave("f70", NOW)
+    home.keeper.touch()
+    assert await home.keeper.erase(Needles((likes[70].text,), (("tea 70", ("likes",)),))) == 1
+    assert home.workspace.changes == 1
+    assert sum(before[path] != data for path, data in home.workspace.files.items()) == 1
+    assert not any(b'"tea-70"' in data for data in home.workspace.files.values())
+    assert len(await home.store.episodes()) == 149
 
 
 async def test_facts_that_say_the_same_are_one_episode_until_none_says_it(home):

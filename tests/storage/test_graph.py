@@ -552,6 +552,19 @@ async def test_a_sweep_of_many_goes_in_several_transactions(index_db):
     assert await store.counts() == GraphCounts()
 
 
+async def test_the_log_is_long_only_while_many_records_come(index_db):
+    store = SqliteGraph(index_db)
+
+    def pages(conn):
+        return conn.execute("PRAGMA wal_autocheckpoint").fetchone()[0]
+
+    usual = await index_db.read(pages)
+    await store.insert([said(f"s{n}") for n in range(200)])
+    assert await index_db.read(pages) > usual
+    await store.insert([said("one")])
+    assert await index_db.read(pages) == usual
+
+
 async def test_rebuilding_keeps_what_was_touched(store):
     record, other = said(), said("else")
     await store.insert([record, other])
