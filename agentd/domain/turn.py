@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NewType
 
-from agentd.domain.message import Block, Image, spoken
+from agentd.domain.message import Block, Image, JsonObject, spoken
 
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")
@@ -144,6 +144,25 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class CallMade:
+    """A tool call of a turn, once it has its result."""
+
+    id: str
+    name: str
+    input: JsonObject
+    is_error: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in stored turns and in answers."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "input": dict(self.input),
+            "is_error": self.is_error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A turn that has ended."""
 
@@ -153,7 +172,7 @@ class Turn:
     text: str = ""  # the last assistant message's words
     stop_reason: StopReason | None = None  # None when it failed
     usage: Usage = Usage()
-    tool_calls: tuple[dict[str, Any], ...] = ()  # {id, name, input, is_error} in order
+    tool_calls: tuple[CallMade, ...] = ()  # in order
     failure: Failure | None = None
     cost_usd: float = 0.0  # 0 for models without a price
     context_tokens: int = 0  # of the last call with its answer
@@ -166,7 +185,7 @@ class Turn:
             "text": self.text,
             "stop_reason": self.stop_reason,
             "usage": self.usage.as_json(),
-            "tool_calls": list(self.tool_calls),
+            "tool_calls": [call.as_json() for call in self.tool_calls],
             "cost_usd": self.cost_usd,
         }
 

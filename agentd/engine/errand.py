@@ -86,5 +86,5 @@ async def run_errand(
         return Failed(turn.failure.message)
     if turn.stop_reason is StopReason.CANCELLED:
         return Failed(is_cut=True)
-    told = any(c.get("name") == "notify" and not c.get("is_error") for c in turn.tool_calls)
+    told = any(call.name == "notify" and not call.is_error for call in turn.tool_calls)
     return judge(turn.text, ack_max_chars, notified=told)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from agentd.domain.message import ToolResult, ToolUse
 from agentd.domain.tool import ToolOutput
 from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import Receipt, Usage
+from agentd.domain.turn import CallMade, Receipt, Usage
 from agentd.engine.interrupt import Interrupt
 from agentd.engine.prompt import Scene
 from agentd.ports import EventSink
@@ -29,7 +28,7 @@ class Progress:
     shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
     usage: Usage = _NOTHING
     cost_usd: float = 0.0
-    calls: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[CallMade] = field(default_factory=list)
     model_calls: int = 0
     clip: int | None = None
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -45,9 +44,7 @@ class Progress:
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""
-        self.calls.append(
-            {"id": use.id, "name": use.name, "input": dict(use.input), "is_error": output.is_error}
-        )
+        self.calls.append(CallMade(use.id, use.name, use.input, output.is_error))
 
     def recount(self, price: Callable[[Usage], float]) -> None:
         """Take over from the rows what a cut turn had already used and called."""

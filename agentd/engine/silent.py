@@ -84,8 +84,8 @@ class SilentTurns:
         writes = sum(
             1
             for made in turn.tool_calls
-            if not made["is_error"]
-            and (spec := self._toolbox.spec(str(made["name"]))) is not None
+            if not made.is_error
+            and (spec := self._toolbox.spec(made.name)) is not None
             and spec.effect is Effect.FILE
         )
         return Answer(turn.text, writes, turn.usage)

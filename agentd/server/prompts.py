@@ -155,7 +155,7 @@ def _answer(turn: Turn) -> dict[str, Any]:
 
 def _told_calls(turn: Turn) -> list[dict[str, Any]]:
     """What the turn's tools were asked, as far as it fits an answer."""
-    calls = list(turn.tool_calls)
+    calls = [call.as_json() for call in turn.tool_calls]
     if len(json.dumps(calls, default=str)) <= _LONGEST_TEXT:
         return calls
     return [{key: value for key, value in call.items() if key != "input"} for call in calls]

@@ -11,7 +11,7 @@ from typing import Any
 from agentd.domain.message import Block, Image, decode_blocks, encode_blocks
 from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.transcript import Row, RowRole
-from agentd.domain.turn import Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
+from agentd.domain.turn import CallMade, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
 
 
 def stamp(at: datetime) -> str:
@@ -88,7 +88,7 @@ def dump_turn(turn: Turn) -> str:
             "text": turn.text,
             "stop_reason": turn.stop_reason,
             "usage": _usage_fields(turn.usage),
-            "tool_calls": list(turn.tool_calls),
+            "tool_calls": [call.as_json() for call in turn.tool_calls],
             "cost_usd": turn.cost_usd,
             "context_tokens": turn.context_tokens,
             "failure": failure and [failure.code, failure.message, failure.cure],
@@ -107,7 +107,10 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
         text=data["text"],
         stop_reason=StopReason(stop) if stop else None,
         usage=Usage(*data["usage"]),
-        tool_calls=tuple(data["tool_calls"]),
+        tool_calls=tuple(
+            CallMade(call.get("id", ""), call["name"], call.get("input", {}), call["is_error"])
+            for call in data["tool_calls"]  # of older versions they had no more than names
+        ),
         cost_usd=data["cost_usd"],
         context_tokens=data.get("context_tokens", 0),  # turns of older versions have none
         failure=Failure(*data["failure"]) if data["failure"] else None,

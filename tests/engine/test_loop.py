@@ -105,7 +105,7 @@ async def test_calls_that_a_service_numbers_anew_in_every_answer_all_run(world) 
     )
     world.provider.say(call("memory_write", "call_1", content="one"), twice, "done")
     turn = await world.say("write")
-    assert [c["id"] for c in turn.tool_calls] == ["call_1", "call_1-1", "call_1-2"]
+    assert [c.id for c in turn.tool_calls] == ["call_1", "call_1-1", "call_1-2"]
     note = world.workspace.text("memory/2026-11-21.md")
     assert [note.count(word) for word in ("one", "two", "three")] == [1, 1, 1]
     world.provider.say(call("memory_write", "call_1", content="four"), "done")
@@ -338,7 +338,7 @@ async def test_a_tool_outside_the_turns_list_does_not_run(world) -> None:
     world.provider.say(call("memory_write", content="x"), "sorry")
     request = TurnRequest(MAIN, "go", "m", tools=frozenset({"memory_read"}))
     turn = await (await world.sessions.submit(request)).wait()
-    assert [c["is_error"] for c in turn.tool_calls] == [True]
+    assert [c.is_error for c in turn.tool_calls] == [True]
     assert world.workspace.files == {}
 
 
@@ -479,7 +479,7 @@ async def test_the_time_the_user_takes_to_answer_is_not_the_tools(world) -> None
     await world.start()
     world.provider.say(call("asking", "a"), "ok")
     turn = await world.say("go")
-    assert [c["is_error"] for c in turn.tool_calls] == [False]
+    assert [c.is_error for c in turn.tool_calls] == [False]
 
 
 @pytest.mark.parametrize("effect", [Effect.READ_ONLY, Effect.EXTERNAL])
@@ -497,5 +497,5 @@ async def test_a_tool_that_was_allowed_and_hangs_is_stopped_all_the_same(world, 
     world.provider.say(call("hanging", "a"), "ok")
     async with asyncio.timeout(10):
         turn = await world.say("go")
-    assert [c["is_error"] for c in turn.tool_calls] == [True]
+    assert [c.is_error for c in turn.tool_calls] == [True]
     assert world.answers.questions != []

@@ -66,7 +66,7 @@ async def test_tools_run_after_their_message_is_durable_and_results_follow_it(wo
     world.provider.say(call("memory_write", content="Max is the dog"), "noted")
     turn = await world.say("remember Max")
     assert turn.text == "noted"
-    assert [c["name"] for c in turn.tool_calls] == ["memory_write"]
+    assert [c.name for c in turn.tool_calls] == ["memory_write"]
     assert "Max is the dog" in world.workspace.text("memory/2026-11-21.md")
     rows = await world.store.rows(MAIN)
     assert [r.role for r in rows] == ["user", "assistant", "user", "assistant"]
@@ -81,7 +81,7 @@ async def test_an_unknown_tool_and_wrong_input_are_told_to_the_model(world) -> N
         call("rm_rf", "a", path="/"), call("memory_write", "b", colour="red"), "sorry"
     )
     turn = await world.say("go")
-    assert [c["is_error"] for c in turn.tool_calls] == [True, True]
+    assert [c.is_error for c in turn.tool_calls] == [True, True]
     results = [
         b for r in await world.store.rows(MAIN) for b in r.blocks if isinstance(b, ToolResult)
     ]

@@ -18,7 +18,16 @@ from agentd import failpoints
 from agentd.domain.alert import Alert, Recipients
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk
-from agentd.domain.turn import Failure, Origin, SessionKey, StopReason, Turn, TurnRequest, Usage
+from agentd.domain.turn import (
+    CallMade,
+    Failure,
+    Origin,
+    SessionKey,
+    StopReason,
+    Turn,
+    TurnRequest,
+    Usage,
+)
 from agentd.domain.workspace import FileView
 from agentd.engine.errand import compose
 from agentd.errors import FileMissing, FileUnreadable, QueueFull, ShuttingDown, StorageError
@@ -64,7 +73,7 @@ class Turns:
     failure: Failure | None = None
     refusal: Exception | None = None
     stop: StopReason = StopReason.END_TURN
-    tools: tuple[dict[str, Any], ...] = ()
+    tools: tuple[CallMade, ...] = ()
     thought: str = ""
     hangs: bool = False
 
@@ -424,7 +433,7 @@ async def test_an_empty_reply_has_failed() -> None:
 async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
     world = World()
     world.turns.reply = "I told them."
-    world.turns.tools = ({"name": "notify", "is_error": False},)
+    world.turns.tools = (CallMade("c1", "notify", {}, is_error=False),)
     beat = await world.beat()
     assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.NOTIFY)
     assert await world.jobs.alerts() == []
@@ -434,7 +443,7 @@ async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
 async def test_a_notify_that_failed_leaves_the_reply_to_be_judged() -> None:
     world = World()
     world.turns.reply = "Disk full"
-    world.turns.tools = ({"name": "notify", "is_error": True},)
+    world.turns.tools = (CallMade("c1", "notify", {}, is_error=True),)
     assert (await world.beat()).reason is Reason.ALERT
 
 

@@ -20,7 +20,17 @@ from agentd.domain.job import (
     JobSession,
     NewJob,
 )
-from agentd.domain.turn import Context, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
+from agentd.domain.turn import (
+    CallMade,
+    Context,
+    Failure,
+    Kind,
+    Origin,
+    SessionKey,
+    StopReason,
+    Turn,
+    Usage,
+)
 from agentd.errors import Busy, NotFound, ShuttingDown
 from agentd.jobs.jobs import Jobs
 from agentd.jobs.questions import ISOLATED, Surroundings
@@ -30,7 +40,7 @@ from agentd.testing import FakeClock, MemoryJobBook, MemoryLedger, MemoryOutbox
 from agentd.testing.jobs import Ticket
 
 HOUR = timedelta(hours=1)
-NOTIFIED = ({"name": "notify", "is_error": False},)
+NOTIFIED = (CallMade("c1", "notify", {}, is_error=False),)
 
 
 @dataclass
@@ -41,7 +51,7 @@ class Turns:
     reply: str = "HEARTBEAT_OK"
     failure: Failure | None = None
     stop: StopReason = StopReason.END_TURN
-    tools: tuple[dict[str, Any], ...] = ()
+    tools: tuple[CallMade, ...] = ()
     refusal: Exception | None = None
     hangs: bool = False
     busy: set[SessionKey] = field(default_factory=set)

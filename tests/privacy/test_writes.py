@@ -365,7 +365,7 @@ async def test_a_result_taints_the_next_call_of_the_same_message(home: House):
     read = ToolUse("r", *TAINTS[0])
     home.provider.say(assistant("", read, ToolUse("w", "memory_write", write)), "done")
     turn = await home.say("main", "look and write")
-    assert [c["is_error"] for c in turn.tool_calls] == [False, True]
+    assert [c.is_error for c in turn.tool_calls] == [False, True]
     assert home.text("projects/a.md") == "a\n"
 
 
@@ -411,8 +411,8 @@ async def test_taint_survives_a_stop_in_the_middle_of_the_turn(home: House, when
     home.provider.say(call("memory_write", "c3", target="projects/a.md", content="b"), "done")
     await home.start()
     turn = await (await home.sessions.submit(request)).wait()
-    assert [c["name"] for c in turn.tool_calls][-1] == "memory_write"
-    assert turn.tool_calls[-1]["is_error"] is True
+    assert [c.name for c in turn.tool_calls][-1] == "memory_write"
+    assert turn.tool_calls[-1].is_error
     assert home.text("projects/a.md") == "a\n"
     assert len(home.provider.prompts) == 3
 

@@ -14,6 +14,7 @@ from agentd.domain.transcript import Coverage, NewRow, RowRole
 from agentd.domain.turn import (
     DELETED,
     MAIN,
+    CallMade,
     Context,
     Failure,
     Kind,
@@ -81,7 +82,7 @@ async def test_a_repeat_of_an_ended_turn_returns_its_whole_outcome(stores):
         "gone wrong",
         stop_reason=None,
         usage=Usage(1, 2, 3, 4),
-        tool_calls=({"name": "memory_write", "is_error": True},),
+        tool_calls=(CallMade("c1", "memory_write", {"content": "x"}, is_error=True),),
         failure=Failure("provider_auth", "no key", "set one"),
     )
     await stores.sessions.finish(receipt.turn_id, outcome)
