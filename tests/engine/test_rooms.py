@@ -351,6 +351,23 @@ async def test_a_flush_that_hangs_is_ended_and_not_gone_on_with_after_a_restart(
     assert (cover.ok, cover.reason) == (False, "memory_flush_timeout")
 
 
+async def test_a_single_message_that_could_not_be_saved_is_recorded_as_well(world) -> None:
+    world.compaction_settings = CompactionSettings(
+        background=False, hook_timeout=timedelta(milliseconds=30)
+    )
+    world.provider = Gated(Origin.FLUSH)
+    world.provider.go.set()
+    await world.start()
+    await world.say("one")
+    await world.sessions.flush(MAIN)
+    world.provider.say(ProviderError("no key", kind="auth"))
+    await world.say("two, which fails")
+    world.provider.go.clear()
+    await world.sessions.compact(MAIN)
+    covers = await world.store.coverages(MAIN)
+    assert [(c.first, c.last, c.ok) for c in covers] == [(1, 2, True), (3, 3, False)]
+
+
 async def test_a_stop_begins_no_model_call_and_leaves_due_only_what_is_due(world) -> None:
     world.compaction_settings = CompactionSettings(background=True)
     world.window = 20_000
