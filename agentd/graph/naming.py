@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 
 from agentd.errors import GraphError
@@ -76,7 +76,8 @@ class Aliases:
                     f"the alias {start!r} stands for {steps[start]!r} and for {end!r}",
                     cure="keep one of the two",
                 )
-        self._ends = {start: _end(steps, start) for start in steps}
+        ends: dict[str, str] = {}
+        self._ends = {start: _end(steps, start, ends) for start in steps}
 
     def resolve(self, label: str) -> str:
         """The normal label of the concept that this names. Raises GraphError for what is no label."""
@@ -97,6 +98,7 @@ def parse_aliases(text: str) -> dict[str, str]:
     stands for two things and one that leads back to itself.
     """
     table: dict[str, str] = {}
+    ends: dict[str, str] = {}
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.strip()
@@ -113,7 +115,7 @@ def parse_aliases(text: str) -> dict[str, str]:
             )
         table[alias] = name
         lines.setdefault(alias, number)
-        _no_circle(table, alias, number)
+        _no_circle(table, alias, ends, number)
     return table
 
 
@@ -128,24 +130,36 @@ def _pair(words: str, line: int) -> tuple[str, str]:
         raise GraphError(error.message, cure="write `alias = name`", line=line) from None
 
 
-def _no_circle(table: Mapping[str, str], alias: str, line: int) -> None:
+def _no_circle(
+    table: Mapping[str, str], alias: str, ends: MutableMapping[str, str], line: int
+) -> None:
     try:
-        _end(table, alias)
+        _end(table, alias, ends)
     except GraphError as error:
         raise GraphError(error.message, cure=error.cure, line=line) from None
 
 
-def _end(steps: Mapping[str, str], start: str) -> str:
-    """Where the steps from `start` end; a name that stands for itself is an end."""
-    seen = {start: 0}
+def _end(steps: Mapping[str, str], start: str, ends: MutableMapping[str, str]) -> str:
+    """Where the steps from `start` end; a name that stands for itself is an end. `ends` keeps for each
+    name passed one that the steps lead to, so that they are not taken one by one again.
+    """
+    seen: dict[str, None] = {start: None}
     name = start
-    while (after := steps.get(name, name)) != name:
+    while (after := ends.get(name) or steps.get(name, name)) != name:
         if after in seen:
-            circle = " = ".join([*list(seen)[seen[after] :], after])
+            circle = " = ".join(_circle(steps, after))
             raise GraphError(f"the aliases go in a circle: {circle}", cure="take one of them out")
-        seen[after] = len(seen)
+        seen[after] = None
         name = after
+    ends.update(dict.fromkeys([one for one in seen if one != name], name))
     return name
+
+
+def _circle(steps: Mapping[str, str], start: str) -> Iterator[str]:
+    yield (name := start)
+    while (name := steps[name]) != start:
+        yield name
+    yield start
 
 
 def _clean(text: str, what: str) -> str:

@@ -15,6 +15,7 @@ from agentd.graph.naming import (
     normal_predicate,
     parse_aliases,
 )
+from tests.growth import QUADRATIC, growth
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=12) | st.text(
     alphabet="aBcΣßİ -_–’5.\t\u0301\u0345", max_size=12
@@ -180,6 +181,21 @@ def test_a_table_of_aliases_is_read_from_lines() -> None:
         "a=b": "equation",
         "x": "y",
     }
+
+
+def test_a_circle_is_told_in_its_order_however_its_aliases_are_written() -> None:
+    with pytest.raises(GraphError) as caught:
+        parse_aliases("c = d\nb = c\na = b\nx = a\nd = b\n")
+    assert str(caught.value) == "line 5: the aliases go in a circle: d = b = c = d"
+    assert parse_aliases("d = e\nc = d\nb = c\na = b\ne = E\n")["a"] == "b"
+    assert Aliases({"a": "b", "c": "d", "b": "c", "e": "a"}).table == dict.fromkeys("abce", "d")
+
+
+def test_a_long_chain_of_aliases_takes_no_longer_than_its_lines() -> None:
+    def read(count: int) -> None:
+        Aliases(parse_aliases("".join(f"a{n + 1} = a{n}\n" for n in range(count))))
+
+    assert growth(read, 1000) < QUADRATIC
 
 
 @pytest.mark.parametrize(
