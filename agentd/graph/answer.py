@@ -13,6 +13,7 @@ from agentd.graph.query import Kind
 
 Table = tuple[tuple[str, ...], ...]  # the first row has the headings
 
+_JOINERS: Final = "\u200c\u200d"
 _HEADS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.CONCEPT: ("concept", "score", "confidence", "depth", "way"),
     Kind.FACT: ("subject", "predicate", "object", "score", "confidence", "episodes", "newest"),
@@ -130,8 +131,11 @@ class Answer:
 
 
 def one_line(text: str) -> str:
-    """The text with each run of white space and control characters as one blank."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    """The text with each run of white space and control characters as one blank. What joins letters, or
+    keeps them apart, stays: emoji, Persian and the scripts of India are written with it.
+    """
+    shown = (c if c.isprintable() or c in _JOINERS else " " for c in text)
+    return " ".join("".join(shown).split())
 
 
 def _cells(kind: Kind, row: Row) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def columns(text: str) -> int:
 
 
 def _columns(letter: str) -> int:
-    if unicodedata.combining(letter):
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 

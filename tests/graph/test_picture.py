@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentd.graph.answer import one_line
 from agentd.graph.history import History
 from agentd.graph.path import Way
 from agentd.graph.picture import Arrow, Node, Picture
@@ -249,6 +250,14 @@ async def test_a_picture_goes_as_far_as_its_way():
     ):  # fmt: skip
         picture = await drawn(chain, "a", by=by, depth=depth)
         assert max(node.depth for node in picture.nodes) == far
+
+
+def test_letters_stay_joined_and_what_steers_a_terminal_is_a_blank():
+    for word in ("\U0001f469\u200d\U0001f467", "می\u200cخواهم", "क\u094d\u200dष"):
+        assert one_line(word) == word
+        assert word in aligned((("a", "b"), (word, "x")))
+    assert one_line("a\x1b[31m\u202e\u2028b\n") == "a [31m b"
+    assert columns("a\u0301\u200d\ufe0f") == 1
 
 
 async def test_tables_are_aligned():
