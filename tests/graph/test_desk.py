@@ -118,6 +118,15 @@ async def test_a_mistake_is_shown_below_the_question(desk):
     assert message[2].strip() == "^"
 
 
+async def test_what_a_question_lacks_is_shown_at_its_end(desk):
+    with pytest.raises(QueryError) as caught:
+        await desk.ask("FIND concept\nWHERE confidence > 0.5 \n ")
+    message = caught.value.message.splitlines()
+    assert message[0] == "line 2, column 23: the question has no beginning"
+    assert message[1].rstrip() == "  WHERE confidence > 0.5"
+    assert message[2] == " " * 24 + "^"
+
+
 @pytest.mark.parametrize(
     "question", ["FIND", "FIND concept FROM x LIMIT 0", f"FIND fact {'x ' * 300}"]
 )
