@@ -77,7 +77,7 @@ async def open_app(
             upkeep.hangup,
         )
         stop = app.stop_requested.set
-        routes = {**methods(parts, clients, app.probes, stop), **upkeep.routes()}
+        routes = {**methods(parts, clients, stop), **upkeep.routes()}
         server = build_server(parts, audience, routes, on_session=warm.nudge)
         upkeep.look_after(server)
         async with server.listen(place(ground)):

@@ -16,6 +16,7 @@ from agentd.assembly.model import open_model
 from agentd.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.assembly.storage import Stores, open_stores
 from agentd.assembly.tools import build_tools
+from agentd.domain.health import Problem
 from agentd.engine.assembly import Engine
 from agentd.engine.sidecall import SideCall
 from agentd.engine.watchers import Watchers
@@ -39,6 +40,24 @@ class Parts:
     tools: tuple[Tool, ...]
     engine: Engine
     schedule: Schedule
+
+    def problems(self) -> tuple[Problem, ...]:
+        """All that any of them says is wrong."""
+        stores, memory, schedule = self.stores, self.memory, self.schedule
+        asked = (
+            self.model,
+            memory,
+            memory.retention,
+            self.facts,
+            self.graph,
+            schedule.pulse,
+            schedule.jobs,
+            schedule.scheduler,
+            stores.db,
+            stores.index_db,
+            self.alerts.dispatcher,
+        )
+        return tuple(problem for part in asked for problem in part.problems())
 
 
 @asynccontextmanager

@@ -12,10 +12,8 @@ from agentd.assembly.facts import Known
 from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
-from agentd.domain.health import Problem
 from agentd.domain.turn import SessionKey
 from agentd.memory.erasure import Erasure
-from agentd.ports import Probe
 from agentd.server.clients import Clients
 from agentd.server.fact_commands import FactCommands
 from agentd.server.heartbeat_commands import HeartbeatCommands
@@ -86,9 +84,7 @@ def place(ground: Ground) -> Path | socket.socket:
     return inherited_socket(ground.environ) or ground.places.socket
 
 
-def methods(
-    parts: Parts, clients: Clients, probes: tuple[Probe, ...], stop: Callable[[], None]
-) -> dict[str, Handler]:
+def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[str, Handler]:
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clock, pulse, dispatcher = parts.ground.clock, schedule.pulse, parts.alerts.dispatcher
@@ -100,7 +96,7 @@ def methods(
             learning.extractor.touch(session)
 
     return {
-        **StatusMethods(_status(parts, probes), clock, stop).routes(),
+        **StatusMethods(_status(parts), clock, stop).routes(),
         **SessionMethods(
             stores.sessions,
             parts.engine.sessions,
@@ -192,22 +188,10 @@ def _erasure(parts: Parts) -> Erasure:
     return Erasure(parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted)
 
 
-def _status(parts: Parts, probes: tuple[Probe, ...]) -> StatusParts:
+def _status(parts: Parts) -> StatusParts:
     """How the daemon tells that it is well."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
     window = parts.ground.limits.window
-
-    def problems() -> tuple[Problem, ...]:
-        told = (
-            model,
-            memory,
-            parts.facts,
-            parts.graph,
-            memory.retention,
-            schedule.pulse,
-            schedule.jobs,
-        )
-        return tuple(p for part in told for p in part.problems())
 
     return StatusParts(
         version=__version__,
@@ -222,6 +206,5 @@ def _status(parts: Parts, probes: tuple[Probe, ...]) -> StatusParts:
         store=stores.sessions,
         turns=parts.engine.sessions,
         ledger=stores.ledger,
-        probes=(*probes, stores.index_db, parts.alerts.dispatcher),
-        problems=problems,
+        problems=parts.problems,
     )

@@ -153,20 +153,11 @@ class Upkeep:
 
     def _problems(self) -> tuple[Problem, ...]:
         """What parts say that no other check looks at."""
-        stores, memory, schedule = self._parts.stores, self._parts.memory, self._parts.schedule
-        asked = (
-            stores.db,
-            stores.index_db,
-            memory.index,
-            memory.indexer,
-            memory.watching,
-            memory.retention,
-            memory.archiving,
-            self._parts.graph,
-            schedule.pulse,
-            schedule.jobs,
-        )
-        return tuple(problem for part in asked for problem in part.problems())
+        parts, memory = self._parts, self._parts.memory
+        alerts, scheduler = parts.alerts.dispatcher, parts.schedule.scheduler
+        others = (parts.model, memory.embedders, memory.files, parts.facts, alerts, scheduler)
+        looked_at = {problem for part in others for problem in part.problems()}
+        return tuple(problem for problem in parts.problems() if problem not in looked_at)
 
     def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
         return self._ground.used_up(self._parts.stores.ledger, origin)

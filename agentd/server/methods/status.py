@@ -9,7 +9,7 @@ from typing import Any
 
 from agentd.domain.health import Problem
 from agentd.domain.memory import IndexState
-from agentd.ports import Clock, Ledger, Probe, SessionStore
+from agentd.ports import Clock, Ledger, SessionStore
 from agentd.server.methods.params import NoParams, handler
 from agentd.server.methods.sessions import session_json
 from agentd.server.peer import Handler
@@ -40,7 +40,6 @@ class StatusParts:
     ledger: Ledger
     graph: Callable[[], Awaitable[Mapping[str, Any]]]
     embedder: Callable[[], Mapping[str, str]] = dict
-    probes: tuple[Probe, ...] = ()
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
 
@@ -63,7 +62,6 @@ class StatusMethods:
         parts = self._parts
         index = await parts.index()
         sessions = await parts.store.sessions()
-        problems = [*parts.problems(), *(p for probe in parts.probes for p in probe.problems())]
         return {
             "version": parts.version,
             "pid": os.getpid(),
@@ -76,7 +74,7 @@ class StatusMethods:
             "retention": dict(parts.retention()),
             "graph": dict(await parts.graph()),
             "cost": await self._cost(),
-            "problems": [problem.as_json() for problem in problems],
+            "problems": [problem.as_json() for problem in parts.problems()],
         }
 
     async def _cost(self) -> dict[str, Any]:
