@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from pathlib import Path
 
 from agentd.errors import StorageError
@@ -64,9 +65,12 @@ def cut_log(conn: sqlite3.Connection, path: Path) -> None:
 
 
 def drop_asides(path: Path) -> None:
-    """Delete damaged files that were put aside for this one: they hold what it held."""
+    """Delete damaged files that were put aside for this one: they hold what it held. What is no file
+    was never ours, and stays.
+    """
     for aside in path.parent.glob(f"{path.name}.corrupt-*"):
-        aside.unlink()
+        if stat.S_ISREG(aside.lstat().st_mode):
+            aside.unlink()
 
 
 def _marker(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -45,21 +46,25 @@ def open_file(
 
 
 def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
-    """Rename a derived database that no connection has open, and say so."""
+    """Rename a derived database that no connection has open, or what stands in its place, and say
+    so.
+    """
     aside = next(
         candidate
         for n in count(1)
-        if not (candidate := path.with_name(f"{path.name}.corrupt-{n}")).exists()
+        if not os.path.lexists(candidate := path.with_name(f"{path.name}.corrupt-{n}"))
     )
+    is_ours = _irregular(path) is None
     for suffix in _SUFFIXES:
         part = path.with_name(path.name + suffix)
-        if part.exists():
+        if os.path.lexists(part):
             part.rename(aside.with_name(aside.name + suffix))
     _sync(path.parent)
+    when = "when you like" if is_ours else "when you know what it is"
     return Problem(
         f"{schema.name}_rebuilt",
         f"{path.name} was put aside as {aside.name}: {error.message}",
-        f"nothing is lost, it is built again; delete {aside.name} when you like",
+        f"nothing is lost, it is built again; delete {aside.name} {when}",
     )
 
 
@@ -73,6 +78,8 @@ def private_directory(path: Path) -> None:
 
 
 def _connect(path: Path, schema: Schema, synchronous: Synchronous) -> sqlite3.Connection:
+    if schema.derived and (found := _irregular(path)) is not None:
+        raise StorageCorrupt(f"{found.name} is no file of its own", cure=f"move {found} away")
     _private_file(path)
     try:
         conn = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
@@ -104,6 +111,16 @@ def _prepare(
         # A full disk or another reader keeps nobody from starting; it stays due.
         with suppress(sqlite3.OperationalError, StorageError):
             write_anew(conn, path)
+
+
+def _irregular(path: Path) -> Path | None:
+    """Which of a database's files is a directory, a link, a pipe or the like; None for none."""
+    for suffix in _SUFFIXES:
+        part = path.with_name(path.name + suffix)
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(part.lstat().st_mode):
+                return part
+    return None
 
 
 def _is_hopeless(error: StorageError) -> bool:

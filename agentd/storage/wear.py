@@ -115,7 +115,7 @@ def copied(conn: sqlite3.Connection, path: Path) -> Path:
 def put_back(copy: Path, path: Path, schema: Schema) -> Problem:
     """Move a copy to the place of the database, which nobody has open, and say so."""
     cure = "nothing is lost"
-    if path.exists():
+    if os.path.lexists(path):
         aside = put_aside(path, schema, StorageCorrupt("it took the place of another"))
         cure = f"{cure}; {aside.text}"
     for suffix in ("-wal", "-shm"):  # of the file that went: they would be taken for the copy's
