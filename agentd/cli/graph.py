@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,12 +88,22 @@ def graph(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
     ] = None,
+    compat: Annotated[
+        bool,
+        typer.Option(
+            "--compat", help="With --format zero: for older readers, without colons in words."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw what is known around a name."""
     with reporting(as_json=as_json):
+        if compat and form is not Format.ZERO:
+            raise InvalidRequest("--compat is for --format zero alone", cure="leave it out")
         wanted = None if form in DRAWN else form.value
         result = ask("facts/graph", name=name, depth=depth, most=most, by=by.value, form=wanted)
+        if compat:
+            result["text"] = _compatible(result["text"])
         if wanted and not as_json and (left := _left_out(result)):
             note(left)
         if output is None:
@@ -124,6 +135,13 @@ def _left_out(result: dict[str, Any]) -> str:
     return visible(picture.left_out if picture.nodes else picture.title)
 
 
+def _compatible(text: str) -> str:
+    """The graph of a `.0` text for older readers."""
+    from agentd.graph.zero import parse, write_compatible
+
+    return write_compatible(parse(text))
+
+
 def _drawn(result: dict[str, Any], form: Format) -> str:
     from agentd.graph.picture_dot import as_dot
     from agentd.graph.picture_svg import as_html, as_svg
@@ -146,10 +164,12 @@ def _drawn(result: dict[str, Any], form: Format) -> str:
 
 
 def _written(file: Path, text: str) -> int:
-    """The bytes that were written. Raises InvalidRequest."""
+    """The bytes that were written; a new file is for its owner alone. Raises InvalidRequest."""
     data = text.rstrip("\n").encode() + b"\n"
     try:
-        file.write_bytes(data)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
     except OSError as error:
         raise InvalidRequest(
             f"{file}: {error.strerror}", cure="name a file that can be written"

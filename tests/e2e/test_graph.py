@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agentd.domain.belief import Trace
+from agentd.errors import GraphError
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.consolidation import promotion
 from agentd.graph.decompiler import decompile
@@ -19,6 +22,7 @@ from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.graph.zero import parse
 from tests.e2e.shell import Shell, a_shell
 
 ALL = "FIND fact FROM user DEPTH 3 LIMIT 50"
@@ -91,6 +95,7 @@ def test_a_picture_is_a_file_that_needs_nothing_else(shell: Shell) -> None:
         text = (shell.root / f"me.{form}").read_text("utf-8")
         assert "klara" in text
         assert "src=" not in text
+        assert (shell.root / f"me.{form}").stat().st_mode & 0o777 == 0o600
     assert ET.parse(shell.root / "me.svg").getroot().tag.endswith("svg")
     assert '"user"' in shell.ok("facts", "graph", "klara", "--format", "dot").out
 
@@ -104,6 +109,21 @@ def test_what_is_drawn_is_printed_as_texts_that_say_the_same_and_run(shell: Shel
     graphs = shell.json("facts", "run", str(own))["graphs"]
     said = [one for graph in graphs for one in graph["outputs"]["output"]["relations"].values()]
     assert {one["predicate"] for one in said} >= {"dog_name", "sister_name", "home"}
+
+
+def test_for_older_readers_the_text_is_json_without_colons_in_words(shell: Shell) -> None:
+    usual = shell.ok("facts", "graph", "user", "--format", "zero").out
+    older = shell.ok("facts", "graph", "user", "--format", "zero", "--compat").out
+    words = [word for word in re.findall(r'"([^"]*)"', older) if "T" in word]
+    assert words
+    assert not any(":" in word for word in words)
+    nodes = json.loads(older.removeprefix("Graph "))["nodes"]
+    assert [node["id"] for node in nodes] == [node.id for node in parse(usual).nodes]
+    with pytest.raises(GraphError):
+        decompile(older)
+    refused = shell("facts", "graph", "user", "--format", "0c", "--compat")
+    assert refused.code == 2
+    assert "--format zero" in refused.err
 
 
 def test_every_form_of_the_page_about_them_is_printed(shell: Shell) -> None:
@@ -158,7 +178,7 @@ def test_each_way_finds_other_things_and_scores_them(shell: Shell) -> None:
         shown = shell.json("facts", "graph", "user", "--by", by, "--most", "2")
         assert most in {node["label"] for node in shown["nodes"]}
     refused = shell("facts", "query", "FIND path FROM user BY activation")
-    assert refused.code == 1
+    assert refused.code == 2
     assert refused.err.splitlines()[1:3] == ["  FIND path FROM user BY activation", " " * 25 + "^"]
     (shell.workspace / "memory" / "graph" / "ways.0").unlink()
 
