@@ -134,10 +134,21 @@ _CLOSING = re.compile(
 )
 
 
+# What makes of a named day the edge of a longer time.
+_EDGE = re.compile(
+    r"\b(?:before|after|since|until|till|by|vor|nach|seit|bis|avant|apres|depuis|antes de|"
+    r"despues de|desde|hasta)\s+(?:the\s+|dem\s+|zum\s+|le\s+|el\s+)?$"
+)
+_OPEN = re.compile(r"(?:since|until|by|seit|depuis|desde)\s")
+_BEFORE = 20  # letters before a named day that are looked at
+_AT = re.compile(r"\b(?:on|at|over|during|last|this|an|zu|am|uber|a|en|pour)\s+$")
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Days that a text names, both ends included, where in the text, and whether the words mean
-    something only together with the day they were said on.
+    """Days that a text names, both ends included, where in the text, whether the words mean
+    something only together with the day they were said on, and whether they say no more than when:
+    of a feast people also speak as such, and "since Monday" is more than that day.
     """
 
     first: date
@@ -145,6 +156,7 @@ class Named:
     start: int
     end: int
     relative: bool
+    is_when: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +170,7 @@ class Anchored:
     closing: bool  # the end of the event is meant
     start: int
     end: int
+    event_start: int
 
 
 def named(text: str, today: date) -> list[Named]:
@@ -174,7 +187,10 @@ def named(text: str, today: date) -> list[Named]:
                 days = _days(rule, match, today)
             except (ValueError, OverflowError):  # 31 June, year 0
                 continue
-            found.append(Named(*days, start, end, rule in _RELATIVE))
+            before = text[max(0, start - _BEFORE) : start]
+            is_when = not (_EDGE.search(before) or _OPEN.match(match.group()))
+            is_when &= rule != "feast" or _AT.search(before) is not None
+            found.append(Named(*days, start, end, rule in _RELATIVE, is_when))
     return found
 
 
@@ -202,6 +218,9 @@ def beside(anchor: tuple[date, date], unit: str, side: str, count: int) -> tuple
     """
     first, last = anchor
     if side not in {"before", "after"}:
+        if not count and unit == "week" and first == last:
+            monday = first - timedelta(days=first.weekday())
+            return monday, monday + timedelta(days=6)
         if not count:
             return anchor
         days = 7 if unit == "week" else 1
@@ -229,7 +248,7 @@ def anchored(text: str) -> Anchored | None:
     closing = _CLOSING.search(event) is not None
     side = _SIDES[match["side"]]
     return Anchored(
-        unit, side, count, _CLOSING.sub(" ", event), closing, match.start(), match.end()
+        unit, side, count, _CLOSING.sub(" ", event), closing, *match.span(), match.start("event")
     )
 
 

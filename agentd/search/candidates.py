@@ -18,7 +18,7 @@ from agentd.search import words
 from agentd.search.corpus import Corpus
 from agentd.search.entries import UNDATED
 from agentd.search.evidence import Asked
-from agentd.search.postings import Floats, Postings, Slots
+from agentd.search.postings import Floats, Postings, Slots, best
 from agentd.search.query import Query, parse
 from agentd.search.spelling import Spelling
 from agentd.search.vectors import Vectors
@@ -79,7 +79,8 @@ class Proposer:
         window = query.window
         if query.anchor is not None and options.today is not None:
             window = self._anchored(query.anchor, options.today) or window
-        return Asked(query, self._terms(query), vector, window, options)
+        only_days = query.only_days and window is not None
+        return Asked(query, self._terms(query), vector, window, options, only_days=only_days)
 
     def _terms(self, query: Query) -> tuple[tuple[str, float], ...]:
         """The query's terms with weight 1; of one that nothing holds, the nearest that are known."""
@@ -106,7 +107,9 @@ class Proposer:
         told, day = column("told")[slots], column("day")[slots]
         lasting = column("told_last")[slots] > told
         worth = scores * np.where(told == UNDATED, 1.0, np.where(lasting, 1.6, 1.3))
-        best = int(np.argmax(np.where((told == UNDATED) & (day == UNDATED), -1.0, worth)))
+        worth = np.where((told == UNDATED) & (day == UNDATED), -1.0, worth)
+        equals = np.flatnonzero(worth == worth.max()).tolist()
+        best = min(equals, key=lambda at: self._corpus.place(int(slots[at])))
         first = int(told[best] if told[best] != UNDATED else day[best])
         last = int(column("told_last")[slots[best]]) if told[best] != UNDATED else first
         if first == UNDATED:
@@ -128,6 +131,8 @@ class Proposer:
             legs.append(self._postings.top(terms, SEEDS, inside)[0])
             if asked.vector is not None and vectors is not None:
                 legs.append(vectors.top(asked.vector, SEEDS, inside)[0])
+        if asked.only_days:
+            legs.append(self._dated(asked, allowed))
         legs += self._quiet(asked, vectors, np.concatenate(legs))
         near = self._corpus.around(np.concatenate([leg[:SEEDS] for leg in legs]), 1).ravel()
         near = near[near >= 0]
@@ -139,7 +144,23 @@ class Proposer:
         if asked.vector is not None and vectors is not None:
             cosine = vectors.some(asked.vector, slots)
             partial["vector"] = np.where(np.isin(slots, legs[1]), cosine, NOWHERE)
+        if asked.window is not None and asked.only_days:
+            dated = self._corpus.dated(slots, asked.window)
+            if dated.any():
+                partial["dated"] = dated
         return Candidates(slots, np.zeros(len(slots), np.float32), partial)
+
+    def _dated(self, asked: Asked, allowed: NDArray[np.bool_]) -> Slots:
+        """Units of the days that are named, or that tell of them: those that say most first."""
+        if asked.window is None:
+            return np.zeros(0, np.int64)
+        slots = np.flatnonzero(allowed & self._corpus.within(asked.window))
+        says = np.log1p(self._corpus.column("tokens")[slots]).astype(np.float32)
+        worth = self._corpus.dated(slots, asked.window) * self._corpus.importance(slots) * says
+        at, scores = best(worth.astype(np.float32), DEPTH, above=0.0)
+        equals = slots[at[scores == scores[-1:]]].tolist()
+        equals.sort(key=self._corpus.place)
+        return np.concatenate([slots[at[scores > scores[-1:]]], np.array(equals, np.int64)])[:DEPTH]
 
     def _settled(self, slots: Slots, scores: Floats) -> Slots:
         """A leg's units with those that tie for the last seed in the order of their places, so that

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 NOBODY = -1  # the speaker, and the neighbour, that a unit lacks
 IMPORTANCE_FLOOR = 0.8  # so that no trust in a source outweighs what was asked for
 FAINT = 0.25  # importance below that is of what nobody wrote down here: it has no floor
+TELLS = 0.65  # of what a unit of a day is worth, is one that tells of the day
+LASTING = 14  # days that one thing may go on
 
 _SOURCES = tuple(Source)
 _TRAITS = np.dtype(
@@ -124,6 +126,16 @@ class Corpus:
         """How well units' days, or the days they tell of, fit a window of days."""
         day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
         return np.maximum(nearness.fits(day, day, window), nearness.fits(told, last, window))
+
+    def dated(self, slots: Ints, window: tuple[int, int]) -> NDArray[np.float32]:
+        """1 for units of a window of days, TELLS for others that tell of it, else 0. What tells of a
+        month tells of none of its days.
+        """
+        day, told, last = (self.column(name)[slots] for name in ("day", "told", "told_last"))
+        on = (day >= max(window[0], 0)) & (day <= window[1])
+        tells = (told >= 0) & (told <= window[1]) & (last >= window[0])
+        tells &= last - told <= max(window[1] - window[0], LASTING)
+        return np.where(on, 1.0, np.where(tells, TELLS, 0.0)).astype(np.float32)
 
     def within(self, window: tuple[int, int]) -> NDArray[np.bool_]:
         """Which slots' days, or the days they tell of, touch a window of days."""

@@ -28,6 +28,7 @@ class Asked:
     vector: Floats | None
     window: tuple[int, int] | None  # of the days that the query names
     options: SearchOptions
+    only_days: bool = False  # whether it asks for what there was then, and no more
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class Searcher:
         self._arrange(found, options)
         newer = self._renew(found, asked)
         self._share(found, asked)
-        if len(self) >= FEW:
+        if len(self) >= FEW and "dated" not in found.partial:
             _calibrate(found)
         return self._pack(found, newer, options)
 
@@ -151,6 +151,8 @@ class Searcher:
         found.score = sure
         if options.fusion is not Fusion.STRUCTURED:
             found.score = fused / max(float(fused.max()), 1e-9) * sure.max()
+        if "dated" in found.partial:
+            found.score = calibration.of_days(found.score, found.partial["dated"])
         order = np.argsort(-found.score, kind="stable")
         source = self.corpus.column("source")[found.slots[order[TAIL:]]]
         quiet = order[TAIL:][source != self.corpus.number(Source.SESSIONS)][:QUIET]
@@ -158,7 +160,7 @@ class Searcher:
 
     def _age(self, found: Candidates, options: SearchOptions) -> None:
         """Let age and importance weigh on the scores."""
-        if options.recency and options.today is not None:
+        if options.recency and options.today is not None and "dated" not in found.partial:
             ages = self.corpus.ages(found.slots, options.today)
             found.partial["decay"] = decay.factors(
                 ages, options.half_life_days, options.recency_floor
@@ -321,7 +323,9 @@ def _calibrate(found: Candidates) -> None:
 
 
 def _is_chance(found: Candidates) -> bool:
-    """Whether no unit holds a word of the query, and none comes near it in meaning."""
+    """Whether no unit holds a word of the query or is of its days, and none comes near its meaning."""
+    if "dated" in found.partial:
+        return False
     near = found.partial.get("vector")
     is_held = bool((found.partial["keyword"] > 0.0).any())
     return not is_held and (near is None or float(near.max()) < CHANCE)
