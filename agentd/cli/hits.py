@@ -56,7 +56,7 @@ SCORES: Mapping[str, str] = {  # in the table; at most 24 letters, so that seven
     "amount": "tells a number, as asked",
     "date": "of the days asked for",
     "date_both": "of these days and fits",
-    "dated": "of them, or tells of them",
+    "dated": "of them or tells of them",
     "fused": "all of this together",
     "certainty": "how sure that is",
     "decay": "left of it by its age",
