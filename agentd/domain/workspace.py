@@ -77,6 +77,13 @@ class TreeEntry:
     size: int
     is_dir: bool
     mtime_ns: int = 0  # 0: not known
+    ctime_ns: int = 0  # the same; nobody can set it
+    inode: int = 0
+
+    @property
+    def stamp(self) -> tuple[int, int, int, int]:
+        """What tells an unchanged file without reading it."""
+        return self.size, self.mtime_ns, self.ctime_ns, self.inode
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date
+from operator import attrgetter
 from pathlib import Path
 
 import structlog
@@ -24,16 +25,16 @@ from agentd.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
-    PathRefused,
     WorkspaceError,
 )
 from agentd.ports import Clock
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
-from agentd.workspace.complaints import IRREGULAR, UNREADABLE, Complaints
+from agentd.workspace.complaints import UNREADABLE, Complaints
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
+from agentd.workspace.listing import LeftOut, Listing
 from agentd.workspace.locks import Locks
-from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
+from agentd.workspace.names import is_injected, is_protected, parse_file
 from agentd.workspace.places import Places
 from agentd.workspace.reading import Place, Reading
 from agentd.workspace.refusals import missing, translated
@@ -75,8 +76,8 @@ class Files:
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading()
-        self._odd: dict[Name, str] = {}
         self.complaints = Complaints()
+        self._left_out = LeftOut(self.complaints)
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -159,15 +160,11 @@ class Files:
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
         """What the reader may know of below `path` ("" is the whole workspace), sorted by path."""
-        place = await asyncio.to_thread(self._places.directory, path, reader)
         depth = max(1, min(depth, _MAX_DEPTH))
-        odd: dict[Name, str] = {}
-        with translated(place.asked):
-            found = await asyncio.to_thread(self._list, place, place.parts, depth, reader.kind, odd)
-        self._complain(place.name, depth, odd)
-        if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
-            found += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
-        return await asyncio.to_thread(_sorted, found)
+        place, listing = await asyncio.to_thread(self._list, path, depth, reader)
+        if reader.kind is Kind.MAIN:  # others do not see all that is left out
+            self._left_out.note(place.name, depth, listing.odd)
+        return tuple(listing.entries)
 
     async def exists(self, path: str, reader: Reader) -> bool:
         """Whether `read` would find it."""
@@ -283,7 +280,7 @@ class Files:
         if isinstance(loaded, FileView):
             self.complaints.clear(path, UNREADABLE)
             return loaded
-        if place.name in self._odd:
+        if place.name in self._left_out:
             pass  # which is told already
         elif not isinstance(loaded, FileMissing):
             self.complaints.add(path, Problem(UNREADABLE, loaded.message, loaded.cure))
@@ -297,53 +294,16 @@ class Files:
         except WorkspaceError as error:
             return error
 
-    def _complain(self, base: Name, depth: int, odd: Mapping[Name, str]) -> None:
-        """Name the notes below `base` that are no files, and no longer those that were none."""
-        for name in self._odd.keys() - odd.keys():
-            inside = name.scope == base.scope and name.parts[: len(base.parts)] == base.parts
-            if inside and len(name.parts) - len(base.parts) <= depth:
-                del self._odd[name]
-                self.complaints.clear(str(name), IRREGULAR)
-        for name, what in odd.items():
-            text = f"{name} is {what}, no file: it is never read"
-            told = Problem(IRREGULAR, text, "Put the file itself in its place.")
-            self.complaints.clear(str(name), UNREADABLE)  # that is why
-            self.complaints.add(str(name), told)
-        self._odd.update(odd)
-
-    def _list(
-        self, place: Place, parts: tuple[str, ...], depth: int, kind: Kind, odd: dict[Name, str]
-    ) -> list[TreeEntry]:
-        found = []
-        for entry in place.folder.entries(parts):
-            name = _parsed(place.name.scope, (*parts, entry.name))
-            if name is None or not self._sight.sees(name, kind):
-                continue
-            if entry.is_odd:
-                odd[name] = entry.odd
-                continue
-            path = f"{name}/" if entry.is_dir else str(name)
-            found.append(TreeEntry(path, entry.size, entry.is_dir, entry.mtime_ns))
-            if entry.is_dir and depth > 1:
-                try:
-                    found += self._list(place, name.parts, depth - 1, kind, odd)
-                except OSError as error:  # gone, or not ours to open: the rest still counts
-                    log.info("folder_not_listed", path=str(name), error=error.strerror)
-        return found
-
-
-def _sorted(entries: list[TreeEntry]) -> tuple[TreeEntry, ...]:
-    return tuple(sorted(entries, key=lambda entry: entry.path))
+    def _list(self, path: str, depth: int, reader: Reader) -> tuple[Place, Listing]:
+        place = self._places.directory(path, reader)
+        listing = Listing(place.folder, self._sight, reader.kind)
+        with translated(place.asked):
+            listing.collect(place.name, place.parts, depth)
+        if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
+            listing.entries += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
+        listing.entries.sort(key=attrgetter("path"))
+        return place, listing
 
 
 def _outside(path: Path) -> Folder:
     return SingleFile(path) if path.suffix.casefold() == ".md" else Folder(path)
-
-
-def _parsed(scope: str, parts: tuple[str, ...]) -> Name | None:
-    """The name of something found on disk; None if no path can spell it."""
-    try:
-        name = parse("/".join(parts))
-    except PathRefused:
-        return None
-    return Name(scope, parts) if name == Name("", parts) else None

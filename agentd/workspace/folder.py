@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from agentd.errors import EditConflict, FileUnreadable
 from agentd.failpoints import hit
@@ -19,6 +20,7 @@ from agentd.workspace.resolver import FILE_MODE, Beneath, require_regular
 
 _TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"
 _PIECE = 1 << 16
+FOLDER_LINK = "a symbolic link to a folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,17 @@ class Stamp:
     ctime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(
+    NamedTuple
+):  # of which a large workspace makes many: a dataclass takes three times as long
     """One name in a directory."""
 
     name: str
     size: int
     is_dir: bool
     mtime_ns: int
+    ctime_ns: int
+    inode: int
     odd: str = ""  # what it is if neither file nor directory: never opened
 
     @property
@@ -91,19 +96,24 @@ class Folder:
 
     def entries(self, parts: Sequence[str]) -> list[Entry]:
         """The regular files and directories in a directory, sorted by name; of what is neither only
-        what is named like a note.
+        what is named like a note, and links to directories.
         """
         found = []
         with self.beneath.folder(parts) as fd, os.scandir(fd) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # it went away while we looked
+                try:
                     info = entry.stat(follow_symlinks=False)
-                    is_dir, is_file = stat.S_ISDIR(info.st_mode), stat.S_ISREG(info.st_mode)
-                    odd = "" if is_dir or is_file else _oddity(info.st_mode)
-                    if not odd or entry.name.casefold().endswith(".md"):
-                        size = info.st_size if is_file else 0
-                        found.append(Entry(entry.name, size, is_dir, info.st_mtime_ns, odd))
-        return sorted(found, key=lambda entry: entry.name)
+                except FileNotFoundError:  # it went away while we looked
+                    continue
+                is_dir, is_file = stat.S_ISDIR(info.st_mode), stat.S_ISREG(info.st_mode)
+                size, odd = info.st_size if is_file else 0, ""
+                if not (is_dir or is_file):
+                    odd = _oddity(entry, info.st_mode)
+                    if not odd:
+                        continue
+                times = info.st_mtime_ns, info.st_ctime_ns
+                found.append(Entry(entry.name, size, is_dir, *times, info.st_ino, odd))
+        return sorted(found)
 
     def replace(
         self, parts: Sequence[str], data: bytes, last_look: Callable[[], None] | None = None
@@ -167,12 +177,25 @@ def too_large(path: str, size: int, limit: int) -> FileUnreadable:
     )
 
 
-def _oddity(mode: int) -> str:
+def _oddity(entry: os.DirEntry[str], mode: int) -> str:
+    """What it is, if it is named like a note or leads to a directory."""
+    is_note = entry.name.casefold().endswith(".md")
     if stat.S_ISLNK(mode):
-        return "a symbolic link"
+        if not entry.name.startswith(".") and _leads_to_directory(entry):
+            return FOLDER_LINK
+        return "a symbolic link" if is_note else ""
+    if not is_note:
+        return ""
     if stat.S_ISFIFO(mode):
         return "a named pipe"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()  # which asks what the target is, and opens nothing
+    except OSError:
+        return False
 
 
 @contextmanager

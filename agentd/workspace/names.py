@@ -23,10 +23,16 @@ PROTECTED = frozenset(
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.md")
 _DRIVE = re.compile(r"[A-Za-z]:($|[/\\])")
-# What no name needs: controls, halves of surrogate pairs, line and paragraph separators.
-_BAD_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Characters that turn the direction of what a person is shown.
-_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# What no name needs: controls, halves of surrogate pairs, line and paragraph separators, and what
+# turns the direction of what a person is shown.
+_BAD = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029"
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+_HALVES = re.compile(r"[\ud800-\udfff]")
+# A part about which there is nothing to ask: no dot first, no space last, no colon, no backslash.
+_PLAIN = re.compile(r"[0-9A-Za-z_](?:[ -.0-9;-\[\]-~]*[!-.0-9;-\[\]-~])?")
+_FEW = MAX_PATH_BYTES // (MAX_PART_BYTES + 1) - 1  # parts are never too long together
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +55,53 @@ def parse(path: str) -> Name:
     and home paths, drives, backslashes, `..` in any disguise, control characters, over-long names,
     and names that begin with a dot: those belong to other programs (`.git/config` can run commands).
     """
+    found = _parsed(path)
+    if isinstance(found, str):
+        raise _refused(path, found)
+    return found
+
+
+def below(parent: Name, part: str) -> Name | str:
+    """The name of what stands on the disk as `part` in the folder `parent`; what is wrong with it where
+    no path spells it.
+    """
+    parts = (*parent.parts, part)
+    name = Name(parent.scope, parts)
+    if len(parts) <= _FEW and _PLAIN.fullmatch(part):
+        return name
+    if _HALVES.search(part):  # as which Python shows what is no text
+        return "has a name with bytes that are not UTF-8"
+    found = _parsed("/".join(parts))
+    if isinstance(found, str) or found == Name("", parts):
+        return found if isinstance(found, str) else name
+    if found.scope:
+        return "begins with an @, as other workspaces do"
+    if part != part.strip(" "):
+        return "has a space before or behind its name"
+    return "has a name whose letters are not composed (NFC)"
+
+
+def _parsed(path: str) -> Name | str:
+    """The name, or what is wrong with the path."""
     text = unicodedata.normalize("NFC", path.strip(" "))
-    if any(unicodedata.category(c) in _BAD_CATEGORIES or c in _TURNING for c in text):
-        raise _refused(path, "has a control character")
+    if _BAD.search(text):
+        return "has a control character"
     if len(text.encode()) > MAX_PATH_BYTES:
-        raise _refused(path, f"is longer than {MAX_PATH_BYTES} bytes")
+        return f"is longer than {MAX_PATH_BYTES} bytes"
     if text.startswith("/") or _DRIVE.match(text):
-        raise _refused(path, "is absolute")
+        return "is absolute"
     if "\\" in text:
-        raise _refused(path, "has a backslash")
+        return "has a backslash"
     parts = tuple(part for part in text.split("/") if part not in {"", "."})
     scope = ""
     if parts and parts[0].startswith("@"):
         scope, parts = parts[0][1:], parts[1:]
         if not scope:
-            raise _refused(path, "names no scope")
-    for part in parts:
-        _check_part(path, part)
+            return "names no scope"
+    if wrong := next((why for part in parts if (why := _fault(part))), ""):
+        return wrong
     if parts and parts[0].startswith("~"):
-        raise _refused(path, "starts in a home directory")
+        return "starts in a home directory"
     return Name(scope, parts)
 
 
@@ -102,16 +136,16 @@ def is_injected(name: Name, daily_folders: Iterable[str]) -> bool:
     return folder in homes and _DAY.fullmatch(last) is not None
 
 
-def _check_part(path: str, part: str) -> None:
+def _fault(part: str) -> str:
+    """What is wrong with one name; "" for nothing."""
     if len(part.encode()) > MAX_PART_BYTES:
-        raise _refused(path, f"has a name longer than {MAX_PART_BYTES} bytes")
+        return f"has a name longer than {MAX_PART_BYTES} bytes"
     plain = unicodedata.normalize("NFKC", part)
     if ".." in {part, plain.strip(" ")}:
-        raise _refused(path, "climbs out of its folder")
+        return "climbs out of its folder"
     if plain.startswith("."):
-        raise _refused(path, "is hidden: names that begin with a dot are not the agent's")
-    if "/" in plain or "\\" in plain:
-        raise _refused(path, "has a disguised slash")
+        return "is hidden: names that begin with a dot are not the agent's"
+    return "has a disguised slash" if "/" in plain or "\\" in plain else ""
 
 
 def _refused(path: str, why: str) -> PathRefused:

@@ -1,13 +1,15 @@
 """Spellings of paths."""
 
 import itertools
+import sys
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.errors import PathRefused
-from agentd.workspace.names import Name, fold, is_injected, is_protected, parse, parse_file
+from agentd.workspace.names import Name, below, fold, is_injected, is_protected, parse, parse_file
 
 _CLIMBS = ["..", "\uff0e\uff0e", "\u2025", "\u2024\u2024", ".. ", " ..", "..\u200b/.."]
 _BEFORE = ["", "memory/", "./", "memory//", "memory/./", "a/b/c/"]
@@ -136,3 +138,47 @@ def test_folding_is_stable_under_itself() -> None:
 )
 def test_which_files_prompts_carry(path: str, expected: bool) -> None:
     assert is_injected(parse_file(path), ("memory", "daily")) is expected
+
+
+def test_no_character_that_a_name_cannot_have_is_overlooked():
+    turning = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    refused = set()
+    for c in map(chr, range(sys.maxunicode + 1)):
+        if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} or c in turning:
+            refused.add(c)
+            with pytest.raises(PathRefused, match="has a control character"):
+                parse(f"a{c}b")
+    assert len(refused) == 65 + 2048 + 2 + 12
+
+
+@given(
+    st.lists(st.sampled_from(["a", "Ü", "x y", "a" * 255]), max_size=9),
+    st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=12)
+    | st.text(" .~@:\\-az_Ü9", min_size=1, max_size=5),
+)
+def test_a_name_on_the_disk_is_found_under_the_one_path_that_spells_it(folders, part):
+    found = below(Name("", tuple(folders)), part)
+    path = "/".join((*folders, part))
+    try:
+        spelled = parse(path)
+    except PathRefused:
+        spelled = None
+    if isinstance(found, Name):
+        assert found == spelled
+    else:
+        assert spelled != Name("", (*folders, part))
+
+
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        ("caf\udce9.md", "bytes that are not UTF-8"),
+        ("a\nb.md", "a control character"),
+        ("cafe\u0301.md", "not composed"),
+        (" a.md", "a space before"),
+        ("@a.md", "an @"),
+        ("~a.md", "a home directory"),
+    ],
+)
+def test_it_is_said_why_a_name_cannot_be_spelled(part, why):
+    assert why in str(below(Name("", ()), part))

@@ -60,7 +60,8 @@ def test_links_are_never_followed(root: Path, native: bool) -> None:
     with pytest.raises((OSError, PathRefused)):
         folder.entries(("to_folder",))
     listed = {e.name: e.is_odd for e in folder.entries(())}
-    assert listed == {"d": False, "inner.md": True, "to_file.md": True}
+    links = ("inner", "inner.md", "proc", "to_file.md", "to_folder")
+    assert listed == {"d": False, **dict.fromkeys(links, True)}
     assert [p.name for p in (root.parent / "out").iterdir()] == ["f.md"]
     assert (root.parent / "out" / "f.md").read_bytes() == _SECRET
 

@@ -1,0 +1,134 @@
+"""What stands below a folder, for whom it may concern, and what of it no path can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.turn import Kind
+from agentd.domain.workspace import TreeEntry
+from agentd.workspace.complaints import IRREGULAR, UNREADABLE, Complaints
+from agentd.workspace.folder import FOLDER_LINK, Entry, Folder
+from agentd.workspace.names import Name, below
+from agentd.workspace.sight import Sight
+
+_MOST_NAMED = 20
+_AND_MORE = "\uffff"  # sorts behind the paths
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """What is wrong with a name on the disk, and what cures it."""
+
+    why: str
+    cure: str
+
+
+@dataclass(slots=True)
+class Listing:
+    """What was found: `entries` in no order, and `odd`, what is left out although it is named like a
+    note or holds some.
+    """
+
+    folder: Folder
+    sight: Sight
+    kind: Kind
+    entries: list[TreeEntry] = field(default_factory=list)
+    odd: dict[Name, Oddity] = field(default_factory=dict)
+
+    def collect(self, base: Name, parts: tuple[str, ...], depth: int) -> None:
+        """Add what is at most `depth` levels below. Blocks. Raises OSError for `parts` itself; a folder
+        further down that cannot be listed is left out.
+        """
+        parent = Name(base.scope, parts)
+        prefix = f"{parent}/" if parts else str(parent)
+        for entry in self.folder.entries(parts):
+            name = self._name(parent, entry)
+            if name is None:
+                continue
+            path = f"{prefix}{entry.name}/" if entry.is_dir else prefix + entry.name
+            stamp = entry.mtime_ns, entry.ctime_ns, entry.inode
+            self.entries.append(TreeEntry(path, entry.size, entry.is_dir, *stamp))
+            if entry.is_dir and depth > 1:
+                try:
+                    self.collect(base, name.parts, depth - 1)
+                except OSError as error:  # gone, or not ours to open: the rest still counts
+                    log.info("folder_not_listed", path=str(name), error=error.strerror)
+
+    def _name(self, parent: Name, entry: Entry) -> Name | None:
+        """The name of what can be reached and seen."""
+        name = below(parent, entry.name)
+        if isinstance(name, str):
+            self._refuse(Name(parent.scope, (*parent.parts, entry.name)), entry, name)
+            return None
+        if not self.sight.sees(name, self.kind):
+            return None
+        if entry.odd:
+            self.odd[name] = _irregular(entry.odd)
+            return None
+        return name
+
+    def _refuse(self, name: Name, entry: Entry, why: str) -> None:
+        counts = entry.is_dir or entry.odd or entry.name.casefold().endswith(".md")
+        if counts and not entry.name.startswith(".") and self.sight.sees(name, self.kind):
+            what = "nothing in it is ever" if entry.is_dir else "it is never"
+            self.odd[name] = Oddity(f"{why}: {what} read", "Give it another name.")
+
+
+class LeftOut:
+    """Tells of the first of what listings left out, until that is over."""
+
+    def __init__(self, complaints: Complaints) -> None:
+        self._complaints = complaints
+        self._odd: dict[Name, Oddity] = {}
+        self._told: set[str] = set()
+
+    def __contains__(self, name: Name) -> bool:
+        return name in self._odd
+
+    def note(self, base: Name, depth: int, odd: Mapping[Name, Oddity]) -> None:
+        """A listing of `depth` levels below `base` has left these out, and nothing else."""
+        before = dict(self._odd)
+        for name in before.keys() - odd.keys():
+            inside = name.scope == base.scope and name.parts[: len(base.parts)] == base.parts
+            if inside and len(name.parts) - len(base.parts) <= depth:
+                del self._odd[name]
+        self._odd.update(odd)
+        if self._odd != before:
+            self._tell()
+
+    def _tell(self) -> None:
+        told = dict(self._problems())
+        for path in self._told - told.keys():
+            self._complaints.clear(path, IRREGULAR)
+        for path, problem in told.items():
+            self._complaints.clear(path, UNREADABLE)  # that is why
+            self._complaints.add(path, problem)
+        self._told = set(told)
+
+    def _problems(self) -> Iterator[tuple[str, Problem]]:
+        named = {shown(str(name)): what for name, what in self._odd.items()}
+        found = sorted(named.items(), key=itemgetter(0))
+        for path, what in found[:_MOST_NAMED]:
+            yield path, Problem(IRREGULAR, f"{path} {what.why}", what.cure)
+        if (more := len(found) - _MOST_NAMED) > 0:
+            text = f"{more} more files and folders are left out in such ways"
+            yield _AND_MORE, Problem(IRREGULAR, text, "Cure those that are named.")
+
+
+def shown(path: str) -> str:
+    """The path for people; with escapes where it is no printable text."""
+    return path if path.isprintable() else ascii(path)
+
+
+def _irregular(what: str) -> Oddity:
+    if what == FOLDER_LINK:
+        cure = "Name the folder in extra_paths of [memory_search], or put it in the link's place."
+        return Oddity(f"is {what}: nothing in it is ever read", cure)
+    return Oddity(f"is {what}, no file: it is never read", "Put the file itself in its place.")
