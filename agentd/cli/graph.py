@@ -70,7 +70,7 @@ def graph(
             min=1, help="How many facts away: 2 unless you say it, at most 3; by activation 4."
         ),
     ] = None,
-    most: Annotated[int, typer.Option(min=1, max=100, help="How many concepts.")] = 24,
+    most: Annotated[int, typer.Option(min=1, max=50, help="How many concepts.")] = 24,
     by: Annotated[
         Way,
         typer.Option(
