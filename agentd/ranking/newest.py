@@ -46,16 +46,60 @@ def outdated(
     return newer
 
 
-def newest_first(count: int, newer: Mapping[int, int]) -> list[int]:
+def successors(
+    units: Sequence[Said],
+    asked: frozenset[int],
+    weights: Mapping[int, float],
+    newer: Mapping[int, int],
+) -> dict[int, list[int]]:
+    """For each unit that is outdated, those with the same newest one that are newer than it, say
+    another value of the same thing and as much of the query: latest first.
+    """
+    rivals = _rivals(units, asked, weights)
+    said = [sum(weights[term] for term in sorted(unit.terms & asked)) for unit in units]
+    later: dict[int, list[int]] = {}
+    for old, newest in newer.items():
+        found = [
+            other
+            for other, same in newer.items()
+            if same == newest
+            and units[other].day > units[old].day
+            and rivals[old, other]
+            and said[other] >= said[old]
+        ]
+        later[old] = sorted(found, key=lambda at: (-units[at].day, at))
+    return later
+
+
+def newest_first(
+    count: int, newer: Mapping[int, int], later: Mapping[int, Sequence[int]]
+) -> list[int]:
     """The positions 0..count-1 in their new order: the newest of rivals takes the place of the best
-    of them, and the outdated ones do not come before it.
+    of them, and the outdated ones do not come before it, nor before `later` ones that are outdated
+    as well: of all places that these have, the first are theirs.
     """
     place = list(range(count))
     for old, new in newer.items():
         place[new] = min(place[new], old)
     for old, new in newer.items():
         place[old] = max(old, place[new])
-    return sorted(range(count), key=lambda at: (place[at], at in newer, at))
+    order = sorted(range(count), key=lambda at: (place[at], at in newer, at))
+    for newest in dict.fromkeys(newer.values()):
+        group = [at for at, one in enumerate(order) if newer.get(one) == newest]
+        dated: dict[int, None] = {}
+        for at in group:
+            _put(order[at], later, dated)
+        for at, one in zip(group, tuple(dated), strict=True):
+            order[at] = one
+    return order
+
+
+def _put(one: int, later: Mapping[int, Sequence[int]], dated: dict[int, None]) -> None:
+    """Put a position behind all that are later, unless it is there."""
+    for other in later.get(one, ()):
+        if other not in dated:
+            _put(other, later, dated)
+    dated.setdefault(one)
 
 
 def _rivals(

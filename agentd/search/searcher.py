@@ -218,9 +218,10 @@ class Searcher:
         terms = frozenset(self.corpus.term_id(term) for term, _ in asked.terms)
         weights = self._weights(terms.union(*(unit.terms for unit in units)))
         newer = newest.outdated(units, terms, weights)
+        later = newest.successors(units, terms, weights, newer)
         places = np.flatnonzero(near[:HEAD])
         order = np.arange(len(found.slots))
-        order[places] = places[newest.newest_first(len(head), newer)]
+        order[places] = places[newest.newest_first(len(head), newer, later)]
         found.reorder(order.tolist())
         return {head[old]: head[new] for old, new in newer.items()}
 
