@@ -89,6 +89,12 @@ def _around(
     indexer = Indexer(index, files, stores.sessions, clock, indexing, template_lines)
     roots = (ground.workspace, *settings.scopes().values(), *indexing.extras().values())
     watching = Watching(roots, indexer.hint, clock)
+
+    def mark() -> tuple[int, int] | None:
+        told = watching.mark
+        return None if told is None else (told, files.writes)
+
+    indexer.trust(mark)
     flush = MemoryFlush(
         stores.sessions,
         ground.config.compaction.memory_flush,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from enum import Flag, auto
@@ -123,6 +123,18 @@ class Indexer:
     async def sync_notes(self) -> None:
         """Look at all notes now. Raises StorageError."""
         await self._notes.sync()
+
+    async def level_notes(self) -> None:
+        """`sync_notes` where it is cheap, or where a change was told or may have gone untold since the
+        last look. Raises StorageError.
+        """
+        await self._notes.level()
+
+    def trust(self, mark: Callable[[], Hashable | None]) -> None:
+        """Let `level_notes` rely on `mark`: another value means that a change was told since, None that
+        changes may go untold. Without it every one is a look.
+        """
+        self._notes.freshness.trust(mark)
 
     async def rebuild(self) -> None:
         """Index everything again; until a file's turn comes it is found as it was. What a crash or an

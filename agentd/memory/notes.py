@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from agentd.domain.health import Problem
 from agentd.domain.memory import OWNERS, SHARED, Chunk, Source
@@ -17,20 +18,24 @@ from agentd.memory.chunks import (
     chunks_of_note,
     without_boilerplate,
 )
+from agentd.memory.freshness import Freshness
 from agentd.ports import Clock, MemoryIndex, Workspace
+
+_T = TypeVar("_T")
 
 _DEPTH = 32
 _GROUP = 16  # files that are taken at once: more keep others waiting and are no quicker
+_FEW = 2_000  # entries that are gone through at once
 _GROUP_BYTES = 4 * 1024 * 1024
 _SHORT = 10_000  # letters that are cut at once; more would keep others waiting
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
-_Stamp = tuple[int, int]  # size and time of a file
+_Stamp = tuple[int, ...]  # as TreeEntry has it
 _OWNER = Reader(SessionKey("indexer"), Kind.MAIN)
 
 
 class NoteIndexer:
-    """Brings the index level with the files. A file whose size and time are as before is not read,
-    after a restart neither: they stand behind its digest in the index. One that another chunker has
+    """Brings the index level with the files. A file whose stamp is as before is not read, after a
+    restart neither: it stands behind its digest in the index. One that another chunker has
     cut is cut again, and found in its old pieces until then.
     """
 
@@ -56,6 +61,7 @@ class NoteIndexer:
         self._unread: set[str] = set()
         self._unlisted: Sequence[Problem] = ()
         self._left = 0
+        self.freshness = Freshness(clock)
 
     @property
     def left(self) -> int:
@@ -65,35 +71,52 @@ class NoteIndexer:
     def adopt(self, chunker: Chunker) -> None:
         """Cut notes in this way from the next look on."""
         self._wanted = chunker
+        self.freshness.lose()
 
     async def sync(self, between: Callable[[], Awaitable[None]] | None = None) -> None:
         """Look at every file, and do what `between` says between groups of them. Raises StorageError."""
         async with self._lock:
-            if self._wanted.identity != self._chunkers[""].identity:
-                self._chunkers = self._by_path(self._wanted)
-                self.reset()
-            entries, unlisted = await self._entries()
-            known = self._known
-            if known is None:
-                known = dict(await self._index.digests(Source.NOTES))
-                self._stamps = await asyncio.to_thread(self._noted, known, entries)
-                self._known = known
-                self._stale = {p for p, d in known.items() if not d.startswith(self._way(p))}
-            due = [e for e in entries.values() if self._stamps.get(e.path) != (e.size, e.mtime_ns)]
-            self._left = len(due)
-            try:
-                for group in _groups(due):
-                    if between is not None:
-                        await between()
-                    await self._visit(group, known)
-                    self._left -= len(group)
-            finally:
-                self._left = 0
-            await self._forget(known.keys() - entries.keys(), known)
-            if lost := sorted(self._unread - entries.keys()):
-                await self._workspace.look(lost, _OWNER)  # what was wrong with them is over
-                self._unread.difference_update(lost)
-            self._unlisted = unlisted
+            await self._look(between)
+
+    async def level(self) -> None:
+        """`sync`, unless that would find nothing, as far as can be told. Raises StorageError."""
+        if self.freshness.is_sure:
+            return
+        async with self._lock:
+            if not self.freshness.is_sure:  # another look may have ended meanwhile
+                await self._look(None)
+
+    async def _look(self, between: Callable[[], Awaitable[None]] | None) -> None:
+        if self._wanted.identity != self._chunkers[""].identity:
+            self._chunkers = self._by_path(self._wanted)
+            self.reset()
+        look = self.freshness.begin()
+        entries, unlisted = await self._entries()
+        known = self._known
+        if known is None:
+            known = dict(await self._index.digests(Source.NOTES))
+            self._stamps = await asyncio.to_thread(self._noted, known, entries)
+            self._known = known
+            self._stale = {p for p, d in known.items() if not d.startswith(self._way(p))}
+        due, gone = await _aside(len(entries), lambda: self._changed(entries, known))
+        self.freshness.listed(look)
+        if due or gone:
+            self.freshness.lose()
+        self._left = len(due)
+        try:
+            for group in _groups(due):
+                if between is not None:
+                    await between()
+                await self._visit(group, known)
+                self._left -= len(group)
+        finally:
+            self._left = 0
+        await self._forget(gone, known)
+        if lost := sorted(self._unread - entries.keys()):
+            await self._workspace.look(lost, _OWNER)  # what was wrong with them is over
+            self._unread.difference_update(lost)
+        self._unlisted = unlisted
+        self.freshness.settle(look)
 
     @property
     def is_stale(self) -> bool:
@@ -104,6 +127,7 @@ class NoteIndexer:
         """What is indexed is no longer what was known of it."""
         self._known = None
         self._stamps.clear()
+        self.freshness.lose()
 
     def problems(self) -> tuple[Problem, ...]:
         """Folders that are not in the index. Files that are not are the workspace's to name."""
@@ -122,8 +146,14 @@ class NoteIndexer:
             except WorkspaceError as error:  # a disk that is not there: the rest still counts
                 text = f"{scope} is not searched: {error.message}"
                 unlisted.append(Problem("scope_unreadable", text, error.cure))
-        notes = {e.path: e for e in found if not e.is_dir and e.path.casefold().endswith(".md")}
-        return notes, unlisted
+        return await _aside(len(found), lambda: _notes(found)), unlisted
+
+    def _changed(
+        self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
+    ) -> tuple[list[TreeEntry], list[str]]:
+        """The files to read, and the paths of those that went."""
+        due = [e for e in entries.values() if self._stamps.get(e.path) != e.stamp]
+        return due, [path for path in known if path not in entries]
 
     async def _visit(self, group: Sequence[TreeEntry], known: dict[str, str]) -> None:
         now_ns = int(self._clock.now().timestamp()) * 10**9
@@ -138,8 +168,8 @@ class NoteIndexer:
                 continue
             self._unread.add(entry.path)
             await self._forget([entry.path], known)
-        settled = [entry for entry in group if 0 < entry.mtime_ns < now_ns - _FRESH_NS]
-        stamps = {entry.path: (entry.size, entry.mtime_ns) for entry in settled}
+        settled = [e for e in group if 0 < (e.ctime_ns or e.mtime_ns) < now_ns - _FRESH_NS]
+        stamps = {entry.path: entry.stamp for entry in settled}
         await self._take(found, stamps, known)
         for view in found:
             if view.path in stamps:
@@ -199,8 +229,7 @@ class NoteIndexer:
         for path in paths:
             digest, _, stamp = known.get(path, "").partition("@")
             if stamp and digest.startswith(self._way(path)):
-                size, _, mtime_ns = stamp.partition("-")
-                noted[path] = (int(size), int(mtime_ns))
+                noted[path] = tuple(map(int, stamp.split(",")))
         return noted
 
     def _cut(self, views: Sequence[FileView]) -> list[tuple[Chunk, ...]]:
@@ -240,7 +269,16 @@ def _groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
 
 def _suffix(stamp: _Stamp | None) -> str:
     """What stands behind the digest of a file."""
-    return f"@{stamp[0]}-{stamp[1]}" if stamp else ""
+    return f"@{','.join(map(str, stamp))}" if stamp else ""
+
+
+async def _aside(count: int, work: Callable[[], _T]) -> _T:
+    """The result of work on so many entries, where it keeps nobody waiting."""
+    return work() if count <= _FEW else await asyncio.to_thread(work)
+
+
+def _notes(entries: Iterable[TreeEntry]) -> dict[str, TreeEntry]:
+    return {e.path: e for e in entries if not e.is_dir and e.path.casefold().endswith(".md")}
 
 
 def _is_scope(path: str) -> bool:

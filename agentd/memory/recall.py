@@ -45,7 +45,7 @@ class MemoryRecall:
         late, epoch = False, self._index.epoch
         try:
             async with asyncio.timeout(self._patience):
-                await self._indexer.sync_notes()
+                await self._indexer.level_notes()
         except TimeoutError:
             late = True
         found = await self._index.search(replace(query, sources=wanted), audience)

@@ -121,7 +121,10 @@ class Archiving:
         path = "/".join(target)
         async with self._files.lock("/".join(source)), self._files.lock(path):
             with translated("/".join(source)):
-                done = await to_the_end(partial(self._carry, source, target, self._clock.now()))
+                try:
+                    done = await to_the_end(partial(self._carry, source, target, self._clock.now()))
+                finally:
+                    self._files.count_write(path)
         return path if done else ""
 
     def _carry(self, source: tuple[str, ...], target: tuple[str, ...], now: datetime) -> bool:

@@ -76,6 +76,7 @@ class Files:
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading()
+        self.writes = 0  # how often agentd has changed a note here
         self.complaints = Complaints()
         self._left_out = LeftOut(self.complaints)
 
@@ -206,9 +207,16 @@ class Files:
         parts = parse_file(intent.path).parts
         had_seen = await self.has_seen(intent.path, intent.before, reader)
         now = self._clock.now()
-        as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now, by))
+        try:
+            as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now, by))
+        finally:
+            self.count_write(intent.path)
         if as_planned and (had_seen or intent.action is not FileAction.APPEND):
             self.mark_seen(FileView(intent.path, "", intent.after), reader)
+
+    def count_write(self, path: str) -> None:
+        """A file may have been changed, by agentd itself."""
+        self.writes += path.casefold().endswith(".md")
 
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after", or "other"."""

@@ -50,7 +50,10 @@ class NoteEraser:
                 if not await asyncio.to_thread(self._find, path, needles):
                     continue
                 async with self._files.lock(path):
-                    count += await to_the_end(partial(self._mask, path, needles))
+                    try:
+                        count += await to_the_end(partial(self._mask, path, needles))
+                    finally:
+                        self._files.count_write(path)
         return count
 
     async def kept(self, needles: Needles) -> tuple[str, ...]:

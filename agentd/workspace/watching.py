@@ -21,8 +21,9 @@ from agentd.ports import Clock
 
 STEP_MS = 400  # without a change for as long, what has changed is told
 _DEBOUNCE_MS = 1_000  # no change waits longer than this
+_QUIET_STEPS = 10  # without a change for as many steps, the watch shows that it is there
 _AGAIN = 600.0  # seconds after a failure
-_SOON = 5.0  # seconds after a change that cannot be told
+_SOON = 5.0  # seconds after a change that cannot be told, or while there is nothing to watch
 
 log = structlog.get_logger()
 
@@ -41,17 +42,29 @@ class Watching:
         self._changed = [changed]
         self._clock = clock
         self._step_ms = step_ms
+        self._standing: list[tuple[int, int] | None] = []  # the thread's own
+        self._is_up = False
+        self._told = 0
         self._failure: Problem | None = None
+
+    @property
+    def mark(self) -> int | None:
+        """Another number whenever something was told, which is a second after it happened at most; None
+        while changes may go untold.
+        """
+        return self._told if self._is_up else None
 
     def listen(self, changed: Callable[[], None]) -> None:
         """Call this, too."""
         self._changed.append(changed)
 
     async def run(self) -> None:
-        """Watch until cancelled. Folders that come to be later are seen at the next try."""
+        """Watch until cancelled. A root that comes to be later is seen within seconds."""
         while True:
             try:
-                await self._watch()
+                if not await self._watch():
+                    await self._clock.sleep(_SOON)
+                continue
             except (OSError, RuntimeError) as error:
                 if "decode path" in str(error):  # of a name that is not UTF-8; others still count
                     log.warning("change_not_told", error=str(error))
@@ -72,35 +85,55 @@ class Watching:
         """Why changes are not seen at once."""
         return (self._failure,) if self._failure else ()
 
-    async def _watch(self) -> None:
+    async def _watch(self) -> bool:
+        """Watch until that takes beginning anew; False if there is nothing to watch."""
         loop, stop = asyncio.get_running_loop(), Event()
         pool = ThreadPoolExecutor(1, thread_name_prefix="watching")
         try:
-            told = await loop.run_in_executor(pool, self._open, stop)
-            while told is not None:
-                changes = loop.run_in_executor(pool, next, told, None)
+            watched = await loop.run_in_executor(pool, self._open, stop)
+            if watched is None:
+                return False
+            while (matters := await loop.run_in_executor(pool, self._next, watched)) is not None:
                 self._failure = None
-                if await changes is None:
-                    return
-                self._tell()
+                if not self._is_up:
+                    self._is_up = True
+                    self._told += 1  # nobody knows what has happened before
+                if matters:
+                    self._tell()
         finally:
+            self._is_up = False
             stop.set()
             pool.shutdown(wait=False)  # it sees the stop within a step
+        self._tell()
+        return True
 
     def _tell(self) -> None:
+        self._told += 1
         for changed in self._changed:
             changed()
 
+    def _next(self, watched: Iterator[set[FileChange]]) -> bool | None:
+        """Whether the next changes matter; None when the watch is over, or holds other folders than
+        stand there now.
+        """
+        changes = next(watched, None)
+        if changes is None or self._standing != list(map(_identity, self._roots)):
+            return None
+        return any(self._matters(change, path) for change, path in changes)
+
     def _open(self, stop: Event) -> Iterator[set[FileChange]] | None:
+        self._standing = list(map(_identity, self._roots))
         roots = [root for root in self._roots if root.exists()]
         if not roots:
             return None
         return watch(
             *roots,
-            watch_filter=self._matters,
+            watch_filter=None,  # so that what does not matter shows the watch to be there, too
             debounce=_DEBOUNCE_MS,
             step=self._step_ms,
             stop_event=stop,
+            rust_timeout=_QUIET_STEPS * self._step_ms,
+            yield_on_timeout=True,
             raise_interrupt=False,
             ignore_permission_denied=True,
         )
@@ -113,4 +146,15 @@ class Watching:
         if any(part.startswith(".") for part in below):
             return False
         suffix = changed.suffix.casefold()
-        return suffix == ".md" or (not suffix and change is not Change.modified)
+        if suffix == ".md" or change is Change.modified:
+            return suffix == ".md"
+        return not suffix or change is Change.deleted or changed.is_dir()
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    """What tells a folder from another that takes its place; None if it is not there."""
+    try:
+        found = root.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
