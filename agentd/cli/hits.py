@@ -222,7 +222,7 @@ def _scores(hits: Sequence[Hit], first: int) -> str:
 def _wanted(query: str) -> dict[str, frozenset[str]]:
     """The words of the query that are looked for, as written, with their terms."""
     found = {
-        word: frozenset(words.terms(word)) for word in words.raw_words(visible(query)[:10_000])
+        word: frozenset(words.terms(word)) for word in words.raw_words(visible(words.asked(query)))
     }
     return {word: terms for word, terms in found.items() if terms}
 

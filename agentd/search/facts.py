@@ -153,7 +153,7 @@ class LiveFacts:
         """See FactIndex. The partial score `relation` is at least 0 for facts that have so much to
         do with the text that a turn about it should know them.
         """
-        text = query[:MAX_LETTERS]
+        text = query.strip()[:MAX_LETTERS]
         mirror = await self._ready() if any(words.raw_words(text)) else None
         if mirror is None:
             return ()

@@ -30,7 +30,6 @@ from agentd.search.settings import SearchSettings
 LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
 WORDS_ALONE = 0.5  # the highest score then: words do not tell how likely a hit is meant
 CANDIDATES = 100  # chunks that keywords alone propose
-MAX_LETTERS = 10_000  # of a query that are looked at
 MAX_TERMS = 48
 _SLICE = 1_000  # chunks that are read at once
 _READ = f"words-{words.VERSION}:"  # stands before digests: a file read by other rules has none
@@ -145,7 +144,7 @@ class LiveIndex:
 
     async def search(self, query: SearchQuery, audience: Audience) -> Found:
         """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
-        text = query.text[:MAX_LETTERS]
+        text = words.asked(query.text)
         if not any(words.raw_words(text)):
             return Found((), EmptyReason.EMPTY_QUERY)
         for _ in range(2):  # the second time what is held in memory answers

@@ -11,7 +11,6 @@ from agentd.ranking import moments
 from agentd.ranking.moments import Anchored, Named
 from agentd.search import words
 
-MAX_LETTERS = 10_000  # of a query that are looked at
 MAX_TERMS = 48
 _HEAD = 500  # letters in which days and what is asked for are looked for
 
@@ -86,10 +85,10 @@ class _Days:
 
 
 def parse(text: str, today: date | None = None) -> Query:
-    """The query that a text makes; what lies past 10,000 letters is not looked at. Without `today`
+    """The query that a text makes; what `words.asked` leaves out is not looked at. Without `today`
     no days are read from it.
     """
-    text = text[:MAX_LETTERS]
+    text = words.asked(text)
     found = list(words.raw_words(text))
     terms = tuple(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
     days = _days(text, today)

@@ -1,5 +1,5 @@
 """Texts as keyword terms: folded, stemmed, without stop words; identifiers whole and in parts;
-scripts without spaces as pairs of letters. Any string is valid input.
+scripts without spaces as pairs of letters; emoji. Any string is valid input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import Stemmer
 
 from agentd.search.stopwords import STOPWORDS
 
-VERSION = 2  # of the rules by which texts are read; another one makes every file be indexed again
+VERSION = 3  # of the rules by which texts are read; another one makes every file be indexed again
+MAX_LETTERS = 10_000  # of a query that are looked at
 MAX_TERM = 64  # letters of a term that count; longer ones are blobs
 
 # Scripts written without spaces, and Hangul, whose words carry their particles: Kana, Han, Hangul,
@@ -24,8 +25,14 @@ _UNSPACED = (
 )
 _WORD = f"[^\\W_{_UNSPACED}]"
 _RUN = re.compile(f"[{_UNSPACED}]+")
-# An unspaced run, or words held together by the marks of paths, addresses, versions and options.
-_FOUND = re.compile(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*")
+# A flag is two letters; of other emoji each sign counts by itself, whatever its colour.
+_EMOJI = (
+    "[\U0001f1e6-\U0001f1ff]{2}|[\u2600-\u27bf\u2b05-\u2b55\u231a-\u23ff\U0001f000-\U0001f0ff"
+    "\U0001f300-\U0001f3fa\U0001f400-\U0001faff]"
+)
+# An unspaced run, or words held together by the marks of paths, addresses, versions and options, or
+# an emoji.
+_FOUND = re.compile(f"[{_UNSPACED}]+|{_WORD}+(?:[-_./:@#+'’]+{_WORD}+)*|{_EMOJI}")
 _FOUND_ASCII = re.compile("[A-Za-z0-9]+(?:[-_./:@#+']+[A-Za-z0-9]+)*")  # the same, twice as fast
 _PART = re.compile(f"{_WORD}+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -40,6 +47,11 @@ def terms(text: str) -> list[str]:
     `memory/2026-11-21.md` yields itself and its parts.
     """
     return terms_of(raw_words(text))
+
+
+def asked(text: str) -> str:
+    """What of a query is looked at: its first letters, blanks next to each other counted as one."""
+    return " ".join(text.split())[:MAX_LETTERS]
 
 
 def raw_words(text: str) -> list[str]:
@@ -100,6 +112,8 @@ def _terms_of(word: str) -> tuple[str, ...]:
     if (piece := bare(word)) != word:
         return _terms_of(piece)
     parts = _PART.findall(word)
+    if not parts:  # an emoji, by its code: the database knows letters and digits only
+        return ("u" + "".join(f"{ord(c):x}" for c in word),)
     if len(parts) == 1:
         whole = fold(word)
         if whole in STOPWORDS:

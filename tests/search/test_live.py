@@ -139,6 +139,7 @@ async def test_the_chunk_with_more_of_the_words_comes_first(any_index, chunk):
         pytest.param("Привет, Москва", "МОСКВА", id="cyrillic case"),
         pytest.param("the file state.db grew", "state.db", id="punctuation inside"),
         pytest.param("e\u0301cole", "école", id="decomposed"),
+        pytest.param("Löwe 🦁 gesehen", "🦁", id="emoji"),
         pytest.param("call 0171-2345678", "2345678", id="numbers"),
     ],
 )
@@ -626,3 +627,16 @@ async def test_a_file_is_found_at_every_moment_while_it_is_replaced(store, clock
                 found = await index.search(SearchQuery("code door", limit=50), OWNER)
                 assert {hit.chunk.path for hit in found.hits} == {f"{n}.md" for n in range(20)}
             writing.cancel()
+
+
+@pytest.mark.parametrize("query", ["🦊", " 🦊🦊 ", " " * 100_000 + "kettle"])
+async def test_emoji_and_what_stands_behind_blanks_is_looked_for(index, chunk, query):
+    await index.replace(NOTE, "d1", [chunk("the blue kettle 🦊")])
+    await index.replace("other.md", "d2", [chunk("nothing 🐼", "other.md")])
+    assert await paths(index, query) == [NOTE]
+
+
+async def test_emoji_that_nobody_wrote_match_nothing(index, chunk):
+    await index.replace(NOTE, "d1", [chunk("the blue kettle 🦊")])
+    found = await index.search(SearchQuery("🐙", limit=5), OWNER)
+    assert (found.hits, found.reason) == ((), "no_match")

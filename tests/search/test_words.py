@@ -21,6 +21,10 @@ from agentd.search.spelling import Spelling
         ("京", ["京"]),
         ("the of and", []),
         ("x 7", ["x", "7"]),
+        ("tea 😀! ❤️❤ 👍🏽", ["tea", "u1f600", "u2764", "u2764", "u1f44d"]),
+        ("🇩🇪🇫🇷", ["u1f1e91f1ea", "u1f1eb1f1f7"]),
+        ("👩‍🚀", ["u1f469", "u1f680"]),
+        ("→ § … ™ 🏽", []),
     ],
 )
 def test_a_text_has_its_terms(text, terms):
@@ -42,6 +46,14 @@ def test_any_text_has_terms_and_costs(text):
     assert all(0 < len(term) <= words.MAX_TERM * 3 for term in words.terms(text))
     assert words.count_tokens(text) >= 0
     parse(text)
+
+
+def test_blanks_count_as_one_before_a_query_is_cut():
+    assert parse(" " * 100_000 + "\n kettle\t\n" + " " * 100_000 + "roof").terms == (
+        "kettl",
+        "roof",
+    )
+    assert words.asked("a" * 20_000) == "a" * 10_000
 
 
 def test_a_query_tells_what_it_wants():
