@@ -33,8 +33,8 @@ _AT_ONCE = 16  # files that are read at once
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A graph of a file that cannot be used, and stays where it is. `line` counts from 1, 0 is the
-    whole file.
+    """A graph of a file that cannot be used, and stays where it is. `line` counts from 1; 0 is the
+    whole file, and `why` names it.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Damage:
     cure: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.why}"
+        return f"{self.path}: {self.why}" if self.line else self.why
 
 
 @dataclass(frozen=True, slots=True)

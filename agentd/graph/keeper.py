@@ -175,11 +175,14 @@ class GraphKeeper:
         return found[0] if found else None
 
     def problems(self) -> tuple[Problem, ...]:
-        """Text that cannot be used, mistakes in the table of aliases, facts that are no part of it."""
-        found = [Problem("graph_damaged", str(one), one.cure) for one in self._damage[:_SHOWN]]
-        if (more := len(self._damage) - _SHOWN) > 0:
+        """Text that cannot be used, mistakes in the table of aliases, facts that are no part of it. Of
+        files that cannot be read at all the workspace tells.
+        """
+        damage = [one for one in self._damage if one.line]
+        found = [Problem("graph_damaged", str(one), one.cure) for one in damage[:_SHOWN]]
+        if (more := len(damage) - _SHOWN) > 0:
             text = f"{more} more graphs of {FOLDER} cannot be used"
-            found.append(Problem("graph_damaged", text, self._damage[-1].cure))
+            found.append(Problem("graph_damaged", text, damage[-1].cure))
         if self._mistake is not None:
             text = f"{ALIASES} is not used: {self._mistake.message}"
             found.append(Problem("graph_aliases", text, self._mistake.cure))

@@ -34,6 +34,10 @@ class Complaints:
         for _, code in [key for key in self._open if key[0] == path]:
             self.clear(path, code)
 
+    def paths(self, code: str) -> tuple[str, ...]:
+        """The files that have this problem."""
+        return tuple(path for path, what in self._open if what == code)
+
     def all(self) -> tuple[Problem, ...]:
         """What is wrong, sorted by path."""
         return tuple(problem for _, problem in sorted(self._open.items()))

@@ -165,6 +165,8 @@ class Files:
         place, listing = await asyncio.to_thread(self._list, path, depth, reader)
         if reader.kind is Kind.MAIN:  # others do not see all that is left out
             self._left_out.note(place.name, depth, listing.odd)
+            gone = listing.lacking(place.name, depth, self.complaints.paths(UNREADABLE))
+            await self.look(gone, _OWNER)  # nobody else asks for a file that is listed no more
         return tuple(listing.entries)
 
     async def exists(self, path: str, reader: Reader) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -60,6 +60,14 @@ class Listing:
                     self.collect(base, name.parts, depth - 1)
                 except OSError as error:  # gone, or not ours to open: the rest still counts
                     log.info("folder_not_listed", path=str(name), error=error.strerror)
+
+    def lacking(self, base: Name, depth: int, paths: Sequence[str]) -> tuple[str, ...]:
+        """Those of the paths that would stand here if they were there."""
+        prefix = f"{base}/" if base.parts else str(base)
+        inside = (path for path in paths if path.startswith(prefix))
+        due = [path for path in inside if path.removeprefix(prefix).count("/") < depth]
+        there = {entry.path for entry in self.entries} if due else set()
+        return tuple(path for path in due if path not in there)
 
     def _name(self, parent: Name, entry: Entry) -> Name | None:
         """The name of what can be reached and seen."""

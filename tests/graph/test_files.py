@@ -132,6 +132,7 @@ async def test_a_file_that_cannot_be_read_is_named(files, workspace):
     loaded = await files.load()
     assert loaded.records == (made.record,)
     assert [(d.path, d.line) for d in loaded.damage] == [("memory/graph/2026-11-21.0", 0)]
+    assert str(loaded.damage[0]).count("2026-11-21.0") == 1
     assert [d.path for d in (await files.rewrite()).unread] == ["memory/graph/2026-11-21.0"]
 
 

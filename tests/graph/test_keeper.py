@@ -289,6 +289,15 @@ async def test_damage_by_hand_is_named_after_each_start_and_nothing_is_dropped(h
     assert home.keeper.problems() == ()
 
 
+async def test_a_file_that_cannot_be_read_is_named_by_the_workspace_alone_and_by_it_once(home):
+    await home.learn(fact("a", "dog name", "Max"))
+    home.workspace.files["memory/graph/own.0"] = b"\xff"
+    await home.known()
+    assert home.keeper.problems() == ()
+    with pytest.raises(FileUnreadable, match=r"\Amemory/graph/own\.0 is not UTF-8"):
+        await home.keeper.erase(Needles((), (("nobody", ()),)))
+
+
 async def test_text_by_hand_is_taken_in(home):
     await home.learn(fact("a", "dog name", "Max"))
     meta = ContextMeta(NOW, "hand", "main")

@@ -131,6 +131,24 @@ async def test_a_file_that_cannot_be_read_is_named_until_it_can(home, owner) -> 
     assert files.problems() == ()
 
 
+async def test_a_broken_file_that_is_listed_no_more_is_no_problem_any_more(home, owner) -> None:
+    home.put({"memory/graph/a.0": "x", "b.md": "y"})
+    broken = "memory/graph/b.0", "memory/graph/deep/c.0", "b.md"
+    for path in broken:
+        (home.root / path).parent.mkdir(exist_ok=True)
+        (home.root / path).write_bytes(b"\xff")
+    files = home.files()
+    await files.look(broken, owner)
+    await files.tree("memory/graph", 1, owner)
+    assert len(files.problems()) == 3
+    for path in broken:
+        (home.root / path).unlink()
+    await files.tree("memory/graph", 1, owner)
+    assert [problem.text.split()[0] for problem in files.problems()] == ["b.md", broken[1]]
+    await files.tree("", 9, owner)
+    assert files.problems() == ()
+
+
 async def test_a_broken_file_that_went_away_is_no_problem_any_more(home, owner) -> None:
     (home.root / "x.md").write_bytes(b"\xff")
     files = home.files()
