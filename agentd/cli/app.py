@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -86,5 +88,10 @@ app.add_typer(config.app, name="config")
 
 
 def main() -> None:
-    """Run the command that the arguments name; never returns."""
+    """Run the command that the arguments name; never returns. Characters that the encoding of the
+    terminal or the pipe does not have are written as escapes.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="agentd")

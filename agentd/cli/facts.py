@@ -13,7 +13,7 @@ import typer
 from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, visible
-from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.report import AsJson, as_line, reporting, show
 from agentd.errors import InvalidRequest
 
 app = Group("See and change what the agent knows about you.")
@@ -122,7 +122,7 @@ def export(as_json: AsJson = False) -> None:
     """Write all facts to standard output, one JSON object a line."""
     with reporting(as_json=as_json):
         for fact in _all():
-            typer.echo(json.dumps(fact, ensure_ascii=False))
+            print(as_line(fact))
 
 
 @app.command("import")

@@ -57,8 +57,9 @@ def show(result: Any, render: Callable[[Any], str], *, as_json: bool) -> None:
 
 
 def as_line(value: Any) -> str:
-    """The value as one line of JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    """The value as one line of JSON, in plain letters where the output has no others."""
+    is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    return json.dumps(value, ensure_ascii=not is_unicode)
 
 
 def _status(error: AgentdError) -> int:

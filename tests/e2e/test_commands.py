@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.shell import Shell, a_shell
+from tests.e2e.shell import PATIENCE, Shell, a_shell
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +166,32 @@ def test_alerts_are_followed_and_stand_in_the_main_session(shell: Shell) -> None
         assert follower.stdout
         while json.loads(follower.stdout.readline())["id"] != sent["id"]:
             pass  # older ones, that nobody was there to see
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_characters_that_the_output_lacks_are_written_as_escapes(
+    shell: Shell, encoding: str
+) -> None:
+    def said(*argv: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "agentd", *argv],
+            env={**shell.environ(), "PYTHONIOENCODING": encoding},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding)
+
+    shell.ok("memory", "write", "Füchsin 🦊", "--target", "notes/fox.md")
+    shell.ok("memory", "index")
+    sayable = "Füchsin".encode(encoding, "backslashreplace").decode(encoding)
+    for argv in (["memory", "read", "notes/fox.md"], ["memory", "search", "Füchsin 🦊"]):
+        code, out, _ = said(*argv)
+        assert (code, f"{sayable} \\U0001f98a" in out) == (0, True), out
+        code, out, _ = said(*argv, "--json")
+        assert (code, "Füchsin 🦊" in json.dumps(json.loads(out), ensure_ascii=False)) == (0, True)
+    code, _, err = said("memory", "read", "füchsin 🦊.md")
+    assert code != 0
+    assert "Traceback" not in err
+    assert "\\U0001f98a" in err

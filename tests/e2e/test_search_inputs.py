@@ -91,10 +91,16 @@ def test_any_text_gets_hits_or_the_reason_why_there_are_none(wire: Wire, query: 
     assert bool(found["results"]) or found["reason"] in {*EmptyReason, *Lack}
 
 
-@pytest.mark.parametrize("query", ["", "   \n", "?!…", '"""', "*()", "🚤" * 9, "--", "\u200b"])
+@pytest.mark.parametrize("query", ["", "   \n", "?!…", '"""', "*()", "→" * 9, "--", "\u200b"])
 def test_a_query_without_a_letter_says_so(wire: Wire, query: str) -> None:
     found = wire.call("_agentd/memory/search", {"query": query})
     assert (found["results"], found["reason"]) == ([], "empty_query")
+
+
+@pytest.mark.parametrize("query", ["🚤" * 9, " " * 100_000 + "licence"])
+def test_emoji_and_words_behind_blanks_are_looked_for(wire: Wire, query: str) -> None:
+    found = wire.call("_agentd/memory/search", {"query": query})
+    assert found["results"][0]["path"] == "projects/boat.md"
 
 
 @pytest.mark.parametrize("query", [rb"boiler \ud800", rb"\udc00boiler", rb"\ud83d\ud83d boiler"])
