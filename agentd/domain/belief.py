@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple, TypeVar
 
 from agentd.domain.concept import EpisodeHash, Record, Relation
 from agentd.errors import GraphError
@@ -19,6 +20,7 @@ SHARED = "shared"  # the source of what another agent says: it takes back what n
 STANDING = frozenset({FACTS, CONSOLIDATION, SHARED})  # sources whose episodes do not fade
 
 _SECONDS = HALF_LIFE.total_seconds()
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Trace:
     """An episode with what its weight depends on.
 
     It was `said` at the time of its context, and fades `since` then or since it was last touched.
-    `is_promoted`: a promotion counts it, so that it does not count once more itself.
+    `is_promoted`: a promotion counts it, so that it does not count once more itself. `teller` is the
+    other agent that says it, "" where none does.
     """
 
     relation: Relation
@@ -35,6 +38,7 @@ class Trace:
     said: datetime
     since: datetime
     is_promoted: bool = False
+    teller: str = ""
 
     @property
     def stands(self) -> bool:
@@ -47,6 +51,12 @@ class Trace:
         return self.source == CONSOLIDATION
 
     @property
+    def weight(self) -> Weight:
+        """See `independent`."""
+        said = self.relation
+        return Weight(self.teller, said.denied, self.is_promoted, said.confidence)
+
+    @property
     def observations(self) -> int:
         """How many sayings it counts: of a promotion, those it was made of."""
         return max(1, len(self.relation.refs)) if self.is_promotion else 1
@@ -56,6 +66,15 @@ class Trace:
         if self.stands:
             return self.relation.confidence
         return faded(self.relation.confidence, (now - self.since).total_seconds())
+
+
+class Weight(NamedTuple):
+    """What of an episode decides whether it counts beside others of its fact."""
+
+    teller: str
+    denied: bool
+    is_promoted: bool
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +92,29 @@ def faded(confidence: float, seconds: float) -> float:
     """
     left = confidence if seconds <= 0 else confidence * 0.5 ** (seconds / _SECONDS)
     return left if left >= LEAST else 0.0
+
+
+def independent(said: Iterable[_Said], weight: Callable[[_Said], Weight]) -> list[_Said]:
+    """Of the episodes of one fact those that count: of what another agent says, in whichever spaces and
+    however often, the surest alone, for the fact and against it. One that a promotion counts stands
+    for all of its teller's.
+    """
+    own: list[_Said] = []
+    surest: dict[tuple[str, bool], tuple[tuple[bool, float], _Said]] = {}
+    for one in said:
+        teller, denied, is_promoted, confidence = weight(one)
+        if not teller:
+            own.append(one)
+            continue
+        worth = is_promoted, confidence
+        if (teller, denied) not in surest or worth > surest[teller, denied][0]:
+            surest[teller, denied] = worth, one
+    return own + [one for _, one in surest.values()]
+
+
+def teller_of(source: str, agent: str) -> str:
+    """The other agent that says what has this source; "" where none does."""
+    return agent if source == SHARED else ""
 
 
 def belief(support: Iterable[float], denial: Iterable[float] = ()) -> float:

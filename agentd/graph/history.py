@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentd.domain.belief import Trace, read_evidence
+from agentd.domain.belief import Trace, independent, read_evidence
 from agentd.domain.concept import FactHash
 
 SEMANTIC, EPISODIC = "semantic", "episodic"
@@ -16,8 +16,8 @@ SEMANTIC, EPISODIC = "semantic", "episodic"
 class History:
     """How a fact came to be known.
 
-    `said` are the independent sayings of it, those of one context counted once and those that faded
-    away after a promotion counted with it; `denied` those against it. `first` and `last` are when. It
+    `said` are the independent sayings of it: those of one context, and all of another agent's, counted
+    once, and those that faded away after a promotion counted with it; `denied` those against it. `first` and `last` are when. It
     `stands` where something that does not fade says it: then it belongs to semantic memory, else to
     episodic.
     """
@@ -46,9 +46,10 @@ def histories(traces: Iterable[Trace]) -> Mapping[FactHash, History]:
 
 def _history(traces: list[Trace]) -> History:
     times = [at for trace in traces for at in _times(trace)]
+    counting = independent(traces, lambda trace: trace.weight)
     return History(
-        said=sum(_count(trace) for trace in traces if not trace.relation.denied),
-        denied=sum(_count(trace) for trace in traces if trace.relation.denied),
+        said=sum(_count(trace) for trace in counting if not trace.relation.denied),
+        denied=sum(_count(trace) for trace in counting if trace.relation.denied),
         first=min(times),
         last=max(times),
         stands=any(trace.stands and not trace.relation.denied for trace in traces),

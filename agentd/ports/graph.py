@@ -28,7 +28,8 @@ class GraphStore(Protocol):
 
     `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
     episodes have faded; None takes each as it was said. Of facts, of promotions and of other
-    agents the episodes do not fade (agentd/domain/belief.py).
+    agents the episodes do not fade (agentd/domain/belief.py), and what one of those agents says counts
+    once, however often and in whichever spaces it does.
     """
 
     async def insert(self, records: Sequence[Record]) -> Inserted:

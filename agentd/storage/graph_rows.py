@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
-from agentd.domain.belief import check
+from agentd.domain.belief import check, teller_of
 from agentd.domain.concept import Context, Inserted, Record, Relation
 from agentd.storage.graph_values import (
     LONE,
@@ -212,9 +212,10 @@ def _insert_relations(
         promoted = name in counted
         key = episodes[name], name, fact, contexts[context.hash.value]
         rows.append((*key, *values, promoted))
-        sure, _, denied, _, at, _, scope, since, until, observed = values
+        sure, _, denied, _, at, source, scope, since, until, observed = values
+        teller = teller_of(source, context.agent)
         worth.setdefault(fact, []).append(
-            Worth(sure, denied, at, since, until, observed, promoted, scope)
+            Worth(sure, denied, at, since, until, observed, promoted, scope, teller)
         )
     predicates = _insert_predicates(conn, {r.predicate for r in relations.values()})
     conn.executemany(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import log2
+from operator import attrgetter
 from typing import Any
 
 from agentd.domain.belief import (
@@ -15,9 +16,12 @@ from agentd.domain.belief import (
     LEAST,
     STANDING,
     Trace,
+    Weight,
     belief,
     faded,
+    independent,
     read_evidence,
+    teller_of,
 )
 from agentd.domain.concept import (
     Concept,
@@ -158,18 +162,27 @@ def relation_of(row: Sequence[Any]) -> Relation:
 RELATION = (
     "f.hash, e.hash, c.hash, s.hash, p.name, o.hash, e.confidence, e.created, e.denied, e.refs"
 )
-TRACE = f"{RELATION}, e.source, e.scope, e.said, e.since, e.promoted"
+TRACE = f"{RELATION}, e.source, e.scope, e.said, e.since, e.promoted, c.agent"
 _OF_RELATION = 10
 
 
 def trace_of(row: Sequence[Any]) -> Trace:
     """An episode with its worth from the columns that TRACE names."""
-    source, scope, said, since, promoted = row[_OF_RELATION:]
-    times = moment(said), moment(since)
-    return Trace(relation_of(row[:_OF_RELATION]), source, scope, *times, is_promoted=bool(promoted))
+    source, scope, said, since, promoted, agent = row[_OF_RELATION:]
+    return Trace(
+        relation_of(row[:_OF_RELATION]),
+        source,
+        scope,
+        moment(said),
+        moment(since),
+        is_promoted=bool(promoted),
+        teller=teller_of(source, agent),
+    )
 
 
-WORTH = "confidence, denied, said, since, until, observed, promoted, scope"
+_TELLER = """CASE source WHEN 'shared'
+    THEN (SELECT c.agent FROM graph_contexts c WHERE c.id = context) ELSE '' END"""  # as teller_of
+WORTH = f"confidence, denied, said, since, until, observed, promoted, scope, {_TELLER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +197,19 @@ class Worth:
     observed: int
     promoted: int
     scope: str
+    teller: str = ""
+
+    @property
+    def weight(self) -> Weight:
+        """See `independent`."""
+        return Weight(self.teller, bool(self.denied), bool(self.promoted), self.confidence)
 
     def left(self, now: int | None) -> float:
         """Its confidence at a time, or as it was said."""
         return left(self.confidence, self.since, self.until, now)
+
+
+_WEIGHT = attrgetter("weight")
 
 
 def left(confidence: float, since: int, until: int | None, now: int | None) -> float:
@@ -201,7 +223,7 @@ def told(episodes: Sequence[Worth]) -> Values:
     """The columns of graph_facts that all its episodes give, from `stands` on."""
     if len(episodes) == 1 and not episodes[0].promoted:
         return _told_once(episodes[0])
-    counting = [one for one in episodes if not one.promoted]
+    counting = [one for one in independent(episodes, _WEIGHT) if not one.promoted]
     stands = any(one.until is None and not one.denied for one in counting)
     denial = [one.confidence for one in counting if one.denied and one.until is None]
     support = [one for one in counting if not one.denied]
@@ -236,8 +258,9 @@ def _end_of_all(support: Sequence[Worth], share: float) -> int:
 def together(episodes: Sequence[Worth], now: int | None) -> tuple[float, int, int]:
     """What episodes of a fact come to: its confidence, how often it was said, and when last."""
     worth: tuple[list[float], list[float]] = ([], [])
-    for one in episodes:
+    counting = independent(episodes, _WEIGHT)
+    for one in counting:
         if not one.promoted:  # its promotion counts it
             worth[one.denied].append(one.left(now))
-    count = sum(one.observed - one.promoted for one in episodes)
+    count = sum(one.observed - one.promoted for one in counting)
     return belief(*worth), count, max(one.said for one in episodes)

@@ -16,7 +16,9 @@ from agentd.domain.belief import (
     Trace,
     belief,
     check,
+    independent,
     read_evidence,
+    teller_of,
 )
 from agentd.domain.concept import (
     Concept,
@@ -216,7 +218,8 @@ class InMemoryGraph:
             context = self._contexts[relation.context]
             since = self._since.get(name, context.event_time)
             where = (context.source, context.scope, context.event_time, since)
-            found.append(Trace(relation, *where, is_promoted=name in counted))
+            teller = teller_of(context.source, context.agent)
+            found.append(Trace(relation, *where, is_promoted=name in counted, teller=teller))
         return found
 
     def _edges(
@@ -254,7 +257,8 @@ def _group(trace: Trace) -> tuple[FactHash, str, bool]:
 def _edge(traces: Sequence[Trace], now: datetime | None) -> Edge:
     first = traces[0].relation
     worth: dict[bool, list[float]] = {False: [], True: []}
-    for trace in traces:
+    counting = independent(traces, lambda trace: trace.weight)
+    for trace in counting:
         if not trace.is_promoted:
             left = trace.relation.confidence if now is None else trace.effective(now)
             worth[trace.relation.denied].append(left)
@@ -264,6 +268,6 @@ def _edge(traces: Sequence[Trace], now: datetime | None) -> Edge:
         first.predicate,
         first.object,
         belief(worth[False], worth[True]),
-        sum(trace.observations - trace.is_promoted for trace in traces),
+        sum(trace.observations - trace.is_promoted for trace in counting),
         max(trace.said for trace in traces),
     )

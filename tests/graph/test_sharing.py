@@ -104,6 +104,18 @@ async def test_the_facts_about_a_name_are_told_and_no_others(ada, bob):
     assert await bob.known() == []
 
 
+async def test_a_fact_told_in_two_spaces_is_as_sure_as_in_one():
+    spaces = ("team", "family")
+    ada, bob = Agent("ada", spaces), Agent("bob", spaces)
+    await ada.learn(DOG)
+    for space in spaces:
+        await ada.sharing.share("max", space)
+        await bob.take((await ada.sharing.send(space)).text)
+        [said] = (await bob.desk.ask("FIND fact FROM ada")).triples
+        assert (said.confidence, said.episodes) == (pytest.approx(DOG.confidence / 2), 1)
+    assert (await bob.store.counts()).episodes == 2
+
+
 async def test_what_is_taken_in_stands_in_the_text_with_its_sender(ada, bob):
     await ada.sharing.share("klara", "team")
     await bob.take(await ada.tell())

@@ -8,7 +8,15 @@ from hashlib import sha256
 
 import pytest
 
-from agentd.domain.belief import CONSOLIDATION, FACTS, Consolidated, belief, evidence, faded
+from agentd.domain.belief import (
+    CONSOLIDATION,
+    FACTS,
+    SHARED,
+    Consolidated,
+    belief,
+    evidence,
+    faded,
+)
 from agentd.domain.concept import (
     Concept,
     ConceptHash,
@@ -22,6 +30,7 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.errors import GraphError
+from agentd.graph.history import histories
 from agentd.storage.graph import SWEPT, SqliteGraph
 from agentd.testing import InMemoryGraph
 
@@ -50,16 +59,18 @@ def said(
     source="chat",
     scope="main",
     session="",
+    agent="",
     confidence=0.5,
     aliases=(),
     **fields,
 ):
     """One statement as a record."""
     context = Context(
-        ContextHash(digest("context", at.isoformat(), source, scope, session)),
+        ContextHash(digest("context", at.isoformat(), source, scope, session, agent)),
         at,
         source,
         scope,
+        agent=agent,
         session=session,
     )
     name = fact(subject, predicate, thing)
@@ -257,6 +268,64 @@ async def test_denials_lower_what_was_said(store):
     [edge] = await store.edges([named("agent")])
     assert edge.confidence == pytest.approx(0.9 * 0.5)
     assert edge.episodes == 3
+
+
+def told(agent="ada", space="team", **fields):
+    """A saying of another agent's."""
+    return said(source=SHARED, scope=f"space:{space}", agent=agent, **fields)
+
+
+async def test_what_one_sender_says_often_counts_once_the_surest_of_it(store):
+    await store.insert([told(session=f"{n}", confidence=0.1 + n / 100) for n in range(12)])
+    await store.insert([told(space="family", confidence=0.45)])
+    for now in (None, NOW):
+        [edge] = await store.edges([named("agent")], now=now)
+        assert (edge.confidence, edge.episodes) == (0.45, 1)
+        assert await store.stating("needs", 1, now=now) == [edge]
+    [edge] = await store.edges([named("agent")], scopes=["space:team"], now=NOW)
+    assert (edge.confidence, edge.episodes) == (pytest.approx(0.21), 1)
+    await store.insert([told("bob", confidence=0.5), said(source=FACTS), said(session="x")])
+    [edge] = await store.edges([named("agent")])
+    assert (edge.confidence, edge.episodes) == (pytest.approx(belief([0.45, 0.5, 0.5, 0.5])), 4)
+    traces = await store.traces([edge.fact])
+    assert {trace.teller for trace in traces} == {"ada", "bob", ""}
+    assert histories(traces)[edge.fact].said == 4
+
+
+async def test_when_the_surest_is_taken_back_the_next_counts(store):
+    sure, less = told(confidence=0.6), told(space="family", confidence=0.4)
+    await store.insert([sure])
+    await store.insert([less])
+    await store.remove([episode(sure)])
+    [edge] = await store.edges([named("agent")], now=NOW)
+    assert (edge.confidence, edge.episodes) == (0.4, 1)
+
+
+async def test_facts_are_chosen_by_what_a_sender_says_at_its_surest(store):
+    often = [told(thing="rank", session=f"{n}", confidence=0.3) for n in range(9)]
+    sure = [said(thing=f"t{n}", source=FACTS, confidence=0.4) for n in range(15)]
+    await store.insert([*often[:4], *sure])
+    await store.insert(often[4:])
+    for found in (
+        await store.stating("needs", 2, now=NOW),
+        await store.edges([named("agent")], now=NOW, most=2),
+    ):
+        assert {edge.confidence for edge in found} == {0.4}
+
+
+async def test_sayings_of_other_agents_are_not_promoted(store):
+    await store.insert([told(session=f"{n}", at=NOW - n * DAY) for n in range(4)])
+    assert await store.promotable(NOW) == []
+    mixed = [told(session="y"), *(said(session=f"{n}", scope="space:team") for n in range(2))]
+    await store.insert(mixed)
+    assert await store.promotable(NOW) == []
+
+
+async def test_a_promotion_stands_for_all_that_its_sender_says(store):
+    counted = [told(session=f"{n}") for n in range(3)]
+    await store.insert([*counted, promotion(*counted), told(session="again", confidence=0.8)])
+    [edge] = await store.edges([named("agent")])
+    assert (edge.confidence, edge.episodes) == (0.9, 3)
 
 
 async def test_removing_takes_what_nothing_else_needs(store):
