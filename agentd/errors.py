@@ -146,6 +146,10 @@ class FileMissing(WorkspaceError):
     code = "file_missing"
 
 
+class ScopeMissing(FileMissing):
+    """A folder or file of `read_scopes` or `extra_paths` is not there."""
+
+
 class FileUnreadable(WorkspaceError):
     """The file cannot be read."""
 

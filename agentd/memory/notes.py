@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from agentd.domain.health import Problem
 from agentd.domain.memory import OWNERS, SHARED, Chunk, Source
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import FileView, Reader, TreeEntry
-from agentd.errors import WorkspaceError
+from agentd.errors import ScopeMissing, WorkspaceError
 from agentd.memory.chunks import (
     PARAGRAPHS,
     Chunker,
@@ -19,14 +19,12 @@ from agentd.memory.chunks import (
     without_boilerplate,
 )
 from agentd.memory.freshness import Freshness
+from agentd.memory.listed import DEPTH, groups, is_scope, sorted_out, too_deep
 from agentd.ports import Clock, MemoryIndex, Workspace
 
 _T = TypeVar("_T")
 
-_DEPTH = 32
-_GROUP = 16  # files that are taken at once: more keep others waiting and are no quicker
 _FEW = 2_000  # entries that are gone through at once
-_GROUP_BYTES = 4 * 1024 * 1024
 _SHORT = 10_000  # letters that are cut at once; more would keep others waiting
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 _Stamp = tuple[int, ...]  # as TreeEntry has it
@@ -104,7 +102,7 @@ class NoteIndexer:
             self.freshness.lose()
         self._left = len(due)
         try:
-            for group in _groups(due):
+            for group in groups(due):
                 if between is not None:
                     await between()
                 await self._visit(group, known)
@@ -134,19 +132,22 @@ class NoteIndexer:
         return tuple(self._unlisted)
 
     async def _entries(self) -> tuple[dict[str, TreeEntry], list[Problem]]:
-        """All notes by path, and the folders of others that cannot be listed."""
-        found = list(await self._workspace.tree("", _DEPTH, _OWNER))
+        """All notes by path, and the folders that cannot be listed or are too deep."""
+        found = list(await self._workspace.tree("", DEPTH, _OWNER))
         unlisted: list[Problem] = []
         listed = {entry.path for entry in found}
-        for scope in [e.path for e in found if e.is_dir and _is_scope(e.path)]:
+        for scope in [e.path for e in found if e.is_dir and is_scope(e.path)]:
             if any(path != scope and path.startswith(scope) for path in listed):
                 continue
             try:
-                found += await self._workspace.tree(scope.rstrip("/"), _DEPTH, _OWNER)
-            except WorkspaceError as error:  # a disk that is not there: the rest still counts
+                found += await self._workspace.tree(scope.rstrip("/"), DEPTH, _OWNER)
+            except ScopeMissing:
+                continue  # which the workspace names itself
+            except WorkspaceError as error:  # a disk that fails: the rest still counts
                 text = f"{scope} is not searched: {error.message}"
                 unlisted.append(Problem("scope_unreadable", text, error.cure))
-        return await _aside(len(found), lambda: _notes(found)), unlisted
+        notes, deep = await _aside(len(found), lambda: sorted_out(found))
+        return notes, [*unlisted, *too_deep(deep)]
 
     def _changed(
         self, entries: Mapping[str, TreeEntry], known: Mapping[str, str]
@@ -253,20 +254,6 @@ class NoteIndexer:
             self._stale.discard(path)
 
 
-def _groups(entries: Sequence[TreeEntry]) -> Iterator[list[TreeEntry]]:
-    """The entries in groups whose files fit into memory together."""
-    group: list[TreeEntry] = []
-    size = 0
-    for entry in entries:
-        if group and (len(group) == _GROUP or size + entry.size > _GROUP_BYTES):
-            yield group
-            group, size = [], 0
-        group.append(entry)
-        size += entry.size
-    if group:
-        yield group
-
-
 def _suffix(stamp: _Stamp | None) -> str:
     """What stands behind the digest of a file."""
     return f"@{','.join(map(str, stamp))}" if stamp else ""
@@ -275,11 +262,3 @@ def _suffix(stamp: _Stamp | None) -> str:
 async def _aside(count: int, work: Callable[[], _T]) -> _T:
     """The result of work on so many entries, where it keeps nobody waiting."""
     return work() if count <= _FEW else await asyncio.to_thread(work)
-
-
-def _notes(entries: Iterable[TreeEntry]) -> dict[str, TreeEntry]:
-    return {e.path: e for e in entries if not e.is_dir and e.path.casefold().endswith(".md")}
-
-
-def _is_scope(path: str) -> bool:
-    return path.startswith("@") and path.count("/") == 1

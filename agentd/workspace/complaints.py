@@ -7,6 +7,7 @@ import structlog
 from agentd.domain.health import Problem
 
 UNREADABLE = "file_unreadable"
+SCOPE = "scope_unreadable"
 IRREGULAR = "file_irregular"  # named like a note, but a link, a pipe or a device
 
 log = structlog.get_logger()

@@ -25,22 +25,23 @@ from agentd.errors import (
     EditConflict,
     FileMissing,
     FileUnreadable,
+    ScopeMissing,
     WorkspaceError,
 )
 from agentd.ports import Clock
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
-from agentd.workspace.complaints import UNREADABLE, Complaints
+from agentd.workspace.complaints import SCOPE, UNREADABLE, Complaints
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
 from agentd.workspace.listing import LeftOut, Listing
 from agentd.workspace.locks import Locks
-from agentd.workspace.names import is_injected, is_protected, parse_file
+from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.places import Places
 from agentd.workspace.reading import Place, Reading
 from agentd.workspace.refusals import missing, translated
 from agentd.workspace.settings import WorkspaceSettings
 from agentd.workspace.sight import Sight
-from agentd.workspace.single import SingleFile
+from agentd.workspace.single import outside
 from agentd.workspace.versions import Versions
 
 log = structlog.get_logger()
@@ -66,7 +67,7 @@ class Files:
         self._settings = settings
         self._clock = clock
         self._primary = Folder(root)
-        folders = {"": self._primary, **{name: _outside(at) for name, at in scopes.items()}}
+        folders = {"": self._primary, **_others(scopes, settings)}
         self._scopes = tuple(scopes)
         self._daily = (settings.daily_dir, *settings.daily_aliases)
         self._sight = Sight(self._daily)
@@ -162,7 +163,12 @@ class Files:
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
         """What the reader may know of below `path` ("" is the whole workspace), sorted by path."""
         depth = max(1, min(depth, _MAX_DEPTH))
-        place, listing = await asyncio.to_thread(self._list, path, depth, reader)
+        try:
+            place, listing = await asyncio.to_thread(self._list, path, depth, reader)
+        except ScopeMissing as error:
+            self._miss(parse(path).scope, error)
+            raise
+        self.complaints.clear(f"@{place.name.scope}/", SCOPE)
         if reader.kind is Kind.MAIN:  # others do not see all that is left out
             self._left_out.note(place.name, depth, listing.odd)
             gone = listing.lacking(place.name, depth, self.complaints.paths(UNREADABLE))
@@ -287,6 +293,11 @@ class Files:
     def _judge(self, place: Place, loaded: FileView | WorkspaceError) -> FileView:
         """The view, or the raised error. What is there and cannot be read becomes a complaint."""
         path = str(place.name)
+        if isinstance(loaded, ScopeMissing):
+            self._miss(place.name.scope, loaded)
+            raise loaded
+        if place.name.scope and not place.is_hidden:
+            self.complaints.clear(f"@{place.name.scope}/", SCOPE)
         if isinstance(loaded, FileView):
             self.complaints.clear(path, UNREADABLE)
             return loaded
@@ -297,6 +308,12 @@ class Files:
         elif not place.is_hidden:
             self.complaints.forget(path)
         raise loaded
+
+    def _miss(self, scope: str, error: ScopeMissing) -> None:
+        """Complain of a scope once, and not of each of its files."""
+        self._left_out.note(Name(scope, ()), _MAX_DEPTH, {})
+        text = f"@{scope}/ is not searched: {error.message}"
+        self.complaints.add(f"@{scope}/", Problem(SCOPE, text, error.cure))
 
     def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
         try:
@@ -315,5 +332,7 @@ class Files:
         return place, listing
 
 
-def _outside(path: Path) -> Folder:
-    return SingleFile(path) if path.suffix.casefold() == ".md" else Folder(path)
+def _others(scopes: Mapping[str, Path], settings: WorkspaceSettings) -> dict[str, Folder]:
+    own = settings.scopes()
+    setting = {True: "read_scopes of [workspace]", False: "extra_paths of [memory_search]"}
+    return {name: outside(at, setting[name in own]) for name, at in scopes.items()}

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from agentd.errors import EditConflict, FileUnreadable
+from agentd.errors import EditConflict, FileUnreadable, WorkspaceError
 from agentd.failpoints import hit
-from agentd.workspace.resolver import FILE_MODE, Beneath, require_regular
+from agentd.workspace.resolver import FILE_MODE, Beneath, no_workspace, require_regular
 
 _TEMP_PREFIX, _TEMP_SUFFIX = ".agentd-", ".tmp"
 _PIECE = 1 << 16
@@ -55,15 +55,21 @@ class Entry(
 class Folder:
     """The files below `root`. Methods raise OSError and what they name.
 
-    `passing` is called with the failpoints' names between the steps of a change.
+    `passing` is called with the failpoints' names between the steps of a change, `gone` makes the
+    error for a root that is not there.
     """
 
     def __init__(
-        self, root: Path, *, native: bool = True, passing: Callable[[str], None] = hit
+        self,
+        root: Path,
+        *,
+        native: bool = True,
+        passing: Callable[[str], None] = hit,
+        gone: Callable[[Path], WorkspaceError] = no_workspace,
     ) -> None:
         self.root = root
         self._pass = passing
-        self.beneath = Beneath(root, native=native)
+        self.beneath = Beneath(root, native=native, gone=gone)
 
     def stamp(self, parts: Sequence[str]) -> Stamp:
         """The state of a regular file. Raises PathRefused for anything else."""

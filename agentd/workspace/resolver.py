@@ -13,7 +13,7 @@ import errno
 import os
 import platform
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,6 +43,14 @@ class _OpenHow(ctypes.Structure):
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def no_workspace(root: Path) -> WorkspaceError:
+    """The error for a user's own workspace that is not there."""
+    return WorkspaceError(
+        f"the workspace {root} is not there",
+        cure="`agentd init` makes it; or mount it, or correct [workspace] path",
+    )
+
+
 class Beneath:
     """Opens what is below `root`. All methods block; all raise OSError besides what they name.
 
@@ -50,8 +58,16 @@ class Beneath:
     is seen as it is. `native=False` leaves openat2 aside.
     """
 
-    def __init__(self, root: Path, *, native: bool = True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        native: bool = True,
+        gone: Callable[[Path], WorkspaceError] = no_workspace,
+    ) -> None:
+        """`gone` makes the error for a root that is not there."""
         self._root = root
+        self._gone = gone
         self._native = native and platform.machine() in _MACHINES
 
     @contextmanager
@@ -90,14 +106,11 @@ class Beneath:
         return found
 
     def open_root(self) -> int:
-        """A descriptor of the root. Raises WorkspaceError when it is not there."""
+        """A descriptor of the root. Raises WorkspaceError, or what it was told, when it is not there."""
         try:
             return os.open(self._root, _DIRECTORY)
         except (FileNotFoundError, NotADirectoryError):
-            raise WorkspaceError(
-                f"the workspace {self._root} is not there",
-                cure="`agentd init` makes it; or mount it, or correct [workspace] path or read_scopes",
-            ) from None
+            raise self._gone(self._root) from None
 
     def _open(self, parts: Sequence[str], flags: int) -> int:
         root = self.open_root()

@@ -1,21 +1,34 @@
-"""A file outside the workspace, as if it were the only one in its folder."""
+"""Folders and files outside the workspace, which are only read."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from agentd.errors import ScopeMissing
 from agentd.workspace.folder import Entry, Folder, Stamp
+
+
+def outside(path: Path, setting: str) -> Folder:
+    """The folder, or one with nothing but the file in it, which ends in `.md`; `setting` has named it.
+    Where neither is there, every use of it raises ScopeMissing.
+    """
+    gone = partial(_gone, setting, path)
+    if path.suffix.casefold() == ".md":
+        return SingleFile(path, lambda _: gone())
+    return Folder(path, gone=lambda _: gone())
 
 
 class SingleFile(Folder):
     """The folder of one file, with nothing else in it. It is only read."""
 
-    def __init__(self, file: Path) -> None:
-        super().__init__(file.parent)
-        self._name = file.name
+    def __init__(self, file: Path, gone: Callable[[Path], ScopeMissing]) -> None:
+        super().__init__(file.parent, gone=gone)
+        self._file = file
+        self._gone = gone
 
     def stamp(self, parts: Sequence[str]) -> Stamp:
         """See Folder."""
@@ -26,10 +39,29 @@ class SingleFile(Folder):
         return super().read(self._checked(parts), limit)
 
     def entries(self, parts: Sequence[str]) -> list[Entry]:
-        """See Folder."""
-        return [entry for entry in super().entries(parts) if entry.name == self._name and not parts]
+        """See Folder. Raises ScopeMissing."""
+        if parts:
+            return []
+        found = [entry for entry in super().entries(()) if entry.name == self._file.name]
+        if not found:
+            raise self._gone(self._file)
+        return found
 
     def _checked(self, parts: Sequence[str]) -> Sequence[str]:
-        if tuple(parts) != (self._name,):
+        if not os.path.lexists(self._file):
+            raise self._gone(self._file)
+        if tuple(parts) != (self._file.name,):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return parts
+
+
+def _gone(setting: str, path: Path) -> ScopeMissing:
+    if path.exists():
+        return ScopeMissing(
+            f"{path} is neither a folder nor a file that ends in .md",
+            cure=f"Name another file, or the folder it is in, in {setting}.",
+        )
+    return ScopeMissing(
+        f"{path} is not there",
+        cure=f"Mount it or put it there, or correct its line in {setting}.",
+    )

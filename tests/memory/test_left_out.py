@@ -57,3 +57,22 @@ async def test_a_note_that_cannot_be_searched_is_named_once_and_by_what_it_is(
     for path in WRONG:
         (tmp_path / path).unlink()
     assert await told() == []
+
+
+async def test_folders_that_are_too_deep_are_named(index, store, tmp_path):
+    files = Files(tmp_path, WorkspaceSettings(), FakeClock(), {"disk": tmp_path / "a"}, None)
+    indexer = Indexer(index, files, store, FakeClock())
+    deepest = "/".join(["a"] * 31)
+    (tmp_path / deepest).mkdir(parents=True)
+    (tmp_path / deepest / "found.md").write_text("needle")
+    await indexer.sync()
+    assert indexer.problems() == ()
+    for n in range(22):
+        (tmp_path / deepest / f"b{n:02}").mkdir()
+    (tmp_path / deepest / "b00/lost.md").write_text("needle")
+    await indexer.sync()
+    assert f"{deepest}/found.md" in index.entries
+    texts = [problem.text for problem in indexer.problems()]
+    assert texts[0] == f"{deepest}/b00/ is 32 folders deep: nothing in it is searched"
+    assert len(texts) == 21
+    assert texts[-1] == "2 more folders are as deep"

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -556,7 +557,8 @@ async def test_a_single_file_elsewhere_is_read_and_nothing_beside_it(
     files = home.files({"plan": folder / "plan.md", "gone": folder / "gone.md"})
     assert [entry.path for entry in await files.tree("@plan", 9, owner)] == ["@plan/plan.md"]
     assert (await files.read("@plan/plan.md", owner)).text == "plan.md"
-    assert await files.tree("@gone", 9, owner) == ()
+    with pytest.raises(FileMissing):
+        await files.tree("@gone", 9, owner)
     for path in ("@plan/secret.md", "@plan/below/plan.md", "@plan/below", "@gone/gone.md"):
         with pytest.raises(WorkspaceError):
             await files.read(path, owner)
@@ -564,3 +566,41 @@ async def test_a_single_file_elsewhere_is_read_and_nothing_beside_it(
     with pytest.raises(FileMissing):
         await files.read("@plan/plan.md", stranger)
     assert await files.tree("@plan/below", 9, owner) == ()
+
+
+async def test_what_is_named_outside_and_not_there_is_told_once_and_in_its_own_words(
+    home, owner, stranger, tmp_path
+) -> None:
+    (tmp_path / "hosts").write_text("no note")
+    named = {"disk": "disk", "plan": "plan.md", "hosts": "hosts"}
+    files = home.files({name: tmp_path / path for name, path in named.items()})
+
+    async def look(reader) -> list[tuple[str, str]]:
+        for name in named:
+            with suppress(WorkspaceError):
+                await files.tree(f"@{name}", 9, reader)
+            for path in (f"@{name}/MEMORY.md", f"@{name}/plan.md"):
+                assert not await files.exists(path, reader)
+                await files.snapshot([path], reader)
+        assert {problem.code for problem in files.problems()} <= {"scope_unreadable"}
+        return [(problem.text, problem.cure.split(" ")[0]) for problem in files.problems()]
+
+    assert await look(stranger) == []
+    told = [
+        (f"@disk/ is not searched: {tmp_path}/disk is not there", "Mount"),
+        (
+            f"@hosts/ is not searched: {tmp_path}/hosts is neither a folder nor a file that ends in .md",
+            "Name",
+        ),
+        (f"@plan/ is not searched: {tmp_path}/plan.md is not there", "Mount"),
+    ]
+    assert await look(owner) == told
+    assert all("extra_paths" in problem.cure for problem in files.problems())
+    (tmp_path / "disk").mkdir()
+    assert await look(owner) == told[1:]
+    (tmp_path / "plan.md").write_text("x")
+    (tmp_path / "hosts").unlink()
+    (tmp_path / "hosts").mkdir()
+    await files.tree("@plan", 9, owner)
+    await files.tree("@hosts", 9, owner)
+    assert files.problems() == ()
