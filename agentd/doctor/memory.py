@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -65,14 +66,14 @@ class Readable:
     code: str = "unreadable_files"
 
     async def look(self) -> Finding:
-        """Fails with the first that cannot, warns of what is never read since it is no file."""
+        """Fails with the first that cannot and a cure for each, warns of what is never read since it is no file."""
         paths = await _paths(self.files, lambda path: path.endswith(".md"))
         views, absent = await self.files.snapshot(paths, _EYES)
         bad = [path for path in paths if path not in views and path not in absent]
         if bad:
-            cures = {problem.text: problem.cure for problem in self.files.problems()}
-            cure = next((c for text, c in cures.items() if bad[0] in text), "")
-            return Finding.fail(self.code, f"cannot be read: {', '.join(bad[:_MOST_NAMED])}", cure)
+            named = bad[:_MOST_NAMED]
+            cure = _cures(named, self.files.problems())
+            return Finding.fail(self.code, f"cannot be read: {', '.join(named)}", cure)
         odd = [problem for problem in self.files.problems() if problem.code == self.irregular]
         if odd:
             text = "; ".join(problem.text for problem in odd[:_MOST_NAMED])
@@ -129,3 +130,16 @@ class Required:
 async def _paths(files: Files, counts: Callable[[str], bool]) -> list[str]:
     entries = await files.tree("", _DEPTH, _EYES)
     return [e.path for e in entries if not e.is_dir and counts(e.path)][:_MOST_FILES]
+
+
+def _cures(paths: Sequence[str], problems: Sequence[Problem]) -> str:
+    """What cures files; where they need different things, which each of them needs."""
+    files: dict[str, list[str]] = {}
+    for path in paths:
+        name = re.compile(rf"(?<!\S){re.escape(path)}(?!\S)")
+        cure = next((p.cure for p in problems if p.cure and name.search(p.text)), "")
+        if cure:
+            files.setdefault(cure, []).append(path)
+    if len(files) == 1:
+        return next(iter(files))
+    return "; ".join(f"{', '.join(some)}: {cure}" for cure, some in files.items())

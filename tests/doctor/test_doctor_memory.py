@@ -77,6 +77,22 @@ async def test_a_note_that_is_no_text_is_told_until_it_is(house: SimpleNamespace
     assert (await check.look()).level == "ok"
 
 
+async def test_each_note_that_cannot_be_read_has_a_cure_of_its_own(house: SimpleNamespace) -> None:
+    memory = house.root / "memory"
+    (memory / "a.md").write_text("word " * 1_000_000)
+    (memory / "aa.md").write_text("word " * 1_000_000)
+    (memory / "b.md").write_bytes(b"caf\xe9")
+    (memory / "ba.md").write_text("good\n")
+    found = await Readable(house.files, IRREGULAR).look()
+    assert found.text == "cannot be read: memory/a.md, memory/aa.md, memory/b.md"
+    large, latin = found.cure.split("; ")
+    assert large == "memory/a.md, memory/aa.md: split it into smaller files"
+    assert latin.startswith("memory/b.md: convert it")
+    (memory / "b.md").unlink()
+    found = await Readable(house.files, IRREGULAR).look()
+    assert found.cure == "split it into smaller files"
+
+
 async def test_a_note_that_is_a_link_is_told_until_it_is_a_file(house: SimpleNamespace) -> None:
     check = Readable(house.files, IRREGULAR)
     note = house.root / "memory" / "linked.md"
