@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agentd.ports import Clock
 
-CHEAP = 0.005  # seconds: a look that takes no longer is not worth saving
-_LAST = 5  # looks whose quickest counts: others may have kept one waiting
+CHEAP = 0.010  # seconds: a look that takes no longer is not worth saving
+_LAST = 10  # looks whose quickest counts: others may have kept one waiting
 
 
 @dataclass(frozen=True, slots=True)
