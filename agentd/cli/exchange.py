@@ -10,7 +10,8 @@ import typer
 from agentd.cli.ask import MODEL_SECONDS, answer, ask, fitted
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
-from agentd.cli.texts import Output, check_writable, read_text, write_text
+from agentd.cli.texts import Output, check_writable, placed, read_text, write_text
+from agentd.errors import GraphError, InvalidRequest
 
 _Space = Annotated[str | None, typer.Option("--space", help="One of `[graph] spaces`.")]
 
@@ -64,9 +65,12 @@ def take(
 ) -> None:
     """Take in what another agent tells: all of it that is new, or nothing."""
     with reporting(as_json=as_json):
+        if not 0 < trust <= 1:  # nor NaN
+            raise InvalidRequest(
+                f"the trust {trust} is not above 0 and at most 1", cure="set --trust between"
+            )
         text = read_text(file)
-        params: dict[str, Any] = {"from": sender, "text": text, "trust": trust}
-        told = ask("facts/take", within=MODEL_SECONDS, **params)
+        told = _told(file, {"from": sender, "text": text, "trust": trust})
         show({"from": sender, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
 
 
@@ -77,6 +81,23 @@ def chain(as_json: AsJson = False) -> None:
         show(found, _verified, as_json=as_json)
         if found["bad"] is not None or found["changed"]:
             raise typer.Exit(1)
+
+
+def _told(file: Path, params: dict[str, Any]) -> Any:
+    """What the daemon says to a message. Raises what `ask` does, of a message that is refused with its
+    file and, where its text is at fault, the place.
+    """
+    from agentd.client.errors import RemoteError
+    from agentd.graph.formats.changes import read_delta
+
+    try:
+        return ask("facts/take", within=MODEL_SECONDS, **params)
+    except RemoteError as error:
+        if error.reason != GraphError.code:
+            raise
+        with placed(file):
+            read_delta(params["text"])
+            raise GraphError(error.message, cure=error.cure) from None
 
 
 def _listed(told: dict[str, Any]) -> str:

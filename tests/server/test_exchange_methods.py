@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import Busy
+from agentd.errors import Busy, InvalidRequest
 from agentd.graph.formats.reading import read
 from agentd.graph.stores import snapshot
 from agentd.server.methods.exchange import ExchangeMethods
@@ -54,3 +54,9 @@ async def test_what_is_shared_is_listed_by_space(ada):
     await call(ada, "send", space="team")
     assert [one["sent"] for one in (await call(ada, "share"))["facts"]] == [True]
     assert await call(ada, "share", space="home") == {"facts": []}
+
+
+@pytest.mark.parametrize("trust", [0, -0.5, 1.1, float("nan"), float("inf")])
+async def test_a_trust_that_is_none_is_refused_as_a_wrong_param(ada, trust):
+    with pytest.raises(InvalidRequest, match="trust"):
+        await call(ada, "take", text="", **{"from": "ada"}, trust=trust)

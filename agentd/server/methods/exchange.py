@@ -52,7 +52,7 @@ class TakeParams(Params):
 
     text: str
     sender: str = Field(alias="from")
-    trust: float
+    trust: float = Field(gt=0, le=1)
 
 
 class ExchangeMethods:
