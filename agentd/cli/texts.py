@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,18 +43,20 @@ def read_text(file: Path) -> str:
 
 def check_writable(file: Path) -> None:
     """Raises InvalidRequest where `write_text` would: before something is done that cannot be undone."""
-    if file.is_dir() or not os.access(file.parent, os.W_OK | os.X_OK):
+    target = _target(file)
+    if target.is_dir() or not os.access(target.parent, os.W_OK | os.X_OK):
         raise InvalidRequest(
             f"{file}: no file can be written there", cure="name a file that can be written"
         )
 
 
 def write_text(file: Path, text: str) -> int:
-    """Make the text the whole file, for the owner alone; returns the bytes. Raises InvalidRequest, and
-    leaves what was there.
+    """Make the text the whole file, for the owner alone; returns the bytes. Of a link it is the file that
+    it leads to. Raises InvalidRequest, and leaves what was there, also for what is there and no file.
     """
     data = text.encode()
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    target = _target(file)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -61,7 +64,7 @@ def write_text(file: Path, text: str) -> int:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
-            part.replace(file)
+            part.replace(target)
         except BaseException:
             with suppress(OSError):
                 part.unlink()
@@ -71,6 +74,22 @@ def write_text(file: Path, text: str) -> int:
             f"{file}: {error.strerror}", cure="name a file that can be written"
         ) from None
     return len(data)
+
+
+def _target(file: Path) -> Path:
+    """The file itself, behind links. Raises InvalidRequest for a pipe, a device and the like."""
+    target = Path(os.path.realpath(file))
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except OSError as error:
+        raise InvalidRequest(
+            f"{file}: {error.strerror}", cure="name a file that can be written"
+        ) from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InvalidRequest(f"{file}: is no regular file", cure="name a file, or leave -o out")
+    return target
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""`agentd facts take`: what is refused before, and how it is told."""
+"""`agentd facts take` and `send`: what is refused before, and how it is told."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,17 @@ def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted
     monkeypatch.chdir(tmp_path)
     with ScriptedDaemon(tmp_path / "home" / "agentd.sock") as daemon:
         daemon.on("_agentd/facts/take", lambda *_: {"new": 1, "known": 0, "taken_back": 0})
+        daemon.on("_agentd/facts/send", lambda *_: {"text": MESSAGE, "facts": 3, "taken_back": 0})
         yield daemon
 
 
 def take(text: str, *more: str) -> Any:
     Path("m1").write_text(text)
     return runner.invoke(app, ["facts", "take", "m1", "--from", "Ada", *more])
+
+
+def send(output: str) -> Any:
+    return runner.invoke(app, ["facts", "send", "team", "-o", output])
 
 
 @pytest.mark.parametrize("trust", ["nan", "inf", "-inf", "0", "-0.5", "1.001"])
@@ -80,3 +86,56 @@ def test_what_is_not_about_the_message_does_not_name_it(daemon: ScriptedDaemon) 
     daemon.on("_agentd/facts/take", refused("nothing is shared with anybody", "invalid"))
     done = take(MESSAGE)
     assert (done.exit_code, done.stderr[:30]) == (2, "error: nothing is shared with ")
+
+
+def test_a_message_replaces_a_file_as_a_whole(daemon: ScriptedDaemon) -> None:
+    Path("old").write_text("old" * 9_999)
+    for name in ("old", "new"):
+        assert send(name).exit_code == 0
+        assert Path(name).read_text() == MESSAGE
+        assert Path(name).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_a_link_leads_to_is_written_and_the_link_stays(
+    daemon: ScriptedDaemon, is_there: bool
+) -> None:
+    Path("far").mkdir()
+    if is_there:
+        Path("far/file").write_text("old")
+    Path("link").symlink_to("far/file")
+    assert send("link").exit_code == 0
+    assert Path("link").readlink() == Path("far/file")
+    assert Path("far/file").read_text() == MESSAGE
+    assert [one.name for one in Path("far").iterdir()] == ["file"]
+
+
+def a_pipe(name: Path) -> None:
+    os.mkfifo(name)
+
+
+def a_link_to_a_pipe(name: Path) -> None:
+    os.mkfifo("pipe")
+    name.symlink_to("pipe")
+
+
+def a_link_to_itself(name: Path) -> None:
+    name.symlink_to(name.name)
+
+
+@pytest.mark.parametrize("make", [a_pipe, a_link_to_a_pipe, a_link_to_itself])
+def test_what_is_no_file_is_left_alone_and_nothing_counts_as_sent(
+    daemon: ScriptedDaemon, make: Any
+) -> None:
+    make(Path("there"))
+    before = os.lstat("there")
+    done = send("there")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: there: ")
+    assert os.lstat("there").st_ino == before.st_ino
+    assert daemon.params_of("_agentd/facts/send") == []
+
+
+def test_a_pipe_is_refused_with_what_to_do(daemon: ScriptedDaemon) -> None:
+    a_pipe(Path("there"))
+    assert "→ name a file, or leave -o out" in send("there").stderr
