@@ -18,7 +18,7 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.errors import GraphError
-from agentd.graph.delta import diff, united
+from agentd.graph.delta import Delta, apply, checkpoint, diff, united
 from agentd.graph.formats.changes import read_delta, write_delta
 from agentd.graph.formats.integrity import canonical
 from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
@@ -89,8 +89,8 @@ def message(state: Record, scopes: Collection[str], withdrawn: Collection[Episod
 
 def received(text: str, scopes: Collection[str], now: datetime) -> Message:
     """The message of another agent. Raises GraphError for a text that `read_delta` refuses, for one with
-    anything that `message` would not write of facts that are shared in these spaces, and for one of
-    the future.
+    anything that `message` would not write of facts that are shared in these spaces, for one of the
+    future, and for one that does not lead from nothing to the state that it names.
     """
     _check_scopes(scopes)
     delta = read_delta(text)
@@ -106,6 +106,7 @@ def received(text: str, scopes: Collection[str], now: datetime) -> Message:
     agents = {context.agent for context in delta.record.contexts}
     if len(agents) > 1:
         raise _unfit("it speaks for several agents")
+    _check_way(delta)
     return Message("".join(agents), delta.record, frozenset(delta.episodes))
 
 
@@ -204,6 +205,14 @@ def _check_relation(relation: Relation) -> None:
         raise _unfit("it denies a fact, which no message may")
     if normal_predicate(relation.predicate) != relation.predicate:
         raise _unfit(f"its predicate {relation.predicate[:40]!r} is not in normal form")
+
+
+def _check_way(delta: Delta) -> None:
+    if delta.base != checkpoint(NOTHING).hash:
+        raise _unfit(f"it begins at the state {delta.base.hex[:12]}, and messages at nothing")
+    if delta.contexts or delta.concepts:
+        raise _unfit("it takes back what is no fact")
+    apply(NOTHING, delta)
 
 
 def _unfit(why: str) -> GraphError:

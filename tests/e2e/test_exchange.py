@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from agentd.graph.formats.seal import sealed
 from tests.e2e.shell import Shell, a_shell
 from tests.finding import holding
 
@@ -111,9 +112,13 @@ def test_bad_messages_change_nothing(ada: Shell, bob: Shell) -> None:
     (bob.root / "latin.0c").write_bytes(b"0M:1.0\n\xfc\n")
     with (bob.root / "huge.0c").open("wb") as huge:
         huge.truncate(3 << 20)
-    for text in ("", good.replace("klara", "clara"), good[:-9], good.replace("team", "home")):
+    less = good.splitlines()[:-1]
+    less.remove(next(line for line in less if line.startswith("R:")))
+    altered = good.replace("klara", "clara")
+    for text in ("", altered, good[:-9], good.replace("team", "home"), sealed(less)):
         done = bob("facts", "take", "-", "--from", "Ada", "--json", given=text)
         assert (done.code, done.json["error"]["code"]) == (1, "graph"), done
+        assert done.json["error"]["message"].startswith("-:"), done
     for name, code in (("latin.0c", 1), ("huge.0c", 2), ("nothing.0c", 2), (".", 2)):
         assert bob("facts", "take", name, "--from", "Ada").code == code
     own = ada("facts", "take", "-", "--from", "Ada", "--json", given=good)

@@ -137,6 +137,23 @@ def with_two_agents():
     return message(merged([STATE, several]), [HOME])
 
 
+def leading_elsewhere():
+    """A message without one of its lines, sealed anew."""
+    lines = message(STATE, [HOME], [SICK.episode]).splitlines()[:-1]
+    [gone] = [line for line in lines if line.startswith("R:")]
+    lines.remove(gone)
+    return sealed(lines)
+
+
+def from_another_state():
+    return write_delta(diff(Record((MILK,)), shared(STATE, [HOME])))
+
+
+def taking_out_more():
+    lines = message(STATE, [HOME]).splitlines()[:-1]
+    return sealed([*lines, f"-X:{SECRET.hash.hex}", f"-C:{DOCTOR.hash.hex}"])
+
+
 LATER = NOW + timedelta(days=2)
 
 
@@ -159,6 +176,9 @@ LATER = NOW + timedelta(days=2)
         (with_said(denied=True), "it denies a fact"),
         (write_delta(diff(NOTHING, Record((CAT,)))), "it gives 'cat' other names"),
         (with_said().replace("likes", "hates"), "the hash is not that of the lines above"),
+        (leading_elsewhere(), "the changes do not lead to the state"),
+        (from_another_state(), "it begins at the state"),
+        (taking_out_more(), "it takes back what is no fact"),
         (with_said()[:-80], "the text has no last line H:"),
         ("", "a graph's text begins with"),
     ],
@@ -198,7 +218,8 @@ def test_whatever_is_sealed_is_refused_or_can_be_kept(edits):
     for number, at, piece in edits:
         lines[number] = lines[number][:at] + piece + lines[number][at + 1 :]
     try:
-        here = homed(arrived(sealed(lines)), "ada", 0.5)
+        edited = write_delta(diff(NOTHING, read_delta(sealed(lines)).record))  # leads where it says
+        here = homed(arrived(edited), "ada", 0.5)
     except GraphError:
         return
     verify(here)
