@@ -26,7 +26,10 @@ LONGEST = 50_000  # characters that are read of a message: nobody types more abo
 LONGEST_SENTENCE = 300
 USER = "user"
 
-_RULES = (*events.RULES, *people.RULES, *places.RULES, *work.RULES, *taste.RULES, *german.RULES)
+_RULES = (
+    *(*events.RULES, *people.RULES, *places.RULES, *work.RULES, *taste.RULES, *german.RULES),
+    *people.THINGS,
+)
 _ABOUT = re.compile(
     r"\b(?:i|i'm|im|i've|i'll|my|our|we|we're|we've|we'll|ich|mein|meine|wir|unser|unsere|always|never"
     r"|don't ever|from now on|in future|in the future|going forward|call me|the|project|antworte"
@@ -105,6 +108,7 @@ _NO_TASTE = re.compile(
     r"|getting|having|seeing|knowing|hearing|talking|working with|mein\w*|ein\w*)\b"
     r"|(?i:the)\b(?! [A-Z])"
 )
+_CALLED = re.compile(r"(?:called|named)\b", re.IGNORECASE)
 _ON = re.compile(r"\Aon (?=\d)")
 _LIST = re.compile(r",? (?:and|or|und|oder) (?:(?:a little|a bit of|some|fluent) )?|, ")
 _MANY_WORDS = 14
@@ -233,6 +237,8 @@ def _took_part(match: re.Match[str], name: str) -> bool:
 
 def _says_something(rule: Rule, value: str) -> bool:
     if not value or len(value.split()) > _MANY_WORDS or not any(map(str.isalnum, value)):
+        return False
+    if _CALLED.match(value):  # a name is no value of anything else
         return False
     if _VAGUE.search(re.sub(r"\b(?:their|them|they)\b", "", value) or "it"):
         return False

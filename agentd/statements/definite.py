@@ -16,9 +16,9 @@ _SENTENCE = re.compile(
     r" (?P<v>(?:an? )?\S[^,;:!?()]*?)(?: now| currently| at the moment| these days)?[.!]*",
     re.IGNORECASE,
 )
-# Of these there are several at once or one after the other, or they are no things at all.
-_NO_ONE_THING = re.compile(
-    r".*\b(?:meeting|appointment|call|lesson|class|train|bus|flight|game|match|party|event|session"
+# Of these there are several at once or one after the other, or they are no things at all. A pattern.
+SEVERAL = (
+    r"(?:meeting|appointment|call|lesson|class|train|bus|flight|game|match|party|event|session"
     r"|date|visit|trip|interview|exam|test|show|concert|talk|lecture|seminar|workshop|collection"
     r"|movie|film|episode|one|thing|problem|question|point|reason|guest|visitor|winner|speaker"
     r"|hobby|skill|language|allergy|medication|medicine|drug|pill|supplement|vitamin|diagnosis"
@@ -31,6 +31,7 @@ _NO_ONE_THING = re.compile(
     r"|grandma|grandpa|in-law|friend|colleague|neighbou?r|roommate|flatmate|co-?worker|class-?mate"
     r"|teammate|boss|manager|assistant|landlord|landlady|doctor|dentist|lawyer|coach|teacher|vet)"
 )
+_NO_ONE_THING = re.compile(rf".*\b{SEVERAL}")
 _NUMBER = re.compile(r"[^\s\d]*\d\S*(?: [^\s\d]*\d\S*){0,4}")
 _NAME = re.compile(r"[A-ZÀ-Þ][\w'&+./-]*(?: (?:[A-ZÀ-Þ\d][\w'&+./-]*|of|the|de|van|von)){0,4}")
 _NO_NAME = re.compile(r"\w+(?:ish|ian|ean|ese|can|man|tch|ench|eek|iss)")  # “is Swedish”

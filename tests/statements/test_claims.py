@@ -19,6 +19,16 @@ SUNDAY = date(2026, 11, 22)
 SAID = [
     ("My name is Anna Schmidt.", ["The user's name is Anna Schmidt."]),
     ("call me Sam", ["The user is called Sam."]),
+    ("My bike is called Flash", ["The user's bike is called Flash."]),
+    ("our car is named Queen of the Road", ["The user's car is called Queen of the Road."]),
+    ("my new printer's name is Gutenberg", ["The user's printer is called Gutenberg."]),
+    ("My guitar is called Lucille", ["The user's guitar is called Lucille."]),
+    ("My bank is called Revolut", ["The user's bank is Revolut."]),
+    ("My favourite band is called Radiohead", ["The user's favourite band is Radiohead."]),
+    ("My car is called back to the garage", []),
+    ("My boat is named after Bob", []),
+    ("My password is called Hunter2", []),
+    ("My song is called Yesterday", []),
     ("Hi, I'm Anna", ["The user's name is Anna."]),
     ("I'm 34 years old", ["The user is 34 years old."]),
     ("My birthday is May 3", ["The user's birthday is May 3."]),
@@ -242,6 +252,8 @@ SMALL_TALK = Path(__file__).with_name("small_talk.txt").read_text("utf-8").split
 
 TRIPLES = [
     ("My dog is called Rex", ("user", "dog name", "Rex"), True, False, Category.PERSONAL),
+    ("My bike is called Flash", ("user", "bike name", "Flash"), True, False, Category.PERSONAL),
+    ("Our bike's called Flash", ("user", "bike name", "Flash"), True, False, Category.PERSONAL),
     ("I live in Berlin", ("user", "home", "Berlin"), True, False, Category.PERSONAL),
     ("I moved from Berlin to Hamburg", ("user", "home", "Hamburg"), True, False, Category.PERSONAL),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentd.statements.calendar import WHEN
+from agentd.statements.definite import SEVERAL
 from agentd.statements.rules.rule import I_AM, I_HAVE, LIST, MY, NAME, NAMED, PHRASE, PROPER, rule
 
 _PET = r"(?P<n>(?:guinea pig|dog|cat|puppy|kitten|hamster|rabbit|parrot|horse|pony|bird|goldfish|turtle|tortoise|ferret|snake|budgie|canary))"
@@ -20,6 +21,8 @@ _JOB = r"(?:[a-zA-Z-]+ ){0,3}?(?:engineer|developer|programmer|designer|teacher|
 # One of several who is told apart by the name: of her there is one value at a time.
 _NAMED = rf"{MY} (?:(?:older|elder|younger|big|little|twin|best|good|old|new|late) )?{_ONE},? (?P<w>{_CAPITAL.removeprefix('(?P<v>').removesuffix(')')}),?"
 _SINCE = r"(?: (?:last|this|in|since|now|recently)\b[^,;:!?]{0,30})?"
+# A thing of which there is one at a time, and whose name is no secret.
+_OWN = rf"(?P<n>(?:(?-i:[a-z])[a-z-]+ ){{0,2}}?(?!(?:{SEVERAL}|names?|favou?rite|password|passphrase|passcode|pin|secret|token|key)\b)(?-i:[a-z])[a-z-]+)"
 
 RULES = (
     rule(rf"my (?:full |real )?name(?: is|'s) {_NOT_NAMES}{NAME}", "{P} name is {v}.", "name"),
@@ -71,4 +74,9 @@ RULES = (
     rule(r"i work as (?P<v>(?:a|an) [a-z][\w -]{2,50})", "{S} works as {v}.", "job"),
     rule(rf"my (?:job title|profession|occupation|job) is (?P<v>{_JOB})", "{P} job is {v}.", "job"),
     rule(rf"i study {PHRASE} at (?P<w>(?-i:[A-Z])[^,;:!?]{{1,50}})", "{S} studies {v} at {w}.", "studies"),
+)  # fmt: skip
+
+# What else has a name; to be tried after all other rules: some of them know better what it means.
+THINGS = (
+    rule(rf"{MY} (?:new |current )?{_OWN}(?: is (?:called|named)|'s (?:called|named|name is)) {PROPER}", "{P} {n} is called {v}.", "{n} name"),
 )  # fmt: skip

@@ -10,7 +10,9 @@ _IN = r"(?:in|at)"
 _PLACE = rf"(?:{PROPER}(?: with .{{1,40}}| since .{{1,30}}| now)?|(?P<v>(?!(?:a|an|the|this|that|my|our|your|fear|hope|peace|pain|hell|harmony|sin|luxury|poverty|constant|total|denial|it|here|there|charge|trouble|bed|work|home|interesting|different|same|two|three)\b)[a-zà-ÿ-]{{3,20}}(?: [a-zà-ÿ-]{{3,20}})?))"
 _SINCE = r"(?: (?:last|this|in|on|a|two|three|about|recently|since) [^,;:!?]{1,30}| recently)?"
 _A_THING = r"(?P<n>car|bike|bicycle|motorbike|motorcycle|e-bike|scooter|van|truck|boat)"
-_THING = r"(?P<n>laptop|computer|pc|phone|smartphone|tablet|camera|printer|router|monitor|keyboard|tv|editor|ide|shell|terminal|browser|operating system|os|distro|bank|health insurance|insurance|gym|mobile provider|internet provider|isp|email provider|search engine|password manager|note-taking app|calendar app|calendar|desktop environment|window manager|main language|doctor's office)"
+# What is called something is that; a device that is called something is still of some make.
+_SERVICE = r"editor|ide|shell|terminal|browser|operating system|os|distro|bank|health insurance|insurance|gym|mobile provider|internet provider|isp|email provider|search engine|password manager|note-taking app|calendar app|calendar|desktop environment|window manager|main language|doctor's office"
+_THING = rf"(?P<n>laptop|computer|pc|phone|smartphone|tablet|camera|printer|router|monitor|keyboard|tv|{_SERVICE})"
 _SIZE = r"(?P<n>blood type|star sign|zodiac sign|nationality|citizenship|religion|pronouns)"
 _MEASURE = r"(?P<n>(?:shoe|shirt|ring|dress|clothing|waist) size|height|weight|resting heart rate)"
 _PHONE = r"(?P<v>\+?\d[\d ()/.-]{2,24}\d)"
@@ -31,6 +33,7 @@ RULES = (
     rule(r"i drive (?P<v>(?:a|an) (?:\w+ ){0,2}?(?-i:[A-Z])[\w .-]{1,40})", "{P} car is {v}.", "car"),
     rule(rf"{MY} (?:new |current |main )?(?P<n>car|bike|house|flat|apartment|front door) is (?P<v>red|blue|green|black|white|silver|grey|gray|yellow|orange|brown|purple|pink)", "{P} {n} is {v}.", "{n} colour"),
     rule(rf"{MY} (?:new |current |work |default |main )?{_THING} (?:is|is now) (?P<v>(?!(?:Dead|Broken|Slow|Down|Gone|Fine|Offline|Online|Old)\b)(?:a |an )?(?:\w+ )?(?-i:[A-Z0-9])[\w .+-]{{0,40}}|vim|neovim|emacs|nano|zsh|bash|fish|firefox|chrome|linux|ubuntu|debian|arch)", "{P} {n} is {v}.", "{n}"),
+    rule(rf"{MY} (?:new |current |work |default |main )?(?P<n>{_SERVICE}) is (?:called|named) {PROPER}", "{P} {n} is {v}.", "{n}"),
     rule(rf"my {_MEASURE} is (?P<v>\d[\w.,/]{{0,6}}(?: ?(?:cm|kg|m|lbs?|eu|uk|us|bpm|ft|inches|stone))?)", "{P} {n} is {v}.", "{n}"),
     rule(rf"my {_SIZE} (?:is|are) (?P<v>[\w.,/+-]{{1,15}}(?: (?:cm|kg|m|lb|lbs|positive|negative|eu|uk|us|bpm|\w+)){{0,2}})", "{P} {n} is {v}.", "{n}"),
     rule(rf"{MY} (?:monthly )?(?P<n>rent|budget|salary) is (?:now )?(?P<v>[$€£]?\d[\d.,]*k? ?(?:€|\$|£|euros?|dollars?|pounds|usd|eur|gbp)?(?: (?:a|per) month)?)", "{P} {n} is {v}.", "{n}"),

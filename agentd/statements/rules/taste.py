@@ -22,7 +22,7 @@ RULES = (
     rule(rf"i {_HOW}prefer {PHRASE} (?:over|to|rather than|instead of) (?P<w>[^,;:!?]{{1,60}})", "{S} prefers {v} over {w}.", "preference between {pair}", TASTE),
     rule(rf"i {_HOW}like {PHRASE} (?:better|more) than (?P<w>[^,;:!?]{{1,60}})", "{S} prefers {v} over {w}.", "preference between {pair}", TASTE),
     rule(rf"i {_HOW}prefer {PHRASE}", "{S} prefers {v}.", "prefers", TASTE),
-    rule(rf"{MY} (?:all-time |absolute |new )?favou?rite (?P<n>[\w' -]{{2,40}}?) (?:is|are|was always|has always been|is now) {PHRASE}", "{P} favourite {n} is {v}.", "favourite {n}", TASTE),
+    rule(rf"{MY} (?:all-time |absolute |new )?favou?rite (?P<n>[\w' -]{{2,40}}?) (?:is|are|was always|has always been|is now)(?: (?:called|named)(?= (?-i:[A-Z0-9])))? {PHRASE}", "{P} favourite {n} is {v}.", "favourite {n}", TASTE),
     rule(rf"{PHRASE} (?:is|are) my (?:all-time |absolute )?favou?rite (?P<n>(?!of\b|one\b|thing\b)[\w' -]{{2,40}})", "{P} favourite {n} is {v}.", "favourite {n}", TASTE),
     rule(rf"i {_HOW}(?:hate|dislike|detest|loathe|can't stand|cannot stand|cant stand) {LIST}", "{S} dislikes {v}.", "dislikes", TASTE),
     rule(rf"i {_NOT} (?:really |particularly )?(?:like|enjoy|care for) {_SHORT_LIST}{_ENOUGH}", "{S} does not like {v}.", "dislikes", TASTE),
