@@ -55,6 +55,8 @@ def successors(
     """For each unit that is outdated, those with the same newest one that are newer than it, say
     another value of the same thing and as much of the query: latest first.
     """
+    if len(newer) < 2:
+        return {}
     rivals = _rivals(units, asked, weights)
     said = [sum(weights[term] for term in sorted(unit.terms & asked)) for unit in units]
     later: dict[int, list[int]] = {}
