@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from agentd.assembly.ground import Ground, Work
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
+from agentd.domain.belief import Consolidated
 from agentd.domain.health import Problem
 from agentd.engine.daily import Daily
 from agentd.engine.nudged import Nudged
@@ -21,7 +24,7 @@ from agentd.graph.keeper import GraphKeeper
 from agentd.graph.leg import GraphLeg
 from agentd.graph.recall import Recollection
 from agentd.graph.sharing import Sharing
-from agentd.ports import Recall
+from agentd.ports import GraphStore, Recall
 from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
 
@@ -39,12 +42,33 @@ class Graph:
     exchange: Exchange
     sharing: Sharing
     journal: Journal
+    store: GraphStore
     desk: GraphDesk | None = None
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
         return (self.journal.look, self.level.run, self.daily.run) if self.desk else ()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is kept and answers."""
+        return self.desk is not None
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When it is consolidated next; None before that runs."""
+        return self.daily.next_due
+
+    async def consolidate(self) -> Consolidated:
+        """Do that now. Raises WorkspaceError, StorageError."""
+        await self.daily.now()
+        (done,) = await self.store.consolidations(1)
+        return done
+
+    async def consolidations(self, limit: int) -> Sequence[Consolidated]:
+        """What came of it, the newest first. Raises StorageError."""
+        return await self.store.consolidations(limit)
 
     def changed(self) -> None:
         """Facts have changed. Never blocks."""
@@ -67,7 +91,7 @@ class Graph:
             else None
         )
         held = {"concepts": counts.concepts, "facts": counts.facts, "episodes": counts.episodes}
-        return {"enabled": self.desk is not None, **held, "consolidated": done}
+        return {"enabled": self.is_on, **held, "consolidated": done}
 
 
 def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
@@ -105,7 +129,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
 
     daily = Daily("graph_upkeep", upkeep, clock)
     if not config.graph.enabled:
-        return Graph(keeper, daily, level, memory.recall, exchange, sharing, journal)
+        return Graph(keeper, daily, level, memory.recall, exchange, sharing, journal, stores.graph)
     memory.watching.listen(level.nudge)
     level.nudge()
     recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
@@ -114,4 +138,4 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     recall: Recall = memory.recall
     if search.graph:
         recall = GraphLeg(recall, recollection, search.max_tokens)
-    return Graph(keeper, daily, level, recall, exchange, sharing, journal, desk)
+    return Graph(keeper, daily, level, recall, exchange, sharing, journal, stores.graph, desk)

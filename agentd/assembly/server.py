@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from agentd import __version__
@@ -13,6 +14,7 @@ from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.domain.turn import SessionKey
+from agentd.engine.daily import DAY
 from agentd.memory.erasure import Erasure
 from agentd.server.clients import Clients
 from agentd.server.fact_commands import FactCommands
@@ -36,6 +38,7 @@ from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.proposals import ProposalMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
+from agentd.server.methods.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.server.methods.upkeep import UpkeepMethods
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
@@ -118,9 +121,7 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
         **_facts(parts.facts),
         **_graph(parts.graph),
         **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
-        **JobMethods(
-            schedule.agenda, schedule.jobs, pulse, stores.jobs, lambda: pulse.interval
-        ).routes(),
+        **JobMethods(schedule.agenda, schedule.jobs, _own_jobs(parts)).routes(),
         **AlertMethods(stores.outbox, dispatcher, clients, clock).routes(),
         **ExportMethods(
             stores.outbox,
@@ -130,6 +131,12 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
             (stores.sessions, stores.blobs),
         ).routes(),
     }
+
+
+def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
+    pulse = parts.schedule.pulse
+    beats = Heartbeat(pulse, parts.stores.jobs, lambda: pulse.interval)
+    return beats, Consolidation(parts.graph, timedelta(seconds=DAY))
 
 
 def _facts(facts: Known) -> dict[str, Handler]:

@@ -13,7 +13,7 @@ from agentd.cli.report import AsJson
 
 app = Group("Have something said or done at set times.")
 
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, or heartbeat.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job's id, heartbeat or graph.")]
 
 
 @app.command("list")
@@ -63,9 +63,7 @@ def run(job: JobId, as_json: AsJson = False) -> None:
 
 @app.command()
 def history(
-    job: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One job's alone, or the heartbeat's.")
-    ] = None,
+    job: Annotated[str | None, typer.Argument(metavar="[ID]", help="One job's alone.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, the newest first.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +90,12 @@ def _lines(job: dict[str, Any]) -> list[str]:
     when = ", ".join(f"{name} {value}" for name, value in job["schedule"].items())
     head = f"{job['id']}  {job['kind']}  {when}  {visible(' '.join(job['text'].split()))}"
     times = job["next"] or ["nothing to come" if job["enabled"] else "off"]
-    return [head, *(f"    {at}" for at in times)]
+    return [head, *(f"    {at}" for at in times), *_last(job.get("last"))]
+
+
+def _last(run: dict[str, Any] | None) -> list[str]:
+    """What a job of the daemon's own came to when it was done last."""
+    return [] if run is None else [f"    last {run['at']}  {visible(' '.join(_run(run).split()))}"]
 
 
 def _run(run: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -26,14 +27,29 @@ class Daily:
         self._name = name
         self._work = work
         self._clock = clock
+        self._wakes: float | None = None  # of the monotonic clock
         self._failure: Problem | None = None
 
     async def run(self) -> None:
         """Work until cancelled."""
         pause = FIRST
         while True:
+            self._wakes = self._clock.monotonic() + pause
             await self._clock.sleep(pause)
             pause = DAY if await self._done() else AGAIN
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When it works next, if the machine does not sleep; None before it runs."""
+        if self._wakes is None:
+            return None
+        wait = max(0.0, self._wakes - self._clock.monotonic())
+        return self._clock.now() + timedelta(seconds=wait)
+
+    async def now(self) -> None:
+        """Do the work at once; when it is due stays as it is. Raises what the work raises."""
+        await self._work()
+        self._failure = None
 
     def problems(self) -> tuple[Problem, ...]:
         """Why it could not be done the last time."""

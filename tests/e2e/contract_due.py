@@ -8,6 +8,8 @@ from tests.e2e.contract_makers import a_job, an_alert, next_second
 from tests.e2e.contract_shapes import (
     ALERT,
     BEAT,
+    CONSOLIDATION,
+    GRAPH_JOB,
     HEARTBEAT_JOB,
     JOB,
     JOB_RUN,
@@ -97,7 +99,7 @@ DUE = (
     Row(
         "jobs list",
         ("--past",),
-        {"jobs": [(LISTED_JOB, HEARTBEAT_JOB)]},
+        {"jobs": [(LISTED_JOB, HEARTBEAT_JOB, GRAPH_JOB)]},
         "heartbeat",
         "jobs/list",
         {"past": True},
@@ -111,6 +113,14 @@ DUE = (
         "jobs/run",
         {"id": "heartbeat"},
     ),
+    Row(
+        "jobs run",
+        ("graph",),
+        CONSOLIDATION,
+        "quiet: consolidated",
+        "jobs/run",
+        {"id": "graph"},
+    ),
     Row("jobs history", LIMIT, {"runs": [JOB_RUN]}, "reminder", "jobs/history", {"limit": 2}),
     Row(
         "jobs history",
@@ -119,6 +129,14 @@ DUE = (
         "heartbeat",
         "jobs/history",
         {"id": "heartbeat"},
+    ),
+    Row(
+        "jobs history",
+        ("graph",),
+        {"runs": [CONSOLIDATION]},
+        "consolidated",
+        "jobs/history",
+        {"id": "graph"},
     ),
     Row(
         "jobs remove",

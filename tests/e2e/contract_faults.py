@@ -117,6 +117,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("jobs", "run", HUGE), 2, "invalid"),
     (("jobs", "history", "soon"), 2, "invalid"),
     (("jobs", "remove", "heartbeat"), 2, "invalid"),
+    (("jobs", "remove", "graph"), 2, "invalid"),
     (("alerts", "ack", "99"), 1, "not_found"),
     (("alerts", "ack", HUGE), 2, "invalid"),
     (("alerts", "ack", "0"), 2, "invalid"),

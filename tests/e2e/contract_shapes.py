@@ -104,7 +104,21 @@ HEARTBEAT_JOB = {
     "enabled": bool,
     "next_due": WHEN,
     "next": [TIME],
+    "last": ({**BEAT, "job": frozenset({"heartbeat"})}, None),
 }
+CONSOLIDATION = {
+    "outcome": frozenset({"quiet"}),
+    "reason": frozenset({"consolidated"}),
+    "text": str,
+    "tokens": int,
+    "cost_usd": float,
+    "at": TIME,
+    "due": None,
+    "job": frozenset({"graph"}),
+    "promoted": int,
+    "swept": int,
+}
+GRAPH_JOB = {**HEARTBEAT_JOB, "id": frozenset({"graph"}), "last": (CONSOLIDATION, None)}
 ALERT = {
     "id": int,
     "at": TIME,

@@ -212,6 +212,53 @@ def test_a_table_tells_how_often_since_when_and_which_memory(shell: Shell) -> No
         (shell.workspace / "memory" / "graph" / name).unlink()
 
 
+def test_what_is_said_three_times_is_promoted_by_the_job_of_every_day(shell: Shell) -> None:
+    said = [
+        compiled(CompilerInput((SemanticTuple("rex", "fears", "thunder", 0.5),), _at(age, "notes")))
+        for age in range(1, 4)
+    ]
+    _write(shell, "fears.0", "".join(one.graph_text for one in said))
+    assert _history(shell, "fears")["memory"] == "episodic"
+    before = shell.json("jobs", "list")["jobs"][1]
+    assert (before["id"], before["schedule"], before["last"]) == ("graph", {"every": "1d"}, None)
+    assert "graph  system  every 1d" in shell.ok("jobs", "list").out
+    run = shell.json("jobs", "run", "graph")
+    assert (run["reason"], run["promoted"], run["text"]) == (
+        "consolidated",
+        1,
+        "promoted 1, swept 0",
+    )
+    told = _history(shell, "fears")
+    assert (told["said"], told["memory"]) == (3, "semantic")
+    done = shell.json("status")["graph"]["consolidated"]
+    assert done == {"at": run["at"], "promoted": 1, "swept": 0}
+    assert shell.ok("jobs", "run", "graph").out == "quiet: consolidated\npromoted 0, swept 0\n"
+    newest, oldest = shell.json("jobs", "history", "graph")["runs"]
+    assert oldest == run
+    after = shell.json("jobs", "list")["jobs"][1]
+    assert after["last"] == newest
+    apart = datetime.fromisoformat(after["next_due"]) - datetime.fromisoformat(before["next_due"])
+    assert abs(apart) < timedelta(seconds=5)
+    [line] = [line for line in shell.ok("jobs", "list").out.splitlines() if "    last " in line]
+    assert line.endswith("quiet: consolidated promoted 0, swept 0")
+    (shell.workspace / "memory" / "graph" / "fears.0").unlink()
+    assert _history(shell, "fears")["memory"] == "semantic"
+
+
+def test_a_graph_that_cannot_be_read_is_named_once_until_it_is_gone(shell: Shell) -> None:
+    file = shell.workspace / "memory" / "graph" / "latin.0"
+    file.write_bytes(b"caf\xe9")
+
+    def named() -> list[str]:
+        return [p["text"] for p in shell.json("status")["problems"] if file.name in p["text"]]
+
+    assert "klara home bern" in facts(shell)
+    [text] = named()
+    assert text.startswith("memory/graph/latin.0 is not UTF-8")
+    file.unlink()
+    soon(lambda: not named())
+
+
 def _write(shell: Shell, name: str, text: str) -> None:
     (shell.workspace / "memory" / "graph" / name).write_text(text, "utf-8")
 

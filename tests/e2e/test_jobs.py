@@ -34,7 +34,8 @@ def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(she
     assert (run["job"], run["outcome"], run["reason"]) == (soon["id"], "alert", "reminder")
     assert run["due"] == soon["next_due"]
     assert run["at"] >= run["due"]
-    assert [job["id"] for job in shell.json("jobs", "list")["jobs"]] == ["heartbeat", later["id"]]
+    listed = [job["id"] for job in shell.json("jobs", "list")["jobs"]]
+    assert listed == ["heartbeat", "graph", later["id"]]
     asked = shell.json("jobs", "run", str(later["id"]))
     assert (asked["outcome"], asked["text"]) == ("alert", "what now?")
     assert {alert["text"] for alert in shell.json("alerts", "list")["alerts"]} == {

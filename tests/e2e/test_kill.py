@@ -528,6 +528,6 @@ async def test_a_reminder_that_is_due_while_nobody_lives_comes_once(
             )
             assert texts(await client.export(), "notice") == ["stand up"]
             jobs = (await client.call("_agentd/jobs/list"))["jobs"]
-            assert [job["id"] for job in jobs] == ["heartbeat"]
+            assert [job["id"] for job in jobs] == ["heartbeat", "graph"]
             await daemon.stop()
         assert not home.requests(), "a reminder asks no model"

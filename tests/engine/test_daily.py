@@ -6,6 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+import pytest
+
 from agentd.engine.daily import AGAIN, DAY, FIRST, Daily
 from agentd.errors import StorageFull
 from agentd.testing import FakeClock
@@ -45,6 +47,23 @@ async def test_it_begins_some_minutes_after_the_start_and_then_every_day():
         assert work.done == 1
         await clock.advance(1)
         assert work.done == 2
+
+
+async def test_it_tells_when_it_is_due_and_work_by_hand_changes_nothing_of_that():
+    work = Work()
+    assert Daily("tidying", work, FakeClock()).next_due is None
+    work.errors = [StorageFull("the disk is full"), StorageFull("still")]
+    async with running(work) as (clock, daily):
+        assert daily.next_due == clock.now() + timedelta(seconds=FIRST)
+        await clock.advance(FIRST)
+        due = clock.now() + timedelta(seconds=AGAIN)
+        assert daily.next_due == due
+        with pytest.raises(StorageFull, match="still"):
+            await daily.now()
+        assert len(daily.problems()) == 1
+        await clock.advance(60)
+        await daily.now()
+        assert (work.done, daily.problems(), daily.next_due) == (1, (), due)
 
 
 async def test_days_that_were_missed_are_not_made_up_for():

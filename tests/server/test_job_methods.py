@@ -1,16 +1,18 @@
-"""`_agentd/jobs/*`: the jobs as commands see them, the heartbeat among them."""
+"""`_agentd/jobs/*`: the jobs as commands see them, the daemon's own among them."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.belief import Consolidated
 from agentd.domain.job import Ending, JobOutcome, JobReason, Step
-from agentd.errors import InvalidRequest, NotFound
+from agentd.errors import GraphOff, InvalidRequest, NotFound
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
 from agentd.server.methods.jobs import JobMethods
+from agentd.server.methods.system_jobs import Consolidation, Heartbeat
 from agentd.testing import FakeClock, MemoryJobBook, MemoryJobs
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -34,14 +36,35 @@ class Jobs:
         return await self.book.record(Step(job_id, None, None), ending)
 
 
+class Upkeep:
+    is_on = True
+    next_due = NOW + timedelta(minutes=10)
+
+    def __init__(self):
+        self.done = []
+
+    async def consolidate(self):
+        self.done.insert(0, Consolidated(len(self.done), 7, NOW))
+        return self.done[0]
+
+    async def consolidations(self, limit):
+        return self.done[:limit]
+
+
 @pytest.fixture
-def ask():
+def upkeep():
+    return Upkeep()
+
+
+@pytest.fixture
+def ask(upkeep):
     clock = FakeClock(NOW)
     book = MemoryJobBook(clock)
     agenda = Agenda(JobsSettings(), book, Triggers(), clock, lambda: None)
     beats = MemoryJobs(clock)
-    methods = JobMethods(agenda, Jobs(book), Pulse(), beats, lambda: timedelta(minutes=30))
-    routes = methods.routes()
+    heartbeat = Heartbeat(Pulse(), beats, lambda: timedelta(minutes=30))
+    graph = Consolidation(upkeep, timedelta(days=1))
+    routes = JobMethods(agenda, Jobs(book), (heartbeat, graph)).routes()
 
     async def ask(name, **params):
         return await routes[f"_agentd/jobs/{name}"](params, None)
@@ -53,7 +76,7 @@ async def test_a_job_is_added_listed_run_and_removed(ask):
     job = await ask("add", text="tea", **{"in": "2h"}, misfire="skip")
     assert job["schedule"] == {"at": "2026-11-21T14:00:00+00:00"}
     assert (job["kind"], job["misfire"], job["enabled"]) == ("remind", "skip", True)
-    heartbeat, listed = (await ask("list"))["jobs"]
+    heartbeat, _, listed = (await ask("list"))["jobs"]
     assert listed == job
     assert (heartbeat["id"], heartbeat["schedule"]) == ("heartbeat", {"every": "30m"})
     run = await ask("run", id=job["id"])
@@ -61,7 +84,7 @@ async def test_a_job_is_added_listed_run_and_removed(ask):
     assert (await ask("history"))["runs"] == [run]
     assert (await ask("history", id=job["id"], limit=1))["runs"] == [run]
     assert (await ask("remove", id=job["id"]))["removed"]["text"] == "tea"
-    assert len((await ask("list"))["jobs"]) == 1
+    assert len((await ask("list"))["jobs"]) == 2
 
 
 async def test_a_question_is_added_in_the_words_of_the_command(ask):
@@ -76,6 +99,33 @@ async def test_the_heartbeat_can_be_run_and_not_removed(ask):
     with pytest.raises(InvalidRequest) as refused:
         await ask("remove", id="heartbeat")
     assert "heartbeat pause" in refused.value.cure
+
+
+async def test_the_consolidation_is_listed_run_and_not_removed(ask, upkeep):
+    _, listed = (await ask("list"))["jobs"]
+    due = "2026-11-21T12:10:00+00:00"
+    assert (listed["id"], listed["schedule"], listed["enabled"]) == ("graph", {"every": "1d"}, True)
+    assert (listed["next_due"], listed["next"], listed["last"]) == (due, [due], None)
+    runs = [await ask("run", id="graph") for _ in range(2)]
+    assert [(run["job"], run["text"]) for run in runs] == [
+        ("graph", "promoted 0, swept 7"),
+        ("graph", "promoted 1, swept 7"),
+    ]
+    assert (await ask("history", id="graph")) == {"runs": runs[::-1]}
+    assert (await ask("history", id="graph", limit=1)) == {"runs": runs[1:]}
+    assert (await ask("list"))["jobs"][1]["last"] == runs[1]
+    with pytest.raises(InvalidRequest) as refused:
+        await ask("remove", id="graph")
+    assert "[graph]" in refused.value.cure
+
+
+async def test_a_graph_that_is_off_is_not_consolidated(ask, upkeep):
+    upkeep.is_on = False
+    _, listed = (await ask("list"))["jobs"]
+    assert (listed["enabled"], listed["next_due"], listed["next"]) == (False, None, [])
+    with pytest.raises(GraphOff):
+        await ask("run", id="graph")
+    assert upkeep.done == []
 
 
 @pytest.mark.parametrize("name", ["run", "remove", "history"])
