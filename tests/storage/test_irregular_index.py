@@ -52,7 +52,8 @@ async def test_a_start_moves_it_aside(tmp_path, kind, suffix):
         assert f"index.db{suffix} is no file of its own" in problem.text
         await SqliteChunks(db).erase(())
         assert is_whole(kind, aside)
-    assert path.is_file() and not path.is_symlink()
+    assert path.is_file()
+    assert not path.is_symlink()
 
 
 async def test_a_second_one_takes_the_next_name(tmp_path):
