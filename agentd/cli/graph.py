@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +10,7 @@ import typer
 from agentd.cli.ask import ask
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, note, reporting, show
+from agentd.cli.texts import Output, write_text
 from agentd.errors import InvalidRequest
 
 
@@ -85,9 +84,7 @@ def graph(
             "ordinals, zero. Less: l1, l0, prompt, bullets.",
         ),
     ] = Format.TABLE,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write it to this file.", dir_okay=False)
-    ] = None,
+    output: Output = None,
     compat: Annotated[
         bool,
         typer.Option(
@@ -109,7 +106,7 @@ def graph(
         if output is None:
             show(result, lambda told: _drawn(told, form), as_json=as_json)
             return
-        size = _written(output, _drawn(result, form))
+        size = write_text(output, _drawn(result, form).rstrip("\n") + "\n")
         told = {"file": str(output), "bytes": size}
         show(told, lambda done: f"written to {done['file']}", as_json=as_json)
 
@@ -161,17 +158,3 @@ def _drawn(result: dict[str, Any], form: Format) -> str:
     if not picture.nodes:
         return visible(picture.title)
     return "\n".join(filter(None, (aligned(picture.as_table()), picture.left_out)))
-
-
-def _written(file: Path, text: str) -> int:
-    """The bytes that were written; a new file is for its owner alone. Raises InvalidRequest."""
-    data = text.rstrip("\n").encode() + b"\n"
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-    except OSError as error:
-        raise InvalidRequest(
-            f"{file}: {error.strerror}", cure="name a file that can be written"
-        ) from None
-    return len(data)

@@ -25,20 +25,26 @@ def read_text(file: Path) -> str:
     """
     from agentd.graph.formats.seal import MOST_CHARS, decoded
 
-    try:
-        if str(file) == "-":
-            data = sys.stdin.buffer.read(MOST_CHARS + 1)
-        else:
-            with file.open("rb") as stream:
-                data = stream.read(MOST_CHARS + 1)
-    except OSError as error:
-        raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
-    if len(data) > MOST_CHARS:
-        raise InvalidRequest(
-            f"{file}: has more than {MOST_CHARS} bytes", cure="no graph of one person is so large"
-        )
+    data = read_bytes(file, MOST_CHARS, "no graph of one person is so large")
     with placed(file):
         return decoded(data)
+
+
+def read_bytes(file: Path, most: int, cure: str) -> bytes:
+    """The bytes of the file; `-` is standard input. Raises InvalidRequest for a file that cannot be read,
+    and, with the cure, for one that has more than `most`.
+    """
+    try:
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(most + 1)
+    except OSError as error:
+        raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
+    if len(data) > most:
+        raise InvalidRequest(f"{file}: has more than {most} bytes", cure=cure)
+    return data
 
 
 def check_writable(file: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Never
@@ -12,7 +11,8 @@ import typer
 
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
-from agentd.errors import GraphError, InvalidRequest
+from agentd.cli.texts import placed, read_bytes
+from agentd.errors import InvalidRequest
 
 
 def run(
@@ -28,14 +28,13 @@ def run(
     """Run the graphs of a `.0` file; nothing is kept, and no daemon is needed."""
     from agentd.clock import SystemClock
     from agentd.graph.program import run_all
+    from agentd.graph.zero.tokens import MAX_TEXT
 
     with reporting(as_json=as_json):
         inputs = _inputs(given or [])
-        data = _read(file)
-        try:
+        data = read_bytes(file, MAX_TEXT, "split the file")
+        with placed(file):
             graphs = run_all(data, inputs, SystemClock("UTC"))
-        except GraphError as error:
-            _place(file, error)
         show({"graphs": graphs}, lambda told: _told(told["graphs"]), as_json=as_json)
 
 
@@ -61,30 +60,6 @@ def _value(text: str) -> object:
 
 def _refuse(word: str) -> Never:
     raise ValueError(word)  # NaN and Infinity are words
-
-
-def _read(file: Path) -> bytes:
-    """The bytes of the file, no more than a text may have. Raises InvalidRequest."""
-    from agentd.graph.zero.tokens import MAX_TEXT
-
-    try:
-        if str(file) == "-":
-            data = sys.stdin.buffer.read(MAX_TEXT + 1)
-        else:
-            with file.open("rb") as stream:
-                data = stream.read(MAX_TEXT + 1)
-    except OSError as error:
-        raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
-    if len(data) > MAX_TEXT:
-        raise InvalidRequest(f"{file}: has more than {MAX_TEXT} bytes", cure="split the file")
-    return data
-
-
-def _place(file: Path, error: GraphError) -> Never:
-    """The error with its place as FILE:line:column."""
-    text = error.message.partition(": ")[2] if error.line else error.message
-    place = f"{file}:{error.line}:{error.column}" if error.line else str(file)
-    raise type(error)(f"{place}: {text}", cure=error.cure) from error
 
 
 def _told(graphs: Sequence[dict[str, Any]]) -> str:
