@@ -63,7 +63,7 @@ class JobMethods:
     def __init__(self, agenda: Agenda, jobs: Jobs, own: Sequence[SystemJob]) -> None:
         self._agenda = agenda
         self._jobs = jobs
-        self._own = {job.id: job for job in own}
+        self._own = own
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -76,7 +76,7 @@ class JobMethods:
         }
 
     async def _list(self, params: ListParams) -> dict[str, Any]:
-        own = [await job.listed() for job in self._own.values()]
+        own = [await job.listed() for job in self._own]
         jobs = await self._agenda.jobs(past=params.past)
         return {"jobs": [*own, *map(self._agenda.described, jobs)]}
 
@@ -105,7 +105,8 @@ class JobMethods:
         """The job's number, or one of the daemon's own. Raises InvalidRequest."""
         if isinstance(given, int):
             return given
-        if given not in self._own:
-            cure = "`agentd jobs list` shows the ids of all"
-            raise InvalidRequest(f"id: {given[:100]!r} is no job", cure=cure)
-        return self._own[given]
+        for job in self._own:
+            if job.id == given:
+                return job
+        cure = "`agentd jobs list` shows the ids of all"
+        raise InvalidRequest(f"id: {given[:100]!r} is no job", cure=cure)
