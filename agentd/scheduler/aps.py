@@ -47,6 +47,7 @@ class _Rhythm:
     what: Tick
     idle: asyncio.Event
     woken_at: float = 0.0
+    is_changed: bool = False  # its due times, since they were asked for
     is_failing: bool = False
 
 
@@ -128,8 +129,9 @@ class Scheduler:
             await self._wait_idle()
 
     def poke(self) -> None:
-        """Wake now: due times have changed. A running tick looks at its own anyway when it ends."""
+        """Wake now: due times have changed. A running tick looks at its own when it ends."""
         for rhythm in self._rhythms:
+            rhythm.is_changed = True
             if rhythm.idle.is_set():
                 self._arm(rhythm, 0.0)
 
@@ -174,7 +176,7 @@ class Scheduler:
         delay = self._longest_sleep
         try:
             await rhythm.what.tick()
-            due = await rhythm.what.next_due()
+            due = await self._next_due(rhythm)
             if due is not None:
                 delay = min(delay, (due - self._clock.now()).total_seconds())
             if rhythm.is_failing:
@@ -188,6 +190,14 @@ class Scheduler:
             rhythm.idle.set()
         # A due time that stays in the past (a lane is busy) must not become a busy loop.
         self._arm(rhythm, max(delay, min(1.0, self._longest_sleep)))
+
+    async def _next_due(self, rhythm: _Rhythm) -> datetime | None:
+        """What is due next; asked for again when that changed on the way."""
+        while True:
+            rhythm.is_changed = False
+            due = await rhythm.what.next_due()
+            if not rhythm.is_changed:
+                return due
 
     def _arm(self, rhythm: _Rhythm, delay: float) -> None:
         if self._aps is not None and self._aps.get_job(rhythm.name) is not None:

@@ -110,6 +110,30 @@ async def test_ticks_never_overlap_and_a_poke_is_taken_up_after_the_running_one(
         assert ticks.most == 1
 
 
+class SlowReading(Ticks):
+    """Tells what was due when it was asked, once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading, self.told = asyncio.Event(), asyncio.Event()
+
+    async def next_due(self) -> datetime | None:
+        due = await super().next_due()
+        self.reading.set()
+        await self.told.wait()
+        return due
+
+
+async def test_what_becomes_due_while_due_times_are_read_is_not_slept_through() -> None:
+    ticks, clock = SlowReading(), RealClock()
+    async with Scheduler(clock, {"beat": ticks}) as scheduler:
+        await ticks.reading.wait()  # nothing is due then
+        ticks.due = [clock.now()]
+        scheduler.poke()
+        ticks.told.set()
+        await until(lambda: ticks.count == 2)
+
+
 async def test_a_poke_wakes_a_sleeping_schedule() -> None:
     ticks = Ticks()
     async with Scheduler(RealClock(), {"beat": ticks}) as scheduler:
