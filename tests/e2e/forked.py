@@ -22,6 +22,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -79,7 +80,8 @@ class Forked:
     def send_signal(self, number: int) -> None:
         """Send it a signal; nothing happens when it has ended."""
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it is gone, and the word of that is on its way
+                os.kill(self.pid, number)
 
     def _heard(self, timeout: float) -> int | None:
         if not select.select([self._told], [], [], timeout)[0]:
