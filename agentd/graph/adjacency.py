@@ -61,14 +61,14 @@ class Adjacency:
             self._steps[concept] = self._chosen(steps)
 
     def steps(self, concept: ConceptHash) -> tuple[Step, ...]:
-        """The steps from a concept that was loaded, the surest first. A fact about itself is one step."""
+        """The steps from a concept that was loaded. A fact about itself is one step."""
         return self._steps[concept.value]
 
     def _chosen(self, steps: list[Step]) -> tuple[Step, ...]:
         most = self._limits.fanout
-        steps.sort(key=_surest)
         if len(steps) <= most:
             return tuple(steps)
+        steps.sort(key=_surest)
         about = [step for step in steps if step.edge.predicate in self._preferred][:most]
         return tuple(
             sorted({step.key: step for step in (*steps[:most], *about)}.values(), key=_surest)
@@ -85,9 +85,9 @@ def _around(
             continue
         subject, target = edge.subject.value, edge.object.value
         if (out := found.get(subject)) is not None:
-            out.append(Step(edge, forward=True))
+            out.append(Step(edge, True))
         if target != subject and (back := found.get(target)) is not None:
-            back.append(Step(edge, forward=False))
+            back.append(Step(edge, False))
     return found
 
 

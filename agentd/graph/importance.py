@@ -183,7 +183,8 @@ class _Shares(dict[int, float]):
 def _seen(edges: Iterable[Edge]) -> dict[bytes, _Seen]:
     found: dict[bytes, _Seen] = {}
     for _, subject, _, target, _, episodes, newest in edges:
-        for end in {subject.value, target.value}:
+        ends = subject.value, target.value
+        for end in ends if ends[0] != ends[1] else ends[:1]:
             if (seen := found.get(end)) is None:
                 found[end] = _Seen(newest, 1, episodes)
                 continue

@@ -119,14 +119,15 @@ class Path(NamedTuple):
 
     def then(self, step: Step) -> Path:
         """One step further."""
+        start, _, steps, confidence, trail, visited = self
         edge, target = step.edge, step.target
         return Path(
-            self.start,
+            start,
             target,
-            (*self.steps, step),
-            self.confidence * edge.confidence,
-            self.trail + edge.fact.value,
-            (*self.visited, target.value),
+            (*steps, step),
+            confidence * edge.confidence,
+            trail + edge.fact.value,
+            (*visited, target.value),
         )
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Self
 
 from agentd.domain.concept import ConceptHash, Edge
@@ -16,6 +17,7 @@ from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, Limits, Path, Step
 from agentd.ports import GraphStore
 
+_ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
@@ -45,7 +47,7 @@ class Traversal:
         """The walk with these arrivals, in any order. `is_nearest`: those of fewer facts come first, then
         the surer ones.
         """
-        order = _nearness if is_nearest else _order
+        order = _NEARNESS if is_nearest else _ORDER
         ends = tuple(sorted(arrivals, key=order))
         last = (path.steps[-1].edge for path in ends)
         edges = sorted({edge.fact.value: edge for edge in last}.values(), key=_surest)
@@ -114,7 +116,7 @@ async def _walk(
     arrivals: dict[tuple[bytes, bool], Path] = {}
     moved = list(best.values())
     for _ in range(limits.depth):
-        moved = sorted(moved, key=_order)[: limits.breadth]
+        moved = sorted(moved, key=_ORDER)[: limits.breadth]
         await around.load(path.end for path in moved)
         found: dict[bytes, Path] = {}
         for path in _onward(moved, around):
@@ -132,17 +134,9 @@ async def _walk(
 def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:
     for path in paths:
         for step in around.steps(path.end):
-            if step.is_loop or not path.visits(step.target):
+            if not path.visits(step.target) or step.is_loop:
                 yield path.then(step)
 
 
 def _surest(edge: Edge) -> tuple[float, bytes]:
     return -edge.confidence, edge.fact.value
-
-
-def _order(path: Path) -> tuple[float, int, bytes, bytes, bytes]:
-    return path.order
-
-
-def _nearness(path: Path) -> tuple[int, tuple[float, int, bytes, bytes, bytes]]:
-    return path.nearness

@@ -127,27 +127,41 @@ def _edges(
     known: Mapping[bytes, ConceptHash],
 ) -> list[Edge]:
     """The facts of these rows, each once, as far as they are seen; `known` are concepts by hash."""
-    facts = {row[0]: row for row in rows}
+    facts = {row[0]: row for row in rows}.values()
     seen = None if scopes is None else frozenset(scopes)
-    many = _many(conn, [row[0] for row in facts.values() if row[7] is None], seen)
-    ends = {end for row in facts.values() for end in (row[2], row[4])}
-    hashes = {end: known.get(end) or ConceptHash(end) for end in ends}
+    many = _many(conn, [row[0] for row in facts if row[7] is None], seen)
+    ends = _Ends(known)
     found = []
-    for row in facts.values():
-        number, fact, subject, predicate, thing, scope, newest, sure, denied, since, until, said = (
-            row
-        )
-        if sure is None:
+    for row in facts:
+        (
+            number, fact, subject, predicate, thing, scope, newest,
+            confidence, denied, since, until, episodes,
+        ) = row  # fmt: skip
+        if confidence is None:
             if number not in many:
                 continue
-            confidence, said, newest = together(many[number], now)
-        elif seen is None or scope in seen:
-            confidence = 0.0 if denied else left(sure, since, until, now)
-        else:
+            confidence, episodes, newest = together(many[number], now)
+        elif seen is not None and scope not in seen:
             continue
-        ways = hashes[subject], predicate, hashes[thing]
-        found.append(Edge(FactHash(fact), *ways, confidence, said, moment(newest)))
+        elif denied:
+            confidence = 0.0
+        elif until is not None:
+            confidence = left(confidence, since, until, now)
+        found.append(
+            Edge(
+                FactHash(fact), ends[subject], predicate, ends[thing], confidence, episodes,
+                moment(newest),
+            )
+        )  # fmt: skip
     return found
+
+
+class _Ends(dict[bytes, ConceptHash]):
+    """Hashes of concepts by their bytes, each made once."""
+
+    def __missing__(self, end: bytes) -> ConceptHash:
+        made = self[end] = ConceptHash(end)
+        return made
 
 
 def _many(

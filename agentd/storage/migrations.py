@@ -36,7 +36,7 @@ STATE = Schema(
 INDEX = Schema(
     "index",
     0x41474449,
-    _read("index_001.sql", "index_002.sql", "index_003.sql", "index_004.sql"),
+    _read("index_001.sql", "index_002.sql", "index_003.sql", "index_004.sql", "index_005.sql"),
     derived=True,
 )
 
