@@ -7,6 +7,7 @@ thing said twice, or on another machine, has the same name.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Self
@@ -145,6 +146,17 @@ class Edge(NamedTuple):
     confidence: float
     episodes: int
     newest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The facts around some concepts, as GraphStore.edges takes them."""
+
+    concepts: Sequence[ConceptHash]
+    scopes: Sequence[str] | None = None
+    now: datetime | None = None
+    most: int | None = None
+    about: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, ROUNDS, Limits, Path, Step
 from agentd.graph.traversal import Traversal
-from agentd.ports import GraphStore
+from agentd.ports import GraphStore, Walk
 
 DECAY = 0.5  # of what a fact passes on
 THRESHOLD = 0.05  # activation from which on a concept passes it on
@@ -54,16 +54,22 @@ async def spread(
     In each of at most `rounds` rounds, the concepts that have 0.05 and have not passed it on yet do so,
     all at once: `a_j += a_i · confidence · 0.5`, at most 1. A fact carries activation once, both ways
     only if both its ends pass on in the same round: there is no echo, and the work ends. Of `limits`,
-    `least`, `fanout` and `breadth` count, and `results` for what is reached. The store is asked once
-    per round.
+    `least`, `fanout` and `breadth` count, and `results` for what is reached. Facts are read once per
+    round.
     """
-    around = Adjacency(store, limits, view, preferred=preferred)
+    around = Adjacency(limits, view, preferred=preferred)
+    return await store.walk(_spread(seeds, around, limits, rounds))
+
+
+def _spread(
+    seeds: Sequence[ConceptHash], around: Adjacency, limits: Limits, rounds: int
+) -> Walk[Activation]:
     spreading = _Spreading(seeds)
     for _ in range(rounds):
         firing = spreading.firing()[: limits.breadth]
         if not firing:
             break
-        await around.load(firing)
+        yield from around.load(firing)
         spreading.fire([(one, around.steps(one)) for one in firing])
     return spreading.ended(limits.results)
 

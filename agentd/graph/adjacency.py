@@ -1,14 +1,13 @@
-"""What is around concepts: their facts as steps, read from the store one batch at a time."""
+"""What is around concepts: their facts as steps, asked for one batch at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agentd.domain.concept import ConceptHash, Edge
+from agentd.domain.concept import Around, ConceptHash, Edge
 from agentd.graph.path import Limits, Step
-from agentd.ports import GraphStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +32,23 @@ class Adjacency:
 
     def __init__(
         self,
-        store: GraphStore,
         limits: Limits,
         view: View = WHOLE,
         *,
         preferred: Collection[str] = (),
     ) -> None:
-        self._store = store
         self._limits = limits
         self._view = view
         self._preferred = frozenset(preferred)
         self._steps: dict[bytes, tuple[Step, ...]] = {}
 
-    async def load(self, concepts: Iterable[ConceptHash]) -> None:
-        """Read the facts about those that were not read yet: one call of the store, or none."""
+    def load(self, concepts: Iterable[ConceptHash]) -> Generator[Around, Sequence[Edge], None]:
+        """Ask for the facts about those that were not asked for yet: once, or not at all."""
         wanted = {c.value: c for c in concepts if c.value not in self._steps}
         if not wanted:
             return
-        edges = await self._store.edges(
-            [*wanted.values()],
-            scopes=self._view.scopes,
-            now=self._view.now,
-            most=self._limits.fanout,
-            about=sorted(self._preferred),
-        )
+        view, about = self._view, sorted(self._preferred)
+        edges = yield Around([*wanted.values()], view.scopes, view.now, self._limits.fanout, about)
         for concept, steps in _around(wanted, edges, self._limits.least).items():
             self._steps[concept] = self._chosen(steps)
 

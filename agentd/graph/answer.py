@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from agentd.domain.concept import FactHash
 from agentd.graph.path import Way
@@ -21,9 +21,10 @@ _HEADS: Final[Mapping[Kind, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Triple:
+class Triple(NamedTuple):
     """A fact with its labels."""
+
+    # A tuple, as Hop and Row are: an answer makes hundreds.
 
     fact: FactHash
     subject: str
@@ -37,16 +38,14 @@ class Triple:
         return one_line(f"{self.subject} {self.predicate.replace('_', ' ')} {self.object}")
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(NamedTuple):
     """A fact of a path, walked from its subject to its object (`out`) or back (`in`)."""
 
     triple: Triple
     direction: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One thing found: a concept, a fact (the last of its path) or a path.
 
     `start` and `label` are where the path begins and ends. `confidence` is the path's product, for a

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from agentd.graph.naming import normal_label, normal_predicate
 from agentd.graph.query import Comparison, Condition, Conjunction, Disjunction, Negation
 
-Fields = Callable[[str], "str | float | tuple[str, ...]"]
+Fields = Callable[[str], "str | float | frozenset[str]"]
 
 LABELS: Final = frozenset(("label", "subject", "object", "start"))
 _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -97,9 +97,9 @@ def _holds(condition: Condition, fields: Fields) -> bool:
     assert_never(condition)
 
 
-def _compare(found: str | float | tuple[str, ...], sign: str, value: str | float) -> bool:
+def _compare(found: str | float | frozenset[str], sign: str, value: str | float) -> bool:
     if isinstance(value, str):
-        names = found if isinstance(found, tuple) else (found,)
+        names = found if isinstance(found, frozenset) else (found,)
         return (value in names) == (sign == "=")
     assert isinstance(found, (int, float))
     return _OPERATORS[sign](found, value)

@@ -144,8 +144,8 @@ class GraphDesk:
         """The names of what the session dealt with last, the newest first."""
         held = reversed(self._working.peek(session))
         ends = dict.fromkeys(end for one in held for end in (one.object, one.subject))
-        concepts = await self._store.concepts(sorted(ends))
-        return ", ".join(concepts[end].label for end in ends if end in concepts)
+        labels = await self._store.labels(ends)
+        return ", ".join(labels[end] for end in ends if end in labels)
 
     async def _fresh(self) -> None:
         try:

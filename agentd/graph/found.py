@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from agentd.domain.concept import Concept, ConceptHash, Edge
 from agentd.graph.answer import Hop, Row, Triple
@@ -11,6 +11,10 @@ from agentd.graph.conditions import Fields
 from agentd.graph.path import Path, Step, Way
 from agentd.graph.query import Kind
 from agentd.graph.traversal import Traversal
+
+Names = Mapping[bytes, frozenset[str]]  # all that concepts are called, by their hashes
+
+_NAMELESS: Final = frozenset[str]()
 
 
 class Scores(Protocol):
@@ -26,23 +30,18 @@ class Scores(Protocol):
 class Labels:
     """The labels of concepts; one that went away since it was found is shown by its hash."""
 
-    def __init__(self, concepts: Mapping[ConceptHash, Concept]) -> None:
-        self._concepts = {one.value: concept for one, concept in concepts.items()}
+    def __init__(self, labels: Mapping[ConceptHash, str]) -> None:
+        self._labels = {one.value: label for one, label in labels.items()}
 
     def label(self, concept: ConceptHash) -> str:
         """Its label."""
-        known = self._concepts.get(concept.value)
-        return known.label if known is not None else f"#{concept.hex[:8]}"
-
-    def names(self, concept: ConceptHash) -> tuple[str, ...]:
-        """Its label and its aliases."""
-        known = self._concepts.get(concept.value)
-        return tuple(spellings(known)) if known is not None else ()
+        known = self._labels.get(concept.value)
+        return known if known is not None else f"#{concept.hex[:8]}"
 
 
-def spellings(concept: Concept) -> set[str]:
+def spellings(concept: Concept) -> frozenset[str]:
     """All that it is called: its label, and its aliases whatever their case."""
-    return {concept.label, *(alias.casefold() for alias in concept.aliases)}
+    return frozenset((concept.label, *(alias.casefold() for alias in concept.aliases)))
 
 
 class Found(NamedTuple):
@@ -62,30 +61,21 @@ class Found(NamedTuple):
         """Of the path, or of the fact if that is what was asked for."""
         return self.edge.confidence if self.kind is Kind.FACT else self.path.confidence
 
-    @property
-    def concepts(self) -> tuple[ConceptHash, ...]:
-        """All that the path goes through, and both sides of its last fact."""
-        return (
-            self.path.start,
-            *(step.target for step in self.path.steps),
-            self.path.steps[-1].source,
-        )
+    def fields(self, names: Names) -> Fields:
+        """What the fields of a question say about it, if its concepts have these names."""
+        return lambda field: self._field(field, names)
 
-    def fields(self, labels: Labels) -> Fields:
-        """What the fields of a question say about it."""
-        return lambda field: self._field(field, labels)
-
-    def _field(self, field: str, labels: Labels) -> str | float | tuple[str, ...]:
+    def _field(self, field: str, names: Names) -> str | float | frozenset[str]:
         edge = self.edge
         match field:
             case "label":
-                return labels.names(self.path.end)
+                return names.get(self.path.end.value, _NAMELESS)
             case "subject":
-                return labels.names(edge.subject)
+                return names.get(edge.subject.value, _NAMELESS)
             case "object":
-                return labels.names(edge.object)
+                return names.get(edge.object.value, _NAMELESS)
             case "start":
-                return labels.names(self.path.start)
+                return names.get(self.path.start.value, _NAMELESS)
             case "predicate":
                 return edge.predicate
             case "direction":
@@ -123,6 +113,17 @@ def best(found: Iterable[Found], by: Way = Way.PATHS) -> list[Found]:
         kept.setdefault(_identity(one), one)
     rows = sorted(kept.values(), key=lambda one: -one.score)
     return sorted(rows, key=lambda one: one.path.depth) if by is Way.BREADTH else rows
+
+
+def concepts_of(found: Iterable[Found]) -> list[ConceptHash]:
+    """All that their paths go through, and both sides of their last facts: each once."""
+    seen: dict[bytes, ConceptHash] = {}
+    for one in found:
+        seen[one.path.start.value] = one.path.start
+        for step in one.path.steps:
+            for end in (step.edge.subject, step.edge.object):
+                seen[end.value] = end
+    return list(seen.values())
 
 
 def rows(found: Iterable[Found], labels: Labels) -> tuple[Row, ...]:

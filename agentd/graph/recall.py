@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from math import log2
 
@@ -10,9 +10,18 @@ from agentd.domain.concept import Concept, ConceptHash
 from agentd.errors import QueryError
 from agentd.graph import mentions
 from agentd.graph.adjacency import View
-from agentd.graph.answer import Answer, Unknown
+from agentd.graph.answer import Answer, Row, Unknown
 from agentd.graph.conditions import Normalised, normalised
-from agentd.graph.found import Found, Labels, best, candidates, rows, spellings
+from agentd.graph.found import (
+    Found,
+    Labels,
+    Names,
+    best,
+    candidates,
+    concepts_of,
+    rows,
+    spellings,
+)
 from agentd.graph.importance import Importance
 from agentd.graph.naming import Aliases, normal_label
 from agentd.graph.path import DEPTH, LIMITS, MAX_RESULTS, Limits, Way
@@ -112,7 +121,7 @@ class Recollection:
         kept = sorted(facts, key=_fan(reached.traversal, echoed))[: min(limit, MAX_RESULTS)]
         if not kept:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        return Answer(Kind.FACT, rows(kept, await self._labels(kept, view)))
+        return Answer(Kind.FACT, await self._rows(kept))
 
     async def named(self, text: str, *, scopes: Scopes = None) -> Sequence[Concept]:
         """The concepts that a text names, in the order of the text; the longest names count."""
@@ -149,7 +158,7 @@ class Recollection:
             return Picture("; ".join(str(Unknown(name)) for name in missing), by=by)
         ranked = reached.ranked(self._clock.now())
         hashes = {one for edge in traversal.edges for one in (edge.subject, edge.object)}
-        labels = {one: c.label for one, c in (await self._store.concepts(sorted(hashes))).items()}
+        labels = await self._store.labels(hashes)
         how = "" if by is Way.PATHS else f", by {by}"
         return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most, by)
 
@@ -177,12 +186,10 @@ class Recollection:
     ) -> Answer:
         found = candidates(asked.kind, reached.traversal, reached.scores)
         if where is not None:
-            labels = await self._labels(found, view) if where.needs_labels else Labels({})
-            found = [one for one in found if where.holds(one.fields(labels))]
+            names = await self._names(found, view) if where.needs_labels else {}
+            found = [one for one in found if where.holds(one.fields(names))]
         if kept := best(found, asked.by)[: asked.limit]:
-            return Answer(
-                asked.kind, rows(kept, await self._labels(kept, view)), unknown=unknown, by=asked.by
-            )
+            return Answer(asked.kind, await self._rows(kept), unknown=unknown, by=asked.by)
         walked = len(reached.traversal.edges)
         facts = "1 fact was" if walked == 1 else f"{walked} facts were"
         reason = f"{facts} looked at, and no {asked.kind} among them fits the question"
@@ -256,12 +263,16 @@ class Recollection:
         }
         return tuple(sorted(labels, key=lambda label: (labels[label], label)))[:NEAREST]
 
-    async def _labels(self, found: Iterable[Found], view: View) -> Labels:
-        hashes = {one.value: one for each in found for one in each.concepts}
-        known = await self._store.concepts([hashes[name] for name in sorted(hashes)])
+    async def _rows(self, found: Sequence[Found]) -> tuple[Row, ...]:
+        return rows(found, Labels(await self._store.labels(concepts_of(found))))
+
+    async def _names(self, found: Sequence[Found], view: View) -> Names:
+        """What the concepts are called; by others than the owner, by their labels alone."""
         if view.scopes is not None:
-            known = {name: replace(concept, aliases=()) for name, concept in known.items()}
-        return Labels(known)
+            labels = await self._store.labels(concepts_of(found))
+            return {one.value: frozenset([label]) for one, label in labels.items()}
+        known = await self._store.concepts(concepts_of(found))
+        return {one.value: spellings(concept) for one, concept in known.items()}
 
 
 def _place(names: Sequence[str]) -> Callable[[str], int]:

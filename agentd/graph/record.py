@@ -73,8 +73,8 @@ async def _lines(
     store: GraphStore, edges: Sequence[Edge]
 ) -> tuple[Sequence[Edge], Mapping[ConceptHash, str]]:
     """The facts, the surest first, and the labels of their ends."""
-    ends = sorted({end for edge in edges for end in (edge.subject, edge.object)})
-    labels = {one: c.label for one, c in (await store.concepts(ends)).items()}
+    ends = {end for edge in edges for end in (edge.subject, edge.object)}
+    labels = await store.labels(ends)
     if len(labels) < len(ends):
         raise GraphError("some of these facts were erased meanwhile", cure="ask again")
     return sorted(edges, key=lambda one: (-one.confidence, one.fact)), labels

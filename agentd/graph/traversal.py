@@ -15,9 +15,10 @@ from typing import Self
 from agentd.domain.concept import ConceptHash, Edge
 from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, Limits, Path, Step
-from agentd.ports import GraphStore
+from agentd.ports import GraphStore, Walk
 
 _ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
+
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
@@ -73,10 +74,10 @@ async def best_paths(
     `limits.depth` steps.
 
     A search by rounds (Bellman and Ford) and no search by priority (Dijkstra): with a bound on the
-    depth, the surest path to a concept may be too long to go on from, while a shorter one is not. The
-    store is asked once per round.
+    depth, the surest path to a concept may be too long to go on from, while a shorter one is not. Facts
+    are read once per round.
     """
-    return await _walk(store, seeds, limits, view, preferred)
+    return await store.walk(_walk(seeds, limits, view, preferred))
 
 
 async def fewest_hops(
@@ -88,9 +89,9 @@ async def fewest_hops(
     preferred: Collection[str] = (),
 ) -> Traversal:
     """To every concept the shortest path, and the surest of those: breadth first. Paths of fewer facts
-    come first. The store is asked once per round.
+    come first. Facts are read once per round.
     """
-    return await _walk(store, seeds, limits, view, preferred, is_nearest=True)
+    return await store.walk(_walk(seeds, limits, view, preferred, is_nearest=True))
 
 
 def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
@@ -101,23 +102,22 @@ def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:
     return Traversal.of((), paths, limits.results)
 
 
-async def _walk(
-    store: GraphStore,
+def _walk(
     seeds: Sequence[ConceptHash],
     limits: Limits,
     view: View,
     preferred: Collection[str],
     *,
     is_nearest: bool = False,
-) -> Traversal:
+) -> Walk[Traversal]:
     is_better = Path.shorter if is_nearest else Path.before
-    around = Adjacency(store, limits, view, preferred=preferred)
+    around = Adjacency(limits, view, preferred=preferred)
     best = {seed.value: Path.at(seed) for seed in sorted(set(seeds))}
     arrivals: dict[tuple[bytes, bool], Path] = {}
     moved = list(best.values())
     for _ in range(limits.depth):
         moved = sorted(moved, key=_ORDER)[: limits.breadth]
-        await around.load(path.end for path in moved)
+        yield from around.load(path.end for path in moved)
         found: dict[bytes, Path] = {}
         for path in _onward(moved, around):
             key, end = path.steps[-1].key, path.end.value

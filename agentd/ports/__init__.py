@@ -23,7 +23,7 @@ from __future__ import annotations
 from agentd.ports.alerts import AlertSink, Outbox
 from agentd.ports.clock import Clock
 from agentd.ports.facts import Eraser, FactDesk, FactIndex, Facts, FactStore
-from agentd.ports.graph import GraphStore
+from agentd.ports.graph import GraphStore, Walk
 from agentd.ports.health import Probe
 from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.ports.model import Breaker, Ledger, Provider
@@ -62,5 +62,6 @@ __all__ = [
     "SessionStore",
     "Tool",
     "Triggers",
+    "Walk",
     "Workspace",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 from agentd.domain.belief import Consolidated, Trace
 from agentd.domain.concept import (
+    Around,
     Concept,
     ConceptHash,
     Context,
@@ -20,6 +21,9 @@ from agentd.domain.concept import (
     Record,
     Relation,
 )
+
+T = TypeVar("T")
+Walk: TypeAlias = Generator[Around, Sequence[Edge], T]
 
 
 class GraphStore(Protocol):
@@ -57,6 +61,9 @@ class GraphStore(Protocol):
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
         """Those that are there."""
 
+    async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
+        """The labels of those that are there: all that an answer shows of them, and read at once."""
+
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
         """Those that are there."""
 
@@ -77,6 +84,11 @@ class GraphStore(Protocol):
         With `most`, a concept with thousands of facts costs little: of each concept there are at least
         its `most` surest and newest facts, and as many with a predicate of `about`; others may be left
         out. Who is the surest is told as if all audiences counted and no denial had faded.
+        """
+
+    async def walk(self, walk: Walk[T]) -> T:
+        """The outcome of a walk, which yields what it wants to see next and is sent these facts. All of it
+        sees one state of the graph, and none of it takes the event loop's time.
         """
 
     async def stating(

@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from agentd.domain.belief import GROUP, LEAST, SURVIVING, Consolidated, Trace
 from agentd.domain.concept import (
+    Around,
     Concept,
     ConceptHash,
     Context,
@@ -21,6 +23,7 @@ from agentd.domain.concept import (
     Record,
     Relation,
 )
+from agentd.ports import Walk
 from agentd.storage import graph_rows as rows
 from agentd.storage.graph_edges import around, stating
 from agentd.storage.graph_removal import remove, take_out, tell_again
@@ -38,6 +41,8 @@ from agentd.storage.graph_values import (
 )
 from agentd.storage.sqlite import Database
 
+T = TypeVar("T")
+
 FEW = 1_000
 SWEPT = 500  # episodes that go in one transaction, so that others come in between
 
@@ -54,6 +59,7 @@ _CALLED = """
 SELECT * FROM graph_concepts WHERE id IN (SELECT concept FROM graph_aliases WHERE folded IN (?))
 """
 _CONCEPTS = "SELECT * FROM graph_concepts WHERE hash IN (?)"
+_LABELS = "SELECT hash, label FROM graph_concepts WHERE hash IN (?)"
 _ALIASES = "SELECT DISTINCT concept, name FROM graph_aliases WHERE concept IN (?)"
 _CONTEXTS = "SELECT * FROM graph_contexts WHERE hash IN (?)"
 _NUMBERS = "SELECT id FROM graph_concepts WHERE hash IN (?)"
@@ -132,6 +138,12 @@ class SqliteGraph:
         found = await self._db.read(lambda conn: _concepts(conn, _CONCEPTS, wanted))
         return {concept.hash: concept for concept in found}
 
+    async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
+        """See GraphStore."""
+        wanted = {name.value: name for name in hashes}
+        found = await self._db.read(lambda conn: list(rows.among(conn, _LABELS, wanted)))
+        return {wanted[name]: label for name, label in found}
+
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
         """See GraphStore."""
 
@@ -161,10 +173,22 @@ class SqliteGraph:
         about: Collection[str] = (),
     ) -> Sequence[Edge]:
         """See GraphStore."""
-        wanted = set(concepts)
-        return await self._db.read(
-            lambda conn: around(conn, wanted, scopes, _at(now), most, about, self._few)
-        )
+        wanted = Around(concepts, scopes, now, most, about)
+        return await self._db.read(lambda conn: _around(conn, wanted, self._few))
+
+    async def walk(self, walk: Walk[T]) -> T:
+        """See GraphStore."""
+
+        def run(conn: sqlite3.Connection) -> T:
+            try:
+                asked = next(walk)
+                while True:
+                    asked = walk.send(_around(conn, asked, self._few))
+            except StopIteration as end:
+                outcome: T = end.value
+                return outcome
+
+        return await self._db.read(run)
 
     async def stating(
         self,
@@ -252,6 +276,11 @@ class SqliteGraph:
             return [Consolidated(r["promoted"], r["swept"], moment(r["at"])) for r in found]
 
         return await self._db.read(look)
+
+
+def _around(conn: sqlite3.Connection, wanted: Around, few: int) -> Sequence[Edge]:
+    now = _at(wanted.now)
+    return around(conn, wanted.concepts, wanted.scopes, now, wanted.most, wanted.about, few)
 
 
 def _concepts(

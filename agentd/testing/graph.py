@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from agentd.domain.belief import (
     CONSOLIDATION,
@@ -33,6 +34,27 @@ from agentd.domain.concept import (
     Record,
     Relation,
 )
+from agentd.ports import GraphStore, Walk
+
+T = TypeVar("T")
+
+
+async def walked(walk: Walk[T], store: GraphStore) -> T:
+    """The outcome of a walk that is sent what a store's `edges` finds."""
+    try:
+        asked = next(walk)
+        while True:
+            found = await store.edges(
+                asked.concepts,
+                scopes=asked.scopes,
+                now=asked.now,
+                most=asked.most,
+                about=asked.about,
+            )
+            asked = walk.send(found)
+    except StopIteration as end:
+        outcome: T = end.value
+        return outcome
 
 
 class InMemoryGraph:
@@ -81,6 +103,9 @@ class InMemoryGraph:
     async def concepts(self, hashes: Sequence[ConceptHash]) -> Mapping[ConceptHash, Concept]:
         return {name: self._concept(name) for name in sorted(hashes) if name in self._mentions}
 
+    async def labels(self, hashes: Collection[ConceptHash]) -> Mapping[ConceptHash, str]:
+        return {name: one.label for name, one in (await self.concepts([*hashes])).items()}
+
     async def contexts(self, hashes: Sequence[ContextHash]) -> Mapping[ContextHash, Context]:
         return {name: self._contexts[name] for name in hashes if name in self._contexts}
 
@@ -112,6 +137,9 @@ class InMemoryGraph:
             kept.update(own[:most])
             kept.update([edge for edge in own if edge.predicate in about][:most])
         return [edge for edge in edges if edge in kept]
+
+    async def walk(self, walk: Walk[T]) -> T:
+        return await walked(walk, self)
 
     async def stating(
         self,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from agentd.domain.concept import Concept, ConceptHash, Edge
 from agentd.graph.hashing import concept_hash, fact_hash
+from agentd.testing.graph import walked
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
@@ -53,6 +54,10 @@ class LineGraph:
         self.asked.append(("concepts", len(hashes)))
         return {one: self.concept[one] for one in hashes if one in self.concept}
 
+    async def labels(self, hashes):
+        self.asked.append(("labels", len(hashes)))
+        return {one: self.concept[one].label for one in hashes if one in self.concept}
+
     async def named(self, names):
         self.asked.append(("named", len(names)))
         wanted = set(names)
@@ -63,6 +68,9 @@ class LineGraph:
         self.asked.append(("edges", len(concepts)))
         found = [e for e in self._seen(scopes) if {e.subject, e.object} & set(concepts)]
         return sorted(found, key=lambda one: one.fact)
+
+    async def walk(self, walk):
+        return await walked(walk, self)
 
     async def stating(self, predicate, limit, *, scopes=None, now=None):
         self.asked.append(("stating", limit))

@@ -289,5 +289,5 @@ def test_a_predicate_is_demanded_only_where_nothing_else_can_hold(text, predicat
     ],
 )  # fmt: skip
 def test_a_condition_holds_or_not(text, holds):
-    path = {"depth": 1, "confidence": 0.5, "label": ("b", "bee"), "predicate": "needs"}
+    path = {"depth": 1, "confidence": 0.5, "label": frozenset(("b", "bee")), "predicate": "needs"}
     assert normalised(where(text)).holds(path.__getitem__) is holds

@@ -284,4 +284,4 @@ async def test_lines_for_a_model_stay_lines():
 async def test_recall_asks_the_store_a_few_times(memory, graph):
     await memory.answer("FIND concept FROM agent DEPTH 3")
     kinds = [kind for kind, _ in graph.asked]
-    assert kinds == ["named", "edges", "edges", "edges", "concepts"]
+    assert kinds == ["named", "edges", "edges", "edges", "labels"]

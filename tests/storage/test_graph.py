@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
@@ -18,6 +20,7 @@ from agentd.domain.belief import (
     faded,
 )
 from agentd.domain.concept import (
+    Around,
     Concept,
     ConceptHash,
     Context,
@@ -577,6 +580,78 @@ async def test_facts_that_are_left_out_can_be_asked_for_by_predicate(store):
     assert len(found) <= 8
     assert await store.predicates() == ["is", "likes", "owns"]
     assert len(await store.edges([named("hub")], now=NOW)) == 22
+
+
+def around(*labels, **view):
+    return Around([named(label) for label in labels], **view)
+
+
+async def test_a_walk_is_sent_the_facts_that_it_asks_for(store):
+    await store.insert([said("a", "knows", "b"), said("b", "knows", "c", scope="chat:x")])
+
+    def walk():
+        first = yield around("a", scopes=["main"])
+        second = yield around("b", now=NOW, most=2, about=["knows"])
+        return first, second
+
+    first, second = await store.walk(walk())
+    assert first == await store.edges([named("a")], scopes=["main"])
+    assert second == await store.edges([named("b")], now=NOW, most=2, about=["knows"])
+    assert (len(first), len(second)) == (1, 2)
+
+
+async def test_a_walk_that_asks_for_nothing_has_its_outcome(store):
+    def walk():
+        return "here"
+        yield around("a")
+
+    assert await store.walk(walk()) == "here"
+
+
+async def test_a_walk_that_fails_raises_and_leaves_the_store_well(store):
+    await store.insert([said("a", "knows", "b")])
+
+    def walk():
+        yield around("a")
+        raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        await store.walk(walk())
+    assert len(await store.edges([named("a")])) == 1
+
+
+async def test_all_of_a_walk_sees_one_state(index_db):
+    store = SqliteGraph(index_db)
+    await store.insert([said("a", "knows", "b")])
+    begun, queued = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def walk():
+        first = yield around("a")
+        loop.call_soon_threadsafe(begun.set)
+        queued.wait(10)
+        return first, (yield around("a"))
+
+    async with asyncio.TaskGroup() as group:
+        walking = group.create_task(store.walk(walk()))
+        await begun.wait()
+        inserting = group.create_task(store.insert([said("a", "knows", "c")]))
+        reading = group.create_task(store.edges([named("a")]))
+        await asyncio.sleep(0)  # both wait for the database's thread now
+        queued.set()
+    first, second = walking.result()
+    assert first == second
+    assert inserting.result().facts == 1
+    assert len(reading.result()) == 2
+
+
+async def test_labels_are_told_of_those_that_are_there(store):
+    await store.insert([said("a", "knows", "b")])
+    assert await store.labels([named("b"), named("a"), named("nobody")]) == {
+        named("a"): "a",
+        named("b"): "b",
+    }
+    assert await store.labels([]) == {}
 
 
 async def test_what_others_see_does_not_crowd_out_what_a_scope_sees(store):
