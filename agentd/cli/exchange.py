@@ -121,6 +121,8 @@ def _sent(told: dict[str, Any]) -> str:
 
 def _taken(told: dict[str, Any]) -> str:
     counts = f"{told['new']} new, {told['known']} known, {told['taken_back']} taken back"
+    if told["kept_out"]:
+        counts += f", {told['kept_out']} kept out (taken back, or forgotten here, before)"
     return f"from {visible(told['from'])}: {counts}"
 
 

@@ -30,11 +30,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What came of a message: episodes that were new, that were known, and that were taken back."""
+    """What came of a message: episodes that were new, that were known, that were taken back, and that
+    did not come in because they had been taken back, or forgotten here, before.
+    """
 
     new: int
     known: int
     withdrawn: int
+    kept_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,13 @@ class Exchange:
     async def take(self, text: str, name: str, trust: float) -> Taken:
         """Learn what another agent tells, which is called `name` here, in confidence times `trust`. What
         was taken in before keeps its confidence: the same message once more changes nothing. Of what
-        the sender takes back, only what it said itself goes.
+        the sender takes back, only what it said itself goes; nothing that went, or was forgotten here,
+        comes in again.
 
         Additions come first and withdrawals second: after a failure between them, take it again.
         Raises GraphError, and changes nothing, for a text that `received` refuses, for a message of
         this agent's own, for a trust outside (0, 1] and for a name that is none, or somebody else's;
-        InvalidRequest where nothing is shared with anybody.
+        InvalidRequest where nothing is shared with anybody; GraphError for a file that cannot be read.
         """
         if not self._sharing.scopes:
             raise InvalidRequest(
@@ -120,11 +124,13 @@ class Exchange:
 
     async def _take(self, message: Message, fresh: Record, name: str) -> Taken:
         here = await self._said_by(message.sender, name)
-        new = [r for r in fresh.relations if r.refs[0] not in here]
-        added = await self._keeper.add(fresh, new)
+        out = await self._keeper.kept_out() - here.keys()
+        said = [r for r in fresh.relations if r.refs[0] not in out]
+        added = await self._keeper.add(fresh, [r for r in said if r.refs[0] not in here])
         gone = [here[one.hex].episode for one in message.withdrawn if one.hex in here]
         withdrawn = await self._keeper.withdraw(gone) if gone else 0
-        return Taken(added.episodes, len(fresh.relations) - added.episodes, withdrawn)
+        known = len(said) - added.episodes
+        return Taken(added.episodes, known, withdrawn, len(fresh.relations) - len(said))
 
     @property
     def is_logged(self) -> bool:

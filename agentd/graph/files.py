@@ -15,11 +15,13 @@ from typing import Final
 
 from agentd.domain.belief import CONSOLIDATION
 from agentd.domain.concept import EpisodeHash, Record
+from agentd.domain.health import Problem
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import Author, FileView, Reader
 from agentd.errors import EditConflict, FileMissing, GraphError
 from agentd.graph.pieces import Piece, Says, joined, read_pieces
+from agentd.graph.withdrawn import Withdrawn
 from agentd.ports import Clock, Workspace
 
 FOLDER: Final = "memory/graph"
@@ -75,7 +77,16 @@ class GraphFiles:
     def __init__(self, workspace: Workspace, clock: Clock) -> None:
         self._workspace = workspace
         self._clock = clock
+        self._withdrawn = Withdrawn(workspace)
         self._writing = asyncio.Lock()
+
+    async def kept_out(self) -> frozenset[str]:
+        """The names of what other agents said that is not to come in again. Raises GraphError."""
+        return await self._withdrawn.names()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """That these names cannot be read."""
+        return self._withdrawn.problems()
 
     async def append(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Add compiled graphs to the files of today in the owner's zone, durably. Returns the paths. A
@@ -140,7 +151,8 @@ class GraphFiles:
         `may_matter` tells quickly of a graph's text whether any of that may stand in it.
 
         Raises EditConflict for a file that others change meanwhile; those before it are done, and
-        doing it again is harmless.
+        doing it again is harmless. What other agents said of it is noted first, so that no message
+        brings it in again.
         """
         finds = says or _nothing
         async with self._writing:
@@ -148,6 +160,8 @@ class GraphFiles:
             files = [(path, pieces) for path, pieces in read if not isinstance(pieces, Damage)]
             gone = await asyncio.to_thread(_gone, [p for _, p in files], set(episodes), finds)
             there = {e for _, pieces in files for piece in pieces for e in piece.episodes()}
+            told = {name for _, pieces in files for piece in pieces for name in piece.told(gone)}
+            await self._withdrawn.note(told)
             damaged, is_more, changed = 0, False, list[str]()
             for path, pieces in files:
                 left = await asyncio.to_thread(_without, pieces, gone, finds)
@@ -157,8 +171,8 @@ class GraphFiles:
                     damaged += _count_damaged(pieces) - _count_damaged(left)
                     is_more = is_more or any(map(Piece.lost_more, pieces, left))
         unread = tuple(found for _, found in read if isinstance(found, Damage))
-        told = frozenset(gone & there), damaged, is_more or damaged > 0
-        return Rewritten(*told, tuple(changed), unread)
+        out = frozenset(gone & there), damaged, is_more or damaged > 0
+        return Rewritten(*out, tuple(changed), unread)
 
     async def _exchange(self, path: str, before: str, after: str) -> None:
         async with self._workspace.lock(path):

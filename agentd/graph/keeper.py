@@ -158,6 +158,12 @@ class GraphKeeper:
             await self._level()
             return len((await self._rewrite(episodes, None, "taken_back")).episodes)
 
+    async def kept_out(self) -> frozenset[str]:
+        """The names of what other agents said that was taken back, or forgotten here: it does not come
+        in again. Raises WorkspaceError, and GraphError for a file that cannot be read.
+        """
+        return await self._files.kept_out()
+
     async def receipts(self) -> Sequence[tuple[str, str, Record]]:
         """The graphs of the text that were entered in the chain: where they stand, under which receipt,
         and what they say. Raises WorkspaceError.
@@ -192,7 +198,7 @@ class GraphKeeper:
         if self._failure is not None:
             text = f"the graph is not level with facts and text: {self._failure.message}"
             found.append(Problem("graph_behind", text, self._failure.cure))
-        return tuple(found)
+        return (*found, *self._files.problems())
 
     async def _level(self, needles: Needles | None = None) -> Rewritten:
         """What was taken out because it says it, and not because facts no longer do."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from agentd.domain.belief import CONSOLIDATION, check, read_evidence
+from agentd.domain.belief import CONSOLIDATION, SHARED, check, read_evidence
 from agentd.domain.concept import Concept, ConceptHash, EpisodeHash, Record, Relation
 from agentd.errors import GraphError
 from agentd.graph.decompiler import Decompiled, decompile_graph
@@ -44,6 +44,12 @@ class Piece:
             if source == CONSOLIDATION:
                 counted = frozenset(read_evidence(ref)[0] for ref in relation.refs)
                 yield relation.episode, counted
+
+    def told(self, episodes: Collection[EpisodeHash]) -> Iterator[str]:
+        """The names under which other agents sent those of these episodes that are theirs."""
+        for relation, source in self._relations():
+            if source == SHARED and relation.episode in episodes:
+                yield from relation.refs
 
     def receipts(self) -> Iterator[tuple[str, Record]]:
         """The receipts in it, each with what it is of."""

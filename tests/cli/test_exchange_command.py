@@ -19,6 +19,7 @@ from tests.scripted_daemon import Refusal, ScriptedDaemon, Wire
 
 runner = CliRunner()
 MESSAGE = write_delta(diff(Record(), grown(3)))
+TAKEN = {"new": 1, "known": 0, "taken_back": 0, "kept_out": 0}
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted
     monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     with ScriptedDaemon(tmp_path / "home" / "agentd.sock") as daemon:
-        daemon.on("_agentd/facts/take", lambda *_: {"new": 1, "known": 0, "taken_back": 0})
+        daemon.on("_agentd/facts/take", lambda *_: TAKEN)
         daemon.on("_agentd/facts/send", lambda *_: {"text": MESSAGE, "facts": 3, "taken_back": 0})
         yield daemon
 
@@ -55,6 +56,14 @@ def test_one_above_nothing_and_at_most_at_all_is_told(daemon: ScriptedDaemon, tr
     assert take(MESSAGE, "--trust", trust).exit_code == 0
     [params] = daemon.params_of("_agentd/facts/take")
     assert params["trust"] == float(trust)
+
+
+def test_what_was_kept_out_is_told_where_something_was(daemon: ScriptedDaemon) -> None:
+    assert take(MESSAGE).stdout == "from Ada: 1 new, 0 known, 0 taken back\n"
+    daemon.on("_agentd/facts/take", lambda *_: {**TAKEN, "kept_out": 2})
+    assert take(MESSAGE).stdout == (
+        "from Ada: 1 new, 0 known, 0 taken back, 2 kept out (taken back, or forgotten here, before)\n"
+    )
 
 
 def refused(message: str, code: str) -> Any:

@@ -108,7 +108,12 @@ class ExchangeMethods:
 
     async def _take(self, params: TakeParams) -> dict[str, Any]:
         done = await self._exchange.take(params.text, params.sender, params.trust)
-        return {"new": done.new, "known": done.known, "taken_back": done.withdrawn}
+        return {
+            "new": done.new,
+            "known": done.known,
+            "taken_back": done.withdrawn,
+            "kept_out": done.kept_out,
+        }
 
     async def _chain(self, _: NoParams) -> dict[str, Any]:
         found = await self._exchange.logged()
