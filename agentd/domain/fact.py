@@ -160,18 +160,27 @@ class Sighting:
     origin: Provenance
 
 
+class Refusal(StrEnum):
+    """Why a statement did not become a fact."""
+
+    AUTHORITY = "authority"  # the user himself said otherwise
+    EMPTY = "empty"
+    FORGOTTEN = "forgotten"  # the user had it erased
+    SECRET = "secret"  # noqa: S105 - it looks like a key or tells a password
+    SUSPICIOUS = "suspicious"  # it reads like orders to the agent
+    TOO_LONG = "too_long"
+
+
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What became of a statement. `fact` is the one that now says it: a new one, or for a duplicate
-    the one that was there; None when it was refused, and `reason` says why: `forgotten` (the user had
-    it erased), `authority` (the user himself said otherwise), `suspicious`, `too_long`, `empty`,
-    `secret`.
+    the one that was there. It is None when the statement was refused, and only then there is a `reason`.
     """
 
     fact: Fact | None
     is_new: bool = False
     superseded: tuple[Fact, ...] = ()
-    reason: str = ""
+    reason: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from agentd.domain.fact import (
     FactHit,
     FactSource,
     Learned,
+    Refusal,
     Statement,
 )
 from agentd.domain.health import Problem
@@ -34,7 +35,7 @@ from agentd.facts.known import Digests, Known
 from agentd.facts.levelling import levelled
 from agentd.facts.nearby import Nearby
 from agentd.facts.notices import Notices
-from agentd.facts.screen import objection
+from agentd.facts.screen import Screen, objection
 from agentd.facts.sync import Differences, compare, page_facts
 from agentd.ports import Clock, FactIndex, FactStore, Workspace
 from agentd.statements.claims import triple_of
@@ -51,9 +52,9 @@ Decide = Callable[[Statement, Sequence[Fact]], Awaitable[Sequence[str]]]
 class FactBook:
     """The facts. Nothing is read before it is first asked.
 
-    `screen` gives the reason for which a text must not become a fact, `secret` or `suspicious`, or
-    "". `decide` says which of some near facts a statement replaces, where no rule can tell. `key`
-    makes hashes of what is forgotten useless to others.
+    `screen` says why a text must not become a fact, or None. `decide` says which of some near facts a
+    statement replaces, where no rule can tell. `key` makes hashes of what is forgotten useless to
+    others.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class FactBook:
         new_id: Callable[[], str],
         key: bytes,
         forgetting: Forgetting,
-        screen: Callable[[str], str] = objection,
+        screen: Screen = objection,
         decide: Decide | None = None,
     ) -> None:
         self._store = store
@@ -287,13 +288,13 @@ class FactBook:
     async def _take(self, batch: Batch, said: Statement, *, force: bool) -> Learned:
         """Judge one statement and do what was judged, in memory and for those who look for facts."""
         if len(said.text) > _FAR_TOO_LONG or len(text := clean(said.text)) > MOST_CHARS:
-            return Learned(None, reason="too_long")
+            return Learned(None, reason=Refusal.TOO_LONG)
         if not text:
-            return Learned(None, reason="empty")
+            return Learned(None, reason=Refusal.EMPTY)
         said = replace(said, text=text, triple=clean_triple(said.triple) or triple_of(text))
         insists = force and said.source is not FactSource.EXTRACTED
         why = self._screen(text)
-        if why and not (why == "suspicious" and insists):
+        if why and not (why is Refusal.SUSPICIOUS and insists):
             return Learned(None, reason=why)
         near, limits = await self._nearby.find(text, self._known.get)
         judged = judge(said, batch.related(said), near, batch.is_buried, limits)

@@ -43,7 +43,7 @@ async def take_in(facts: Carrier, rows: Sequence[Mapping[str, Any]]) -> dict[str
         await facts.put_aside(over)
     refused: dict[str, int] = {}
     for one in learned:
-        if one.fact is None:
+        if one.reason is not None:
             refused[one.reason] = refused.get(one.reason, 0) + 1
     added = sum(one.is_new for one in learned)
     return {"added": added, "known": len(read) - added - sum(refused.values()), "refused": refused}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentd.domain.fact import Fact, Neighbour, Statement, Triple
+from agentd.domain.fact import Fact, Neighbour, Refusal, Statement, Triple
 from agentd.statements import relations
 from agentd.statements.claims import triple_of
 from agentd.statements.definite import definite
@@ -48,7 +48,7 @@ STATIC = Bands(duplicate=0.90, related=0.60)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is to become of a statement.
+    """What is to become of a statement; `reason` says why it is refused.
 
     `supersedes` are the ids of facts that no longer hold. `superseded_by` is the id of a newer fact
     that says otherwise already: the statement is kept as history. `unsure` are ids of near facts that
@@ -59,7 +59,7 @@ class Judgement:
     duplicate_of: str = ""
     supersedes: tuple[str, ...] = ()
     superseded_by: str = ""
-    reason: str = ""
+    reason: Refusal | None = None
     unsure: tuple[str, ...] = ()
 
 
@@ -84,9 +84,9 @@ def judge(
     in meaning; `buried` says whether the user had it erased.
     """
     if not normalised(statement.text):
-        return Judgement("refused", reason="empty")
+        return Judgement("refused", reason=Refusal.EMPTY)
     if buried(statement):
-        return Judgement("refused", reason="forgotten")
+        return Judgement("refused", reason=Refusal.FORGOTTEN)
     near = [neighbour for neighbour in near if neighbour.fact.is_active]
     there = {fact.id: fact for fact in (*related, *(n.fact for n in near)) if fact.is_active}
     rivals = _Rivals(statement, tuple(there.values()))
@@ -115,7 +115,7 @@ def _in_time(statement: Statement, replaced: Iterable[Fact], unsure: tuple[str, 
         if is_late and weight <= 0:
             newer.append(fact)
         elif weight < 0:
-            return Judgement("refused", reason="authority")
+            return Judgement("refused", reason=Refusal.AUTHORITY)
         else:
             older.append(fact)
     if newer:

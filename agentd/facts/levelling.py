@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
-from agentd.domain.fact import Fact, Learned
+from agentd.domain.fact import Fact, Learned, Refusal
 from agentd.facts.annotation import Entry
 from agentd.facts.changes import Batch, Change
 from agentd.facts.judge import judge
 from agentd.facts.page import Placed, Trouble
+from agentd.facts.screen import Screen
 from agentd.facts.sync import Differences, statement
 
-_WHY = {
-    "secret": "it holds a password or a key",
-    "suspicious": "it reads like orders to the agent",
-}
-_CURES = {
-    "secret": "take the line out, and keep secrets where they belong",
-    "suspicious": "say it in plain words of your own, or take the line out",
+_REFUSED = {  # what is told, and the cure
+    Refusal.EMPTY: ("it says nothing", "take the line out"),
+    Refusal.SECRET: (
+        "it holds a password or a key",
+        "take the line out, and keep secrets where they belong",
+    ),
+    Refusal.SUSPICIOUS: (
+        "it reads like orders to the agent",
+        "say it in plain words of your own, or take the line out",
+    ),
 }
 
 
 def levelled(
-    found: Differences, batch: Batch, screen: Callable[[str], str], now: datetime
+    found: Differences, batch: Batch, screen: Screen, now: datetime
 ) -> tuple[Change, tuple[Trouble, ...]]:
     """The change, and the lines that are not taken. `batch` has then all the facts in it."""
     by_hand = _ByHand(batch, screen, now)
@@ -54,7 +57,7 @@ def levelled(
 class _ByHand:
     """What becomes of the lines that the user wrote or changed."""
 
-    def __init__(self, batch: Batch, screen: Callable[[str], str], now: datetime) -> None:
+    def __init__(self, batch: Batch, screen: Screen, now: datetime) -> None:
         self._batch = batch
         self._screen = screen
         self._now = now
@@ -97,5 +100,5 @@ class _ByHand:
         return entry
 
 
-def _refusal(line: int, why: str) -> Trouble:
-    return Trouble(line, _WHY.get(why, why), _CURES.get(why, "say it in other words"))
+def _refusal(line: int, why: Refusal) -> Trouble:
+    return Trouble(line, *_REFUSED[why])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from agentd.domain.fact import Category, Fact, FactSource, Neighbour, Statement
+from agentd.domain.fact import Category, Fact, FactSource, Neighbour, Refusal, Statement
 from agentd.facts.findings import STALE, Findings
 from agentd.facts.judge import Bands, Judgement, judge
 from agentd.facts.known import Known
@@ -62,7 +62,7 @@ def _replay(
     there = [Neighbour(other, cos) for i, cos in near if (other := kept.get(i)) is not None]
     related = kept.related(said)
     judged = judge(said, related, there, _is_not_buried, limits)
-    if judged.reason == "authority":
+    if judged.reason is Refusal.AUTHORITY:
         found.conflicts[fact.id] = _stronger(said, related, there, limits, kept)
         return
     if judged.kind == "refused":

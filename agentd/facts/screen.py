@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentd.domain.erasure import MASK
+from agentd.domain.fact import Refusal
 from agentd.screening.scanner import scan
 from agentd.secrets import tells_secret
 
+Screen = Callable[[str], Refusal | None]
 
-def objection(text: str) -> str:
-    """Why the text must not become a fact: `secret` for what looks like a key or tells a password,
-    `suspicious` for what reads like orders to the agent, `empty` for what is left of something that
-    was forgotten, "" for anything else.
+
+def objection(text: str) -> Refusal | None:
+    """Why the text must not become a fact; None if it may. What is left of something that was forgotten
+    is EMPTY.
     """
     if text.strip() == MASK:
-        return "empty"
+        return Refusal.EMPTY
     if tells_secret(text):
-        return "secret"
-    return "suspicious" if any(suspicion.is_high for suspicion in scan(text)) else ""
+        return Refusal.SECRET
+    return Refusal.SUSPICIOUS if any(suspicion.is_high for suspicion in scan(text)) else None

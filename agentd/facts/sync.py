@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus, Statement
+from agentd.domain.fact import Category, Fact, FactSource, FactStatus, Refusal, Statement
 from agentd.facts.annotation import Entry
 from agentd.facts.known import Known
 from agentd.facts.page import Page, Part, Placed
+from agentd.facts.screen import Screen
 from agentd.statements.claims import claims, triple_of
 
 _MANY = 5  # lines that may go at once
@@ -29,9 +30,8 @@ class Differences:
     parked: tuple[str, ...] = ()  # those of which that is doubted
     buried: Mapping[str, datetime] = field(default_factory=dict)  # forgotten on the page alone
     dead: tuple[Fact, ...] = ()  # forgotten facts that stand there again
-    refused: tuple[
-        tuple[int, str], ...
-    ] = ()  # lines under unknown ids, and what speaks against them
+    # lines under unknown ids, and what speaks against them
+    refused: tuple[tuple[int, Refusal], ...] = ()
 
 
 def compare(
@@ -39,7 +39,7 @@ def compare(
     known: Known,
     parked: Collection[str],
     now: datetime,
-    screen: Callable[[str], str],
+    screen: Screen,
     *,
     trusted: bool,
 ) -> Differences:

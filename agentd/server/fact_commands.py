@@ -30,8 +30,9 @@ class FactCommands:
     async def _remember(self, session: SessionKey, text: str) -> str:
         said = wanted(session, text, "/remember my dog is called Rex")
         learned = await self._desk.remember(said, session=session)
-        if learned.fact is None:
-            return f"Not remembered: {REFUSED.get(learned.reason, learned.reason)}."
+        if learned.reason is not None:
+            return f"Not remembered: {REFUSED[learned.reason]}."
+        assert learned.fact is not None
         if not learned.is_new:
             return f"I know that already: {learned.fact.text}"
         lines = [f"I'll remember that: {learned.fact.text}"]

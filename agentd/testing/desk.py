@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentd.domain.fact import ErasureReport, Fact, FactHit, FactStatus, Learned, Statement
+from agentd.domain.fact import ErasureReport, Fact, FactHit, FactStatus, Learned, Refusal, Statement
 from agentd.domain.turn import SessionKey
 from agentd.errors import NotFound
 from agentd.ports import Clock
@@ -18,7 +18,7 @@ class MemoryFacts:
         self._clock = clock
         self._facts: dict[str, Fact] = {}
         self.learned: list[Statement] = []
-        self.reason = ""  # when set, what is learned is refused with it
+        self.reason: Refusal | None = None  # when set, what is learned is refused with it
 
     async def learn(
         self, statements: Sequence[Statement], *, marks: Mapping[SessionKey, int] | None = None

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final
 
-from agentd.domain.fact import Learned
+from agentd.domain.fact import Learned, Refusal
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.domain.turn import Kind as SessionKind
@@ -33,12 +33,12 @@ _SPEC = ToolSpec(
     Effect.IDEMPOTENT,
 )
 _REFUSED = {
-    "authority": "the user himself said otherwise, and that was kept",
-    "empty": "it says nothing",
-    "forgotten": "the user had this forgotten",
-    "secret": "it looks like a secret",
-    "suspicious": "it reads like an instruction to the model",
-    "too_long": "it is too long for one fact",
+    Refusal.AUTHORITY: "the user himself said otherwise, and that was kept",
+    Refusal.EMPTY: "it says nothing",
+    Refusal.FORGOTTEN: "the user had this forgotten",
+    Refusal.SECRET: "it looks like a secret",
+    Refusal.SUSPICIOUS: "it reads like an instruction to the model",
+    Refusal.TOO_LONG: "it is too long for one fact",
 }
 _VERBS: Final[Mapping[Kind, str]] = {"remember": "keep", "forget": "erase"}
 _INSTEAD: Final[Mapping[Kind, str]] = {
@@ -93,9 +93,9 @@ async def own_words(call: ToolCall, desk: FactDesk, kind: Kind) -> str | None:
 
 def told(learned: Learned) -> ToolOutput:
     """The answer in words."""
-    if learned.fact is None:
-        why = _REFUSED.get(learned.reason, learned.reason)
-        return ToolOutput(f"Not kept: {why}.", is_error=True)
+    if learned.reason is not None:
+        return ToolOutput(f"Not kept: {_REFUSED[learned.reason]}.", is_error=True)
+    assert learned.fact is not None
     if not learned.is_new:
         return ToolOutput(f"Known already: {learned.fact.text}")
     old = "".join(f" It replaces: {fact.text}" for fact in learned.superseded)

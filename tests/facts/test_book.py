@@ -494,6 +494,15 @@ async def test_lines_that_must_not_become_facts_stay_and_are_named(home):
     assert "hunter2" not in problem.text
 
 
+async def test_a_line_that_forgetting_left_empty_is_told_in_words(home):
+    home.write("# Facts\n\n- [forgotten]\n")
+    await home.book.sync()
+    assert await home.texts() == []
+    [problem] = home.book.problems()
+    assert "line 3: it says nothing" in problem.text
+    assert problem.cure == "take the line out"
+
+
 async def test_a_page_that_cannot_be_read_serves_what_was_known(home):
     await home.learn(home.dog("Rex"))
     page = home.page

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
-from agentd.domain.fact import Category, ErasureReport, Fact, Learned
+from agentd.domain.fact import Category, ErasureReport, Fact, Learned, Refusal
 from agentd.errors import InvalidRequest
 from agentd.facts.exchange import Carrier, take_in
 from agentd.ports import FactDesk
@@ -16,12 +16,12 @@ from agentd.server.peer import Handler
 _PAGE = 2_000  # facts in one answer
 _CATEGORIES = Literal["personal", "preference", "project", "decision", "instruction", "outcome"]
 REFUSED = {
-    "authority": "you said otherwise yourself, and that was kept",
-    "empty": "it says nothing",
-    "forgotten": "you had it forgotten",
-    "secret": "it looks like a secret; keep secrets in a password store",
-    "suspicious": "it reads like an instruction to the model",
-    "too_long": "it is too long for one fact: at most 4,096 characters",
+    Refusal.AUTHORITY: "you said otherwise yourself, and that was kept",
+    Refusal.EMPTY: "it says nothing",
+    Refusal.FORGOTTEN: "you had it forgotten",
+    Refusal.SECRET: "it looks like a secret; keep secrets in a password store",
+    Refusal.SUSPICIOUS: "it reads like an instruction to the model",
+    Refusal.TOO_LONG: "it is too long for one fact: at most 4,096 characters",
 }
 
 
@@ -170,9 +170,10 @@ def _is_wanted(fact: Fact, params: ListParams) -> bool:
 
 
 def _learned(learned: Learned) -> dict[str, Any]:
-    if learned.fact is None:
-        why = REFUSED.get(learned.reason, learned.reason)
+    if learned.reason is not None:
+        why = REFUSED[learned.reason]
         raise InvalidRequest(f"text: not remembered, {why}", cure="say it in other words")
+    assert learned.fact is not None
     return {
         "fact": learned.fact.as_json(),
         "new": learned.is_new,
