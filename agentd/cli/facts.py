@@ -14,6 +14,7 @@ from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, visible
 from agentd.cli.report import AsJson, as_line, reporting, show
+from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
 
 app = Group("See and change what the agent knows about you.")
@@ -165,7 +166,7 @@ def _all() -> Iterator[dict[str, Any]]:
 def _read(file: Path) -> Iterator[dict[str, Any]]:
     """The objects of the lines. Raises InvalidRequest, which names a line that is none."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = piped() if str(file) == "-" else file.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidRequest(f"{file}: {error.strerror}", cure="name a readable file") from None
     except UnicodeDecodeError:

@@ -11,6 +11,7 @@ from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, visible
 from agentd.cli.report import AsJson, note, reporting, show
+from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
 
 _A_DAY = 86_400.0  # seconds: a large archive and a model that thinks about each line
@@ -51,11 +52,13 @@ def write(
     as_json: AsJson = False,
 ) -> None:
     """Write into a file of the workspace."""
+    with reporting(as_json=as_json):
+        text = piped() if content == "-" else content
     answer(
         "memory/write",
         _written,
         as_json=as_json,
-        content=sys.stdin.read() if content == "-" else content,
+        content=text,
         target=target,
         append=append,
         old_string=old_string,
@@ -152,7 +155,7 @@ def search(
     from agentd.cli.hits import Look, degraded, shown
 
     with reporting(as_json=as_json):
-        wanted = sys.stdin.read() if query == "-" else query
+        wanted = sys.stdin.buffer.read().decode(errors="replace") if query == "-" else query
         wanted = wanted.encode(errors="replace").decode()  # bytes that are no text are no words
         result = ask(
             "memory/search",

@@ -1,4 +1,4 @@
-"""Texts of the graph in files of the user's: read whole, written whole or not at all."""
+"""Texts that commands are given and give: files read whole, written whole or not at all, and pipes."""
 
 from __future__ import annotations
 
@@ -45,6 +45,18 @@ def read_bytes(file: Path, most: int, cure: str) -> bytes:
     if len(data) > most:
         raise InvalidRequest(f"{file}: has more than {most} bytes", cure=cure)
     return data
+
+
+def piped() -> str:
+    """All of standard input, which is UTF-8 whatever the locale says. Raises InvalidRequest for bytes
+    that are none.
+    """
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(
+            f"standard input: byte {error.start + 1} is no UTF-8", cure="give it text in UTF-8"
+        ) from None
 
 
 def check_writable(file: Path) -> None:

@@ -1,0 +1,47 @@
+"""What commands read from a pipe: UTF-8, whatever the locale of the terminal."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from agentd.cli.app import app
+from tests.scripted_daemon import ScriptedDaemon
+
+runner = CliRunner(charset="ascii")
+
+
+@pytest.fixture
+def daemon(tmp_path, monkeypatch):
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "home"))
+    with ScriptedDaemon(tmp_path / "home" / "agentd.sock") as daemon:
+        yield daemon
+
+
+@pytest.mark.parametrize(
+    ("words", "method", "name", "sent"),
+    [
+        (("memory", "write", "-"), "memory/write", "content", "Müller calls"),
+        (("memory", "search", "-"), "memory/search", "query", "Müller calls"),
+        (("facts", "import", "-"), "facts/import", "facts", [{"text": "Müller calls"}]),
+    ],
+)
+def test_it_is_read_as_utf_8(daemon, words, method, name, sent):
+    text = '{"text": "Müller calls"}' if method == "facts/import" else "Müller calls"
+    runner.invoke(app, words, input=text.encode())
+    [params] = daemon.params_of(f"_agentd/{method}")
+    assert params[name] == sent
+
+
+@pytest.mark.parametrize("words", [("memory", "write", "-"), ("facts", "import", "-")])
+def test_bytes_that_are_no_text_are_refused_and_nothing_is_sent(daemon, words):
+    done = runner.invoke(app, words, input=b"M\xfcller")
+    assert done.exit_code == 2
+    assert "error: standard input: byte 2 is no UTF-8\n" in done.stderr
+    assert daemon.calls == []
+
+
+def test_bytes_that_are_no_text_are_no_words_of_a_search(daemon):
+    runner.invoke(app, ["memory", "search", "-"], input=b"M\xfcller")
+    [params] = daemon.params_of("_agentd/memory/search")
+    assert params["query"] == "M\N{REPLACEMENT CHARACTER}ller"
