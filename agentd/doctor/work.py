@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from agentd.domain.alert import DeliveryState
 from agentd.domain.health import Finding, Problem
+from agentd.domain.retention import Retained
 from agentd.domain.transcript import Coverage, History
 from agentd.ports import Clock, Outbox, SessionStore
 
@@ -80,23 +80,21 @@ class Flushes:
 class Kept:
     """Whether what is older than `[storage] retention_days` is gone. `status` is retention's."""
 
-    status: Callable[[], Mapping[str, Any]]
+    status: Callable[[], Retained]
     code: str = "retention"
 
     async def look(self) -> Finding:
         """Warns of messages that stay because nothing was saved of them, and says why."""
         status = self.status()
-        if not status["days"]:
+        if not status.days:
             return Finding.ok(self.code, "conversations are kept for ever")
-        if kept := status["kept"]:
-            why = ", ".join(f"{count} ({reason})" for reason, count in sorted(kept.items()))
-            text = (
-                f"rows older than {status['days']} days stay, since no flush has saved them: {why}"
-            )
+        if status.kept:
+            why = ", ".join(f"{count} ({reason})" for reason, count in sorted(status.kept.items()))
+            text = f"rows older than {status.days} days stay, since no flush has saved them: {why}"
             cure = "export what you want to keep, then `agentd sessions delete` those conversations"
             return Finding.warn(self.code, text, cure)
-        last = status["last"] or "not yet"
-        return Finding.ok(self.code, f"erased after {status['days']} days; last looked: {last}")
+        last = status.last.isoformat() if status.last else "not yet"
+        return Finding.ok(self.code, f"erased after {status.days} days; last looked: {last}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,25 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How the heartbeat stands. `next_due` is None while it is off."""
+
+    is_on: bool
+    next_due: datetime | None
+    paused_until: datetime | None = None
+    last: Beat | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in `agentd status`."""
+        return {
+            "enabled": self.is_on,
+            "next_due": self.next_due.isoformat() if self.next_due else None,
+            "paused_until": self.paused_until.isoformat() if self.paused_until else None,
+            "last": self.last.as_json() if self.last else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class HeartbeatState:
     """What a restart must not forget."""
 

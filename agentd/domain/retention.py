@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 
 from agentd.domain.turn import SessionKey
 
@@ -21,3 +23,24 @@ class Aged:
     rows: int = 0
     silent: int = 0
     kept: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """How long rows are kept (0 `days`: for ever), when that was last looked at, how many were erased
+    then, and how many old ones stayed, by the reason.
+    """
+
+    days: int
+    last: datetime | None = None
+    removed: int = 0
+    kept: Mapping[str, int] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in `agentd status`."""
+        return {
+            "days": self.days,
+            "last": self.last.isoformat() if self.last else None,
+            "removed": self.removed,
+            "kept": dict(self.kept),
+        }

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from agentd import failpoints
-from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.health import Problem
 from agentd.domain.turn import SessionKey
 from agentd.heartbeat import due
@@ -116,16 +116,16 @@ class Pulse:
             },
         }
 
-    async def status(self) -> dict[str, Any]:
-        """The shape in `agentd status`."""
+    async def status(self) -> Standing:
+        """Whether it beats, when next, and what the last beat came to."""
         state = await self._jobs.heartbeat()
         last = await self._jobs.beats(1)
-        return {
-            "enabled": self._settings.is_on,
-            "next_due": _iso(await self._settled()),
-            "paused_until": _iso(state.paused_until),
-            "last": last[0].as_json() if last else None,
-        }
+        return Standing(
+            self._settings.is_on,
+            await self._settled(),
+            state.paused_until,
+            last[0] if last else None,
+        )
 
     async def next_due(self) -> datetime | None:
         """When to call `tick` next; None while beats are off."""

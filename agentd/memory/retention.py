@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
 from agentd.domain.health import Problem
-from agentd.domain.retention import Aged
+from agentd.domain.retention import Aged, Retained
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError
 from agentd.memory.indexer import Indexer
@@ -103,18 +103,11 @@ class Retention:
             kept=sum(found.kept.values()),
         )
 
-    def status(self) -> dict[str, Any]:
-        """`{days, last, removed, kept}`: when it last ran, how many rows it erased then, and how many
-        old ones it kept since nothing was saved of them, by the reason.
-        """
-        last = self._last.isoformat() if self._last and self._days else None
-        kept = dict(self._found.kept) if last else {}
-        return {
-            "days": self._days,
-            "last": last,
-            "removed": self._found.rows if last else 0,
-            "kept": kept,
-        }
+    def status(self) -> Retained:
+        """What it came to when it last ran, unless everything is kept by now."""
+        if not self._days or self._last is None:
+            return Retained(self._days)
+        return Retained(self._days, self._last, self._found.rows, self._found.kept)
 
     def problems(self) -> tuple[Problem, ...]:
         """Why old rows are still there."""

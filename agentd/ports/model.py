@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from agentd.domain.money import Cap, Charge
 from agentd.domain.prompt import Prompt, ProviderEvent
@@ -35,9 +35,6 @@ class Breaker(Protocol):
 
     def is_open(self) -> bool:
         """Whether calls are refused at the moment."""
-
-    def status(self) -> dict[str, Any]:
-        """For `agentd status`."""
 
 
 class Ledger(Protocol):

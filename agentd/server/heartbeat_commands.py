@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
-from agentd.domain.beat import Beat
+from agentd.domain.beat import Beat, Standing
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.errors import InvalidRequest
 from agentd.ports import Clock
@@ -18,7 +18,7 @@ class Pulse(Protocol):
     async def run(self, *, force: bool) -> Beat:
         """Beat now, if every gate lets it."""
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Standing:
         """Whether it is on, when the next beat is due, and how the last one ended."""
 
 
@@ -42,29 +42,28 @@ class HeartbeatCommands:
             )
         match text.strip():
             case "run":
-                beat = (await self._pulse.run(force=False)).as_json()
-                return f"The heartbeat: {_told(beat)}"
+                return f"The heartbeat: {_told(await self._pulse.run(force=False))}"
             case "":
-                return self._standing(await self._pulse.status())
+                return self._told_of(await self._pulse.status())
         raise InvalidRequest(
             f"/heartbeat knows no {text.strip()[:50]!r}", cure="write /heartbeat run"
         )
 
-    def _standing(self, status: dict[str, Any]) -> str:
-        if not status["enabled"]:
+    def _told_of(self, standing: Standing) -> str:
+        if standing.next_due is None:
             return "The heartbeat is off."
-        parts = [f"The heartbeat is due at {self._local(status['next_due'])}"]
-        if status.get("paused_until"):
-            parts.append(f"paused until {self._local(status['paused_until'])}")
-        if last := status["last"]:
-            parts.append(f"last time: {_told(last)}")
+        parts = [f"The heartbeat is due at {self._local(standing.next_due)}"]
+        if standing.paused_until:
+            parts.append(f"paused until {self._local(standing.paused_until)}")
+        if standing.last:
+            parts.append(f"last time: {_told(standing.last)}")
         return "; ".join(parts)
 
-    def _local(self, at: str) -> str:
-        return f"{datetime.fromisoformat(at).astimezone(self._clock.zone):%Y-%m-%d %H:%M}"
+    def _local(self, at: datetime) -> str:
+        return f"{at.astimezone(self._clock.zone):%Y-%m-%d %H:%M}"
 
 
-def _told(beat: dict[str, Any]) -> str:
-    outcome, reason = beat["outcome"], beat["reason"]
+def _told(beat: Beat) -> str:
+    outcome, reason = str(beat.outcome), str(beat.reason)
     words = outcome if outcome == reason else f"{outcome} ({reason})"
-    return f"{words}: {beat['text']}" if beat["text"] else words
+    return f"{words}: {beat.text}" if beat.text else words

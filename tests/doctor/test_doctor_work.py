@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -21,6 +22,7 @@ from agentd.doctor.work import (
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.health import Finding, Problem
 from agentd.domain.message import Text
+from agentd.domain.retention import Retained
 from agentd.domain.transcript import Coverage, NewRow, RowRole
 from agentd.domain.turn import MAIN, StopReason, Turn, TurnRequest, Usage
 from agentd.errors import StorageError
@@ -189,14 +191,10 @@ async def test_a_check_that_cannot_look_fails_and_hides_no_other() -> None:
 
 
 async def test_old_rows_that_nothing_was_saved_of_are_told_until_they_are_gone() -> None:
-    status = {"days": 30, "last": "2026-11-21T12:00:00+00:00", "removed": 5, "kept": {}}
-    check = Kept(lambda: status)
-    assert level(await check.look()) == "ok"
-    status["kept"] = {"timeout": 4, "disabled": 2}
-    assert level(found := await check.look()) == "warn"
+    gone = Retained(30, datetime(2026, 11, 21, 12, tzinfo=UTC), removed=5)
+    assert level(await Kept(lambda: gone).look()) == "ok"
+    left = replace(gone, kept={"timeout": 4, "disabled": 2})
+    assert level(found := await Kept(lambda: left).look()) == "warn"
     assert "2 (disabled), 4 (timeout)" in found.text
-    status["kept"] = {}
-    assert level(await check.look()) == "ok"
-    status |= {"days": 0, "last": None}
-    assert level(found := await check.look()) == "ok"
+    assert level(found := await Kept(lambda: Retained(0)).look()) == "ok"
     assert "for ever" in found.text

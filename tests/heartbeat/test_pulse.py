@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from itertools import pairwise
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -114,9 +113,6 @@ class Breaker:
 
     def is_open(self) -> bool:
         return self.is_tripped
-
-    def status(self) -> dict[str, Any]:
-        return {}
 
 
 class World:
@@ -531,7 +527,7 @@ async def test_beats_that_are_off_never_come() -> None:
     await world.jobs.schedule(MONDAY)
     assert await world.live(timedelta(days=2)) == []
     assert await world.pulse.next_due() is None
-    assert (await world.pulse.status())["next_due"] is None
+    assert (await world.pulse.status()).next_due is None
 
 
 async def test_a_busy_lane_delays_the_beat_and_leaves_one_row_a_slot() -> None:
@@ -652,9 +648,14 @@ async def test_status_has_the_last_beat_and_the_next() -> None:
     world = World()
     await world.live(timedelta(minutes=31))
     status = await world.pulse.status()
-    assert status["enabled"] is True
-    assert status["next_due"] == "2026-05-04T11:00:00+00:00"
-    assert status["last"]["reason"] == "ack"
+    assert status.is_on
+    assert status.last.reason is Reason.ACK
+    assert status.as_json() == {
+        "enabled": True,
+        "next_due": "2026-05-04T11:00:00+00:00",
+        "paused_until": None,
+        "last": status.last.as_json(),
+    }
 
 
 def test_the_prompt_that_ships_is_small_and_names_the_word() -> None:

@@ -88,9 +88,6 @@ class Breaker:
     def is_open(self):
         return self.is_tripped
 
-    def status(self):
-        return {}
-
 
 class World:
     """Jobs with everything around them."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from agentd.domain.memory import Source
-from agentd.domain.retention import Aged
+from agentd.domain.retention import Aged, Retained
 from agentd.errors import StorageError
 from agentd.memory.indexer import Indexer
 from agentd.memory.retention import Retention
@@ -91,19 +91,24 @@ async def test_days_of_nothing_keep_everything_until_they_are_set(rows, indexer,
     await retention.tick()
     assert await retention.next_due() is None
     assert rows.asked == []
-    assert retention.status() == {"days": 0, "last": None, "removed": 0, "kept": {}}
+    assert retention.status() == Retained(0)
     retention.adopt(7)
     await retention.tick()
     assert rows.asked == [clock.now() - timedelta(days=7)]
     retention.adopt(0)
-    assert retention.status()["last"] is None
+    assert retention.status() == Retained(0)
 
 
 async def test_it_tells_what_it_erased_and_what_it_kept_and_why(rows, indexer, clock):
     retention = retention_of(rows, indexer, clock)
     await retention.tick()
-    at = clock.now().isoformat()
-    assert retention.status() == {"days": 30, "last": at, "removed": 2, "kept": {"timeout": 3}}
+    assert retention.status() == Retained(30, clock.now(), removed=2, kept={"timeout": 3})
+    assert retention.status().as_json() == {
+        "days": 30,
+        "last": clock.now().isoformat(),
+        "removed": 2,
+        "kept": {"timeout": 3},
+    }
 
 
 async def test_nothing_is_rewritten_when_nothing_is_too_old(rows, index, indexer, clock):
@@ -124,7 +129,7 @@ async def test_a_failure_is_told_and_tried_again_within_the_hour(rows, indexer, 
     await retention.tick()
     (problem,) = retention.problems()
     assert (problem.code, problem.cure) == ("retention_failed", "make room")
-    assert retention.status()["last"] is None
+    assert retention.status().last is None
     rows.broken = None
     clock.jump(timedelta(minutes=59))
     await retention.tick()

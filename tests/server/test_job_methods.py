@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.belief import Consolidated
 from agentd.domain.job import Ending, JobOutcome, JobReason, Step
 from agentd.errors import GraphOff, InvalidRequest, NotFound
@@ -23,7 +23,7 @@ class Pulse:
         return Beat(1, NOW, None, Outcome.SKIPPED, Reason.NOTHING_DUE)
 
     async def status(self):
-        return {"enabled": True, "next_due": NOW.isoformat(), "last": None}
+        return Standing(is_on=True, next_due=NOW)
 
 
 class Jobs:

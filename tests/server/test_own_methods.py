@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agentd.domain.alert import NewAlert, alert_digest
-from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.health import Problem
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
+from agentd.domain.retention import Retained
 from agentd.domain.search import Fusion, SearchQuery
 from agentd.domain.turn import Origin, Usage
 from agentd.errors import InvalidRequest, NotFound
@@ -142,7 +143,7 @@ async def test_status_has_its_shape(store, turns, clock):
     stops = []
 
     async def beat():
-        return {"enabled": True, "next_due": None, "last": None}
+        return Standing(is_on=False, next_due=None)
 
     async def graph():
         return {"enabled": False}
@@ -155,7 +156,7 @@ async def test_status_has_its_shape(store, turns, clock):
         compaction=lambda: None,
         index=Index().state,
         graph=graph,
-        retention=lambda: {"days": 30, "last": None, "removed": 0, "kept": {}},
+        retention=lambda: Retained(30),
         store=store,
         turns=turns,
         ledger=ledger,

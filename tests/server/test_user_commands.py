@@ -1,8 +1,10 @@
 """Slash commands of other parts: notes and the heartbeat, without a model."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from agentd.domain.beat import Beat, Outcome, Reason
+from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.compaction import RoomReport
 from agentd.domain.memory import Chunk, Found, Hit, Source
 from agentd.domain.turn import SessionKey
@@ -28,11 +30,10 @@ class Notes:
 
 
 class Pulse:
-    """A heartbeat that was quiet."""
+    """A heartbeat that stands so."""
 
-    def __init__(self, **status) -> None:
-        self.said = {"enabled": True, "next_due": "2026-11-22T02:32:48.892880+00:00", "last": None}
-        self.said |= status
+    def __init__(self, standing) -> None:
+        self.standing = standing
         self.forced = []
 
     async def run(self, *, force):
@@ -40,7 +41,7 @@ class Pulse:
         return Beat(1, FakeClock().now(), None, Outcome.SKIPPED, Reason.NOTHING_DUE)
 
     async def status(self):
-        return self.said
+        return self.standing
 
 
 def commands(part):
@@ -82,7 +83,9 @@ async def test_notes_need_words_and_their_owners_session(name, session, text):
 
 
 async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
-    pulse = Pulse(last={"outcome": "alert", "reason": "alert", "text": "water!"})
+    last = Beat(7, FakeClock().now(), None, Outcome.ALERT, Reason.ALERT, "water!")
+    due = datetime(2026, 11, 22, 2, 32, 48, tzinfo=UTC)
+    pulse = Pulse(Standing(is_on=True, next_due=due, last=last))
     heartbeat = commands(HeartbeatCommands(pulse, FakeClock(zone="Europe/Berlin")))["heartbeat"]
     assert await heartbeat.act(MAIN, "") == (
         "The heartbeat is due at 2026-11-22 03:32; last time: alert: water!"
@@ -92,7 +95,9 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     for session, text in ((MAIN, "now"), (GROUP, "run")):
         with pytest.raises(InvalidRequest):
             await heartbeat.act(session, text)
-    off = commands(HeartbeatCommands(Pulse(enabled=False), FakeClock()))["heartbeat"]
+    off = commands(HeartbeatCommands(Pulse(Standing(is_on=False, next_due=None)), FakeClock()))[
+        "heartbeat"
+    ]
     assert await off.act(MAIN, "") == "The heartbeat is off."
 
 

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentd.domain.beat import Standing
 from agentd.domain.health import Problem
 from agentd.domain.memory import IndexState
+from agentd.domain.retention import Retained
 from agentd.ports import Clock, Ledger, SessionStore
 from agentd.server.methods.params import NoParams, handler
 from agentd.server.methods.sessions import session_json
@@ -23,18 +25,17 @@ class StatusParts:
     """Where the lines of `agentd status` come from.
 
     `started` is the clock's monotonic second at which the daemon began. `provider` answers
-    `{kind, model, why, effective_window}`, `heartbeat` `{enabled, next_due, last}`, `compaction` the
-    last one or None, `embedder` `{provider, why}`, `retention` `{days, last, removed, kept}`, `graph`
-    `{enabled, concepts, facts, episodes, consolidated}`.
+    `{kind, model, why, effective_window}`, `compaction` the last one or None, `embedder`
+    `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`.
     """
 
     version: str
     started: float
     provider: Callable[[], Mapping[str, Any]]
-    heartbeat: Callable[[], Awaitable[Mapping[str, Any]]]
+    heartbeat: Callable[[], Awaitable[Standing]]
     compaction: Callable[[], Mapping[str, Any] | None]
     index: Callable[[], Awaitable[IndexState]]
-    retention: Callable[[], Mapping[str, Any]]
+    retention: Callable[[], Retained]
     store: SessionStore
     turns: Turns
     ledger: Ledger
@@ -68,10 +69,10 @@ class StatusMethods:
             "uptime_s": round(self._clock.monotonic() - parts.started, 3),
             "provider": dict(parts.provider()),
             "sessions": [session_json(info, parts.turns) for info in sessions[:_SESSIONS]],
-            "heartbeat": dict(await parts.heartbeat()),
+            "heartbeat": (await parts.heartbeat()).as_json(),
             "compaction": {"last": parts.compaction()},
             "index": {**index_json(index), **parts.embedder()},
-            "retention": dict(parts.retention()),
+            "retention": parts.retention().as_json(),
             "graph": dict(await parts.graph()),
             "cost": await self._cost(),
             "problems": [problem.as_json() for problem in parts.problems()],

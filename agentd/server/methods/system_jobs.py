@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from agentd.domain.beat import Beat
+from agentd.domain.beat import Beat, Standing
 from agentd.domain.belief import Consolidated
 from agentd.domain.settings import format_duration
 from agentd.errors import GraphOff
@@ -40,7 +40,7 @@ class Pulse(Protocol):
     async def run(self, *, force: bool = False) -> Beat:
         """Beat now."""
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Standing:
         """Whether, when next, and what the last came to."""
 
 
@@ -76,12 +76,11 @@ class Heartbeat:
     async def listed(self) -> dict[str, Any]:
         """See SystemJob."""
         state = await self._pulse.status()
-        last = None if state["last"] is None else {**state["last"], "job": self.id}
         return {
             **_line(self.id, "go through HEARTBEAT.md", self._interval()),
-            "enabled": state["enabled"],
-            "last": last,
-            **_due(state["next_due"]),
+            "enabled": state.is_on,
+            "last": self._told(state.last) if state.last else None,
+            **_due(state.next_due),
         }
 
     async def run(self) -> dict[str, Any]:
@@ -113,7 +112,7 @@ class Consolidation:
             **_line(self.id, "consolidate the concept graph", self._interval),
             "enabled": self._upkeep.is_on,
             "last": last[0] if last else None,
-            **_due(due.isoformat() if due and self._upkeep.is_on else None),
+            **_due(due if self._upkeep.is_on else None),
         }
 
     async def run(self) -> dict[str, Any]:
@@ -155,5 +154,8 @@ def _line(name: str, text: str, every: timedelta) -> dict[str, Any]:
     }
 
 
-def _due(at: str | None) -> dict[str, Any]:
-    return {"next_due": at, "next": [at] if at else []}
+def _due(at: datetime | None) -> dict[str, Any]:
+    return {
+        "next_due": at.isoformat() if at else None,
+        "next": [at.isoformat()] if at else [],
+    }
