@@ -31,6 +31,7 @@ _READER = Reader(SessionKey("graph"), Kind.MAIN)
 _AUTHOR = Author("graph")
 _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-(\d{1,6}))?\.0")
 _AT_ONCE = 16  # files that are read at once
+_TRIED = 4  # files in which one that can be read is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +205,20 @@ class GraphFiles:
         return found
 
     async def _room(self, size: int) -> str:
-        """The file of today that takes so many bytes more."""
+        """The file of today that takes so many bytes more. Behind what cannot be read nothing is
+        written: nobody would read that either.
+        """
         today = self._clock.now().astimezone(self._clock.zone).date().isoformat()
         sizes = {p: size for p, size in (await self._sizes()).items() if _order(p)[0] == today}
         last = max((_order(path)[1] for path in sizes), default=1)
         taken = sizes.get(_path(today, last), 0)
-        return _path(today, last + 1 if taken and taken + size > MOST else last)
+        first = last + 1 if taken and taken + size > MOST else last
+        names = [_path(today, part) for part in range(first, first + _TRIED)]
+        for path in names:
+            [found] = await self._workspace.look([path], _READER)
+            if isinstance(found, FileView | FileMissing):
+                return path
+        return names[0]
 
     async def _sizes(self) -> dict[str, int]:
         """How large each file is, the oldest day first."""

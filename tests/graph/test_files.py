@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import stat
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from agentd.domain.erasure import Needles
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Reader
-from agentd.errors import EditConflict, GraphError
+from agentd.errors import EditConflict, GraphError, WorkspaceError
 from agentd.graph import compiler
 from agentd.graph.consolidation import Consolidation
 from agentd.graph.files import MOST, GraphFiles
@@ -213,7 +214,7 @@ class Meddling(MemoryWorkspace):
 
     async def look(self, paths, reader):
         views = await super().look(paths, reader)
-        for path in paths:
+        for path in self.files.keys() & paths:
             self.files[path] += b"# by hand\n"
         return views
 
@@ -243,6 +244,35 @@ async def test_in_a_real_workspace_files_are_private_and_hidden_from_groups(tmp_
     assert not await workspace.exists(TODAY, Reader(MAIN, Kind.GROUP))
     await files.rewrite(episodes(made[1]))
     assert not path.exists()
+
+
+def garbage(path):
+    path.write_bytes(b"Graph { \xff")
+
+
+def dangling_link(path):
+    path.symlink_to(path.parent / "nowhere")
+
+
+@pytest.mark.parametrize("spoil", [garbage, Path.mkdir, dangling_link])
+async def test_nothing_is_written_to_a_file_that_cannot_be_read(tmp_path, clock, spoil):
+    home = tmp_path / "home"
+    workspace = Files(home, WorkspaceSettings(), clock, {}, tmp_path / "versions")
+    files = GraphFiles(workspace, clock)
+    (home / "memory" / "graph").mkdir(parents=True)
+    spoil(home / TODAY)
+    made = [compiled((f"agent{n}", "needs", "memory")) for n in range(2)]
+    for output in made:
+        assert await files.append([output.graph_text]) == ("memory/graph/2026-11-22-2.0",)
+    assert (await files.load()).records == tuple(output.record for output in made)
+
+
+async def test_where_no_file_can_be_read_the_error_is_that_of_the_first(tmp_path, clock):
+    workspace = Files(tmp_path, WorkspaceSettings(), clock, {}, tmp_path / "versions")
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "graph").write_text("in the way")
+    with pytest.raises(WorkspaceError, match=TODAY):
+        await GraphFiles(workspace, clock).append([compiled(("a", "is", "b")).graph_text])
 
 
 def test_the_error_of_a_piece_has_the_line_of_the_file():
