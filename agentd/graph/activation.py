@@ -1,4 +1,4 @@
-"""Spreading activation: what comes to mind with some concepts, after Collins and Loftus (1975)."""
+"""Spreading activation: what comes to mind with some concepts, after Collins and Loftus (1975). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentd.domain.concept import ConceptHash, Edge, FactHash
 from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, ROUNDS, Limits, Path, Step
 from agentd.graph.traversal import Traversal
-from agentd.ports import GraphStore, Walk
+from agentd.ports import Walk
 
 DECAY = 0.5  # of what a fact passes on
 THRESHOLD = 0.05  # activation from which on a concept passes it on
@@ -40,15 +40,14 @@ class Activation:
         return self.passed[path.steps[-1].key]
 
 
-async def spread(
-    store: GraphStore,
+def spread(
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
     view: View = WHOLE,
     *,
     rounds: int = ROUNDS,
     preferred: Collection[str] = (),
-) -> Activation:
+) -> Walk[Activation]:
     """What is activated where seeds have 1.
 
     In each of at most `rounds` rounds, the concepts that have 0.05 and have not passed it on yet do so,
@@ -58,12 +57,6 @@ async def spread(
     round.
     """
     around = Adjacency(limits, view, preferred=preferred)
-    return await store.walk(_spread(seeds, around, limits, rounds))
-
-
-def _spread(
-    seeds: Sequence[ConceptHash], around: Adjacency, limits: Limits, rounds: int
-) -> Walk[Activation]:
     spreading = _Spreading(seeds)
     for _ in range(rounds):
         firing = spreading.firing()[: limits.breadth]

@@ -209,7 +209,8 @@ class Recollection:
     ) -> Reached:
         """What is around seeds; `about` are the predicates that the question is about."""
         now = self._clock.now()
-        return await reach(self._store, seeds, by, depth, self._limits, view, now, preferred=about)
+        walk = reach(seeds, by, depth, self._limits, view, now, preferred=about)
+        return await self._store.walk(walk)
 
     def _resolver(self, scopes: Scopes) -> Callable[[str], str]:
         """How a name as people write it leads to a label: the owner's own aliases are his alone."""

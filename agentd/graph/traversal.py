@@ -1,4 +1,4 @@
-"""Walks through the graph: what is reached from some concepts, and on which way.
+"""Walks through the graph: what is reached from some concepts, and on which way. Pure.
 
 Facts are walked both ways, from subject to object and back. Concepts that a walk begins at are not
 among those it reaches, but their own facts are. All that comes back is sorted after the search, ties
@@ -15,7 +15,7 @@ from typing import Self
 from agentd.domain.concept import ConceptHash, Edge
 from agentd.graph.adjacency import WHOLE, Adjacency, View
 from agentd.graph.path import LIMITS, Limits, Path, Step
-from agentd.ports import GraphStore, Walk
+from agentd.ports import Walk
 
 _ORDER, _NEARNESS = attrgetter("order"), attrgetter("nearness")
 
@@ -62,14 +62,13 @@ class Traversal:
         return cls(tuple(begun), tuple(paths), ends, tuple(edges))
 
 
-async def best_paths(
-    store: GraphStore,
+def best_paths(
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
     view: View = WHOLE,
     *,
     preferred: Collection[str] = (),
-) -> Traversal:
+) -> Walk[Traversal]:
     """To every concept the path whose product of confidences is the largest, in at most
     `limits.depth` steps.
 
@@ -77,21 +76,20 @@ async def best_paths(
     depth, the surest path to a concept may be too long to go on from, while a shorter one is not. Facts
     are read once per round.
     """
-    return await store.walk(_walk(seeds, limits, view, preferred))
+    return _walk(seeds, limits, view, preferred)
 
 
-async def fewest_hops(
-    store: GraphStore,
+def fewest_hops(
     seeds: Sequence[ConceptHash],
     limits: Limits = LIMITS,
     view: View = WHOLE,
     *,
     preferred: Collection[str] = (),
-) -> Traversal:
+) -> Walk[Traversal]:
     """To every concept the shortest path, and the surest of those: breadth first. Paths of fewer facts
     come first. Facts are read once per round.
     """
-    return await store.walk(_walk(seeds, limits, view, preferred, is_nearest=True))
+    return _walk(seeds, limits, view, preferred, is_nearest=True)
 
 
 def along(edges: Iterable[Edge], limits: Limits = LIMITS) -> Traversal:

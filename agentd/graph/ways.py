@@ -13,7 +13,7 @@ from agentd.graph.found import Scores
 from agentd.graph.importance import Importance, rank
 from agentd.graph.path import Limits, Path, Way
 from agentd.graph.traversal import Traversal, best_paths, fewest_hops
-from agentd.ports import GraphStore
+from agentd.ports import Walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class Reached:
         return sorted(scored, key=lambda one: one[0].depth) if self.by is Way.BREADTH else scored
 
 
-async def reach(
-    store: GraphStore,
+def reach(
     seeds: Sequence[ConceptHash],
     by: Way,
     depth: int,
@@ -46,16 +45,16 @@ async def reach(
     now: datetime,
     *,
     preferred: Collection[str] = (),
-) -> Reached:
+) -> Walk[Reached]:
     """What is at most `depth` facts away from seeds, scored at this time. `preferred` are predicates
     that the question is about (Adjacency). Raises ValueError for a depth that the way does not go.
     """
     if by is Way.ACTIVATION:
         if not 1 <= depth <= by.most:
             raise ValueError(f"activation spreads for 1 to {by.most} rounds, not {depth}")
-        spreading = await spread(store, seeds, limits, view, rounds=depth, preferred=preferred)
+        spreading = yield from spread(seeds, limits, view, rounds=depth, preferred=preferred)
         return Reached(by, spreading.traversal, spreading)
     walk = fewest_hops if by is Way.BREADTH else best_paths
     limits = replace(limits, depth=depth)
-    traversal = await walk(store, seeds, limits, view, preferred=preferred)
+    traversal = yield from walk(seeds, limits, view, preferred=preferred)
     return Reached(by, traversal, Importance(traversal, now))

@@ -13,7 +13,7 @@ A, B = concept_hash("a"), concept_hash("b")
 
 
 async def activation(graph, seeds=(A,), limits=LIMITS, **options):
-    found = await spread(graph, seeds, limits, **options)
+    found = await graph.walk(spread(seeds, limits, **options))
     return {graph.label(one): value for one, value in found.levels.items()}
 
 
@@ -65,13 +65,13 @@ async def test_it_spreads_for_fewer_rounds_where_so_many_are_enough():
 
 async def test_results_are_bounded_without_the_beginnings():
     graph = LineGraph("\n".join(f"a to b{i} 0.{i + 1}" for i in range(9)))
-    reached = (await spread(graph, [A], Limits(results=2))).traversal.reached
+    reached = (await graph.walk(spread([A], Limits(results=2)))).traversal.reached
     assert [graph.label(path.end) for path in reached] == ["b8", "b7"]
 
 
 async def test_a_concept_is_told_by_the_way_that_most_of_it_came():
     graph = LineGraph("a to b 0.3\n a to c 1\n c to b 1\n a knows a 1")
-    found = await spread(graph, [A])
+    found = await graph.walk(spread([A]))
     assert found.levels[B] == pytest.approx(0.15 + 0.25)
     assert ways(graph, found.traversal.reached) == ["ac", "acb"]
     assert [found.score(path) for path in found.traversal.reached] == pytest.approx(
@@ -82,7 +82,7 @@ async def test_a_concept_is_told_by_the_way_that_most_of_it_came():
 
 async def test_facts_are_told_by_what_they_passed_on_each_way_and_no_way_turns_back():
     graph = LineGraph("a to b 0.8\n b to c 0.5\n c to d 0.05")
-    found = await spread(graph, [A, B])
+    found = await graph.walk(spread([A, B]))
     arrivals = found.traversal.arrivals
     assert {*ways(graph, arrivals)[:2]} == {"ab", "ba"}
     assert ways(graph, arrivals)[2:] == ["bc"]
@@ -90,5 +90,5 @@ async def test_facts_are_told_by_what_they_passed_on_each_way_and_no_way_turns_b
 
 
 async def test_facts_are_seen_that_pass_nothing_on():
-    found = await spread(LineGraph("a knows a 0.9"), [A])
+    found = await LineGraph("a knows a 0.9").walk(spread([A]))
     assert (found.traversal.arrivals, len(found.traversal.edges)) == ((), 1)

@@ -25,7 +25,7 @@ def graph_of(*rows):
 
 
 async def ranked(graph, **options):
-    found = rank(await best_paths(graph, [A]), NOW, **options)
+    found = rank(await graph.walk(best_paths([A])), NOW, **options)
     return {graph.label(one.concept): one for one in found}
 
 

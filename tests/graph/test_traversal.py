@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentd.graph import traversal as walks
 from agentd.graph.hashing import concept_hash
 from agentd.graph.path import Limits
-from agentd.graph.traversal import along, best_paths, fewest_hops
+from agentd.graph.traversal import along
 from tests.graph.lines import LineGraph, edge
 
 A, B = concept_hash("a"), concept_hash("b")
+
+
+async def best_paths(graph, seeds, *limits, **more):
+    return await graph.walk(walks.best_paths(seeds, *limits, **more))
+
+
+async def fewest_hops(graph, seeds, *limits, **more):
+    return await graph.walk(walks.fewest_hops(seeds, *limits, **more))
 
 
 def shown(graph, traversal):
