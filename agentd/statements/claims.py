@@ -59,9 +59,10 @@ _BEFORE = re.compile(
     r"(?![\w'])[\s,:;!.–—-]{0,4}(?:that\b\s*)?){1,5}",
     re.IGNORECASE,
 )
+# A hyphen at the end of a word is a minus sign: blood type A- is not A.
 _AFTER = re.compile(
     r"(?:,? (?:by the way|btw|fyi|you know|as i said|like i said|lol|haha|though|actually|now|these days|at the moment|right now|too"
-    r"|as well|currently|nowadays|übrigens|jetzt|please|thanks|:-?[)D])|[\s:;,.!…)–—-]+)+\Z",
+    r"|as well|currently|nowadays|übrigens|jetzt|please|thanks|:-?[)D])|[\s:;,.!…)–—]+|(?<!\w)-+|--+)+\Z",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(

@@ -43,6 +43,7 @@ _ALWAYS_NOTHING = re.compile(
     r"(?:to|how|when|why|whether|where|who|if|the (?:fact|idea) that|nicht|nie|zu|wie|wann)\b",
     re.IGNORECASE,
 )
+_AROUND = " \t\r\n:,–—-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,10 @@ def requested(text: str) -> Request | None:
 
 
 def _request(kind: Kind, words: str, *, asked: bool) -> Request | None:
-    kept = words.strip(" \t\r\n:,–—-")
+    led = words.lstrip(_AROUND)
+    kept = led.rstrip(_AROUND)
+    if led[len(kept) :].startswith("-") and not led[len(kept) :].startswith("--"):
+        kept += "-"  # a minus sign: blood type A-
     if asked:
         kept = kept.removesuffix("?").rstrip()
     if not any(map(str.isalnum, kept)) or _only_points(kept) or _is_question(kept):
