@@ -70,7 +70,7 @@ _COMPARING = frozenset(
     ("over", "than", "to", "from", "before", "after", "instead", "by", "not", "als", "von", "vor")
 )
 _EXCHANGED = 2  # words
-_WORD = re.compile(r"[^\W_]+(?:['’.+#-][^\W_]+)*\+*#?")
+_WORD = re.compile(r"[^\W_]+(?:['’.+#-][^\W_]+)*(?:-(?![\w-])|\+*#?)")
 _CAPITAL = re.compile(r"[^\W\d_a-zà-öø-ÿ]")
 _PLAIN = re.compile(
     r"don't|uhr|i|i'm|i've|i'd|i'll|the|a|an|this|that|these|those|my|our|your|his|her|its|their|user"
