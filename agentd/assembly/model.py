@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from agentd.assembly.ground import Ground
@@ -13,6 +13,7 @@ from agentd.errors import ConfigError
 from agentd.ports import Provider
 from agentd.providers import assembly
 from agentd.providers.assembly import Model
+from agentd.providers.choice import Choice, choose
 from agentd.providers.metered import Metered
 from agentd.providers.settings import ServiceSettings
 
@@ -30,7 +31,7 @@ async def open_model(ground: Ground, stores: Stores) -> AsyncIterator[Model]:
     async with assembly.open_model(
         ground.config.provider, ground.environ, ground.clock, metered, stores.blobs
     ) as model:
-        check_prices(ground.config, model)
+        check_prices(ground.config, model.choices)
         yield model
 
 
@@ -39,9 +40,14 @@ def warming(model: Model) -> Nudged:
     return Nudged("warming", model.warm or _nothing)
 
 
-def check_prices(config: Config, model: Model) -> None:
+def check_model(config: Config, environ: Mapping[str, str]) -> None:
+    """Refuse what `open_model` would refuse, with nothing opened. Raises ConfigError."""
+    check_prices(config, [choose(service, environ) for service in config.provider.services])
+
+
+def check_prices(config: Config, choices: Sequence[Choice]) -> None:
     """Refuse a limit in dollars that could not be kept. Raises ConfigError."""
-    paid = tuple(choice.model for choice in model.choices if choice.kind != "offline")
+    paid = tuple(choice.model for choice in choices if choice.kind != "offline")
     silent = (
         config.heartbeat.model,
         config.compaction.summary_model,
@@ -51,7 +57,7 @@ def check_prices(config: Config, model: Model) -> None:
     if paid and (missing := config.budget.unpriced(filter(None, (*paid, *others)))):
         raise ConfigError(
             f"[budget] has a limit in dollars, but no price for {', '.join(missing)}",
-            cure=f'add [budget.prices."{missing[0]}"] with input and output, or use a token limit',
+            cure=f'add [budget.prices."{missing[0]}"] with input and output, or take the limit out',
         )
 
 

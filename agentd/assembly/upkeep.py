@@ -85,7 +85,7 @@ class Upkeep:
 
     def check(self, config: Config) -> None:
         """Raise ConfigError if the parts that run could not go by this configuration."""
-        check_prices(config, self._parts.model)
+        check_prices(config, self._parts.model.choices)
         self._parts.alerts.targets.check(config.heartbeat.target, config.heartbeat.to)
 
     def take(self, config: Config) -> None:

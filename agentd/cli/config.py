@@ -15,11 +15,15 @@ app = Group("Check and show the configuration.")
 @app.command()
 def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Report every mistake in the configuration at once; exit code 78 if there is any."""
-    from agentd.config import read
+    from agentd.assembly.model import check_model
+    from agentd.config import load, placed
 
-    file = daemon_places(os.environ, config).config_file
+    places = daemon_places(os.environ, config)
+    file = places.config_file
     with reporting(as_json=as_json):
-        read(file, os.environ)
+        read = load(file, os.environ)
+        placed(read, places)
+        check_model(read, os.environ)
         show({"ok": True, "file": str(file)}, lambda _: f"{file}: ok", as_json=as_json)
 
 

@@ -39,6 +39,7 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     """The checks on this machine; with a configuration that cannot be used, by its defaults."""
     import asyncio
 
+    from agentd.assembly.model import check_model
     from agentd.config import Config, load, placed
     from agentd.doctor.examine import examine
     from agentd.domain.health import Finding
@@ -46,6 +47,7 @@ def _configuration(places: Places) -> list[dict[str, str]]:
     try:
         config = load(places.config_file, os.environ)
         placed(config, places)
+        check_model(config, os.environ)
         read = Finding.ok("config", f"{places.config_file} is right")
     except AgentdError as error:
         config = Config()

@@ -100,9 +100,12 @@ async def restart(places: Places, config: Path | None) -> None:
     """Stop the daemon if one runs, and start one. Raises AgentdError; ConfigError before anything is
     stopped, so that a mistake in the configuration does not cost a running daemon.
     """
-    from agentd.config import load, placed  # what `up` and `stop` need not wait for
+    from agentd.assembly.model import check_model  # what `up` and `stop` need not wait for
+    from agentd.config import load, placed
 
-    placed(load(places.config_file, os.environ), places)
+    read = load(places.config_file, os.environ)
+    placed(read, places)
+    check_model(read, os.environ)
     sockets = client_sockets(os.environ)
     try:
         await stop(sockets)

@@ -107,6 +107,38 @@ def test_a_wrong_configuration_is_reported_whole_with_78(
     assert told["error"]["code"] == "config"
 
 
+_LIMIT = "[budget]\ndaily_usd = 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param(_LIMIT, "no price for claude-sonnet-5-5", id="a limit without a price"),
+        pytest.param('[workspace]\npath = "{home}"\n', "is in the workspace", id="state in notes"),
+    ],
+)
+@pytest.mark.parametrize("command", [("config", "check"), ("restart",), ("doctor",)])
+def test_what_a_start_would_refuse_is_told_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], text: str, told: str
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-nobody")
+    (tmp_path / "config.toml").write_text(text.format(home=tmp_path))
+    result = runner.invoke(app, list(command))
+    assert told in " ".join(result.output.split())
+    assert result.exit_code == (1 if command == ("doctor",) else 78)
+    assert not (tmp_path / "state" / "daemon.log").exists()  # none was started to find out
+
+
+def test_a_limit_in_dollars_needs_no_price_where_no_model_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    (tmp_path / "config.toml").write_text(_LIMIT)
+    assert runner.invoke(app, ["config", "check"]).exit_code == 0
+
+
 def test_the_configuration_in_force_is_shown_with_its_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
