@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from agentd.cli.ask import answer, sockets
-from agentd.cli.plain import words
+from agentd.cli.plain import spent, words
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.paths import daemon_places
 
@@ -138,7 +138,8 @@ def _retention(retention: dict[str, Any]) -> str:
 
 
 def _cost(cost: dict[str, Any]) -> str:
-    return "; ".join(
-        f"{name} ${cost.get(f'{key}_usd', 0):.2f} ({cost.get(f'{key}_tokens', 0):,} tokens)"
-        for name, key in (("today", "today"), ("this month", "month"))
-    )
+    told = []
+    for name, key in (("today", "today"), ("this month", "month")):
+        usd, tokens = cost.get(f"{key}_usd", 0), cost.get(f"{key}_tokens", 0)
+        told.append(f"{name} {spent(usd, tokens)}" + (f" ({tokens:,} tokens)" if usd else ""))
+    return "; ".join(told)

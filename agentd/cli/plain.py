@@ -74,6 +74,11 @@ def revealed(text: str) -> str:
     return "".join(f"\\u{ord(c):04x}" if _steers(c) else c for c in text)
 
 
+def spent(usd: float, tokens: int) -> str:
+    """What calls cost; what has no price is told in tokens, since “$0.00” would say that it was free."""
+    return f"{tokens:,} tokens" if tokens and not usd else f"${usd:.2f}"
+
+
 def _field_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:
     width = max((len(key) for key in values), default=0)
     for key, value in values.items():

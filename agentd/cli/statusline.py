@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentd.cli.plain import visible
+from agentd.cli.plain import spent, visible
 from agentd.client.conversation import Conversation
 from agentd.errors import AgentdError
 
@@ -49,9 +49,8 @@ def worded(status: Mapping[str, Any], session: str) -> str:
     if window:
         used = known[0].get("context_tokens") or 0 if known else 0
         parts.append(f"context {used / window:.0%}")
-    cost = (status.get("cost") or {}).get("today_usd")
-    if cost is not None:
-        parts.append(f"today ${cost:.2f}")
+    if "today_usd" in (cost := status.get("cost") or {}):
+        parts.append(f"today {spent(cost['today_usd'], cost.get('today_tokens', 0))}")
     if count := len(status.get("problems") or []):
         parts.append(f"{count} problem{'s' if count > 1 else ''}: see `agentd status`")
     return " · ".join(part for part in parts if part)

@@ -292,7 +292,7 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
         },
         "compaction": {"last": None},
         "index": {"files": 3, "state": "ready"},
-        "cost": {"today_usd": 0.5, "month_usd": 2},
+        "cost": {"today_usd": 0.0, "today_tokens": 1234, "month_usd": 2, "month_tokens": 5678},
         "problems": [{"code": "no_key", "text": "no key is set", "cure": "set it"}],
     }
     daemon.on("_agentd/status", lambda params, wire: full)
@@ -301,6 +301,7 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "offline (no key)" in said
     assert "1, 1 at work; last used 2020-01-02 08:30" in said
     assert "next 2020-06-01 19:00; last 2019-12-31 20:00: quiet (ack)" in said
+    assert "today 1,234 tokens; this month $2.00 (5,678 tokens)" in said
     assert "no key is set (no_key)" in said
     assert "→ set it" in said
 

@@ -103,6 +103,9 @@ def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
     }
     told = "main · anthropic/opus · context 25% · today $0.13 · 1 problem: see `agentd status`"
     assert worded(status, "main") == told
+    unpriced = {"cost": {"today_usd": 0.0, "today_tokens": 82_529}}
+    assert worded(unpriced, "main") == "main · today 82,529 tokens"
+    assert worded({"cost": {"today_usd": 0.0, "today_tokens": 0}}, "main") == "main · today $0.00"
     assert worded({"provider": {"kind": "offline", "model": "offline"}}, "main") == "main · offline"
 
 
