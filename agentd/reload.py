@@ -61,11 +61,6 @@ class Reload:
         self._take = take
         self._lock = asyncio.Lock()
 
-    @property
-    def running(self) -> Config:
-        """What is in force."""
-        return self._running
-
     async def run(self) -> Outcome:
         """Read the configuration again. Raises ConfigError, with nothing changed."""
         async with self._lock:

@@ -73,7 +73,8 @@ async def test_a_file_with_mistakes_changes_nothing_and_names_all(house: SimpleN
     assert "log.level" in caught.value.message
     assert "intervall" in caught.value.message
     assert house.taken == []
-    assert house.reload.running.budget.daily_usd == 0
+    house.file.write_text("")
+    assert not (await house.reload.run()).changed, "all that was set is in force still"
 
 
 async def test_what_the_running_parts_could_not_go_by_is_refused(house: SimpleNamespace) -> None:

@@ -96,10 +96,6 @@ class Corpus:
         """The units of a file, in reading order."""
         return [slot for *_, slot in self._files.get(self._path_ids.get(path, NOBODY), ())]
 
-    def source(self, slot: int) -> Source:
-        """The source of a unit."""
-        return _SOURCES[self._columns["source"][slot]]
-
     def number(self, source: Source) -> int:
         """What stands for a source in the column `source`."""
         return _SOURCES.index(source)
@@ -154,10 +150,6 @@ class Corpus:
     def term_id(self, term: str) -> int:
         """The number of a term of some unit's text; -1 for a term that none holds."""
         return self._term_ids.get(term, -1)
-
-    def vocabulary(self) -> dict[str, int]:
-        """Every term that a unit's text ever held."""
-        return self._term_ids
 
     def term(self, number: int) -> str:
         """The term of a number."""

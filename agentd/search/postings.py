@@ -9,7 +9,6 @@ repetitions past 16 count no more.
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import defaultdict
 from collections.abc import Sequence
@@ -94,13 +93,8 @@ class Postings:
         number = self._numbers.get(term)
         return 0 if number is None else int(self._frequencies[number])
 
-    def idf(self, term: str) -> float:
-        """How rare a term is: always positive, highest for terms that nothing holds."""
-        df = self.frequency(term)
-        return math.log((self._count - df + 0.5) / (df + 0.5) + 1.0)
-
     def idfs(self, terms: Sequence[str]) -> Floats:
-        """The idf of many terms."""
+        """How rare each term is: always positive, highest for terms that nothing holds."""
         self.settle()
         numbers = np.array([self._numbers.get(term, -1) for term in terms], np.int64)
         df = np.zeros(len(numbers))
