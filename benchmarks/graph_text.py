@@ -22,7 +22,7 @@ from agentd.domain.erasure import Needles
 from agentd.domain.fact import Category, Fact, FactSource, FactStatus, Triple
 from agentd.facts.telltale import needles_of
 from agentd.graph.compiler import record_of
-from agentd.graph.decompiler import read_compiled
+from agentd.graph.decompiler import decompile
 from agentd.graph.delta import merged
 from agentd.graph.emitter import emit
 from agentd.graph.files import FOLDER
@@ -75,7 +75,7 @@ def _one_graph() -> Iterator[Row]:
     yield from _both(
         f"a graph of {nodes:,} nodes parsed and run", lambda: execute(parse(text)), 1.0
     )
-    yield from _both("the same checked as a memory", lambda: read_compiled(text))
+    yield from _both("the same checked as a memory", lambda: decompile(parse(text)))
 
 
 def _languages() -> Iterator[Row]:

@@ -28,6 +28,7 @@ from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.graph.zero import parse
 from benchmarks import machine
 from benchmarks.row import Row
 
@@ -250,7 +251,7 @@ def measured(concepts: int) -> Measured:
 
 def _verbose(texts: Sequence[str], record: Record, seconds: float) -> Form:
     """The text of each day, one behind the other."""
-    kept = _whole(merged(map(decompile, texts)) == record)
+    kept = _whole(merged(decompile(parse(text)).record for text in texts) == record)
     tokens, chars = sum(map(count_tokens, texts)), sum(map(len, texts))
     return Form(".0, verbose", tokens, chars, 1e6 * seconds / len(record.relations), kept)
 

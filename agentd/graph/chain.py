@@ -135,14 +135,10 @@ class Chain:
                 self._end = None
             return found
 
-    async def proves(self, content: bytes, receipt: Receipt) -> bool:
-        """Whether the receipt's entry is about this content. Raises StorageCorrupt when the chain is not
-        sound.
-        """
-        return (await self.proven([(content, receipt)]))[0]
-
     async def proven(self, many: Sequence[tuple[bytes, Receipt]]) -> list[bool]:
-        """For each content whether its receipt's entry is about it. Raises as `proves` does."""
+        """For each content whether its receipt's entry is about it. Raises StorageCorrupt when the chain
+        is not sound.
+        """
         async with self._lock:
             found = judged(await self._files.read(LOG), await self._files.read(HEAD))
             found.verdict.check()

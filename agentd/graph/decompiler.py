@@ -29,7 +29,6 @@ from agentd.graph.zero import (
     Operation,
     Value,
     execute,
-    parse,
 )
 from agentd.graph.zero.values import EMPTY, kind_of
 
@@ -46,23 +45,13 @@ class Decompiled:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def decompile(text: str) -> Record:
-    """The record of a compiled text. Raises what `read_compiled` raises."""
-    return read_compiled(text).record
-
-
-def read_compiled(text: str) -> Decompiled:
-    """The record of a text that `agentd.graph.compiler` or `emitter` made, and what stands beside it.
+def decompile(graph: Graph) -> Decompiled:
+    """The record of a graph whose text `agentd.graph.emitter` wrote, and what stands beside it.
 
     The graph is run, and what it yields is taken only if each hash in it is the hash of the words that
-    it names and the proof names the record. Raises GraphError for a text that was changed or is no
-    memory, ZeroError (one of them) for one that is no graph or cannot be run.
+    it names and the proof names the record. Raises GraphError for a graph that was changed or is no
+    memory, ZeroError (one of them) for one that cannot be run.
     """
-    return decompile_graph(parse(text))
-
-
-def decompile_graph(graph: Graph) -> Decompiled:
-    """The same for a graph that was parsed. Raises what `read_compiled` raises."""
     _check_nodes(graph)
     output = execute(graph, limits=Limits(steps=len(graph.nodes))).outputs[graph.outputs[0]]
     whole = _Row("the output", output)

@@ -55,11 +55,6 @@ class Delta:
     contexts: tuple[ContextHash, ...] = ()
     concepts: tuple[ConceptHash, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the states are the same."""
-        return self.base == self.target
-
 
 def checkpoint(state: Record) -> Checkpoint:
     """The state's name: sha256 of one line of JSON for each thing, in the order of their hashes, with

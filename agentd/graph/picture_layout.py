@@ -40,11 +40,6 @@ class Box:
     height: float
     words: str
 
-    def overlaps(self, other: Box) -> bool:
-        """The two share a point."""
-        near = abs(self.x - other.x) * 2 < self.width + other.width
-        return near and abs(self.y - other.y) * 2 < self.height + other.height
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from agentd.domain.belief import CONSOLIDATION, SHARED, check, read_evidence
 from agentd.domain.concept import Concept, ConceptHash, EpisodeHash, Record, Relation
 from agentd.errors import GraphError
-from agentd.graph.decompiler import Decompiled, decompile_graph
+from agentd.graph.decompiler import Decompiled, decompile
 from agentd.graph.emitter import emit
 from agentd.graph.verbatim import read_verbatim
 from agentd.graph.zero.parser import parse_all
@@ -123,7 +123,7 @@ def _read(raw: str, line: int) -> Piece:
 
 
 def _said(text: str) -> tuple[Decompiled, ...]:
-    said = tuple(decompile_graph(graph) for graph in parse_all(text))
+    said = tuple(decompile(graph) for graph in parse_all(text))
     for one in said:
         check(one.record)
     return said

@@ -15,7 +15,7 @@ from agentd.domain.concept import EpisodeHash, Record
 from agentd.domain.fact import Fact
 from agentd.domain.workspace import SHARED_PATH
 from agentd.errors import GraphError
-from agentd.graph.compiler import compile as compiled
+from agentd.graph.compiler import record_of
 from agentd.graph.hashing import context_hash, episode_hash, fact_hash
 from agentd.graph.naming import Aliases, normal_predicate
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
@@ -100,7 +100,7 @@ def told_of(fact: Fact, scope: str, agent: str, salt: str, aliases: Aliases) -> 
     assert fact.triple is not None
     said = fact.triple.subject, fact.triple.relation, fact.triple.value
     where = ContextMeta(fact.valid_from, SHARED, scope, agent, salt)
-    return compiled(CompilerInput((SemanticTuple(*said, fact.confidence),), where), aliases).record
+    return record_of(CompilerInput((SemanticTuple(*said, fact.confidence),), where), aliases)
 
 
 def name_of(fact: Fact, scope: str, agent: str, salt: str, aliases: Aliases) -> EpisodeHash:

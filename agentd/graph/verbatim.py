@@ -24,8 +24,8 @@ Fields = Mapping[str, Any]
 
 
 def read_verbatim(text: str) -> Decompiled | None:
-    """What a text says that `emit` would write to the letter, as `read_compiled` tells it. None for
-    every other text, damaged or not: read that with `read_compiled`.
+    """What a text says that `emit` would write to the letter, as `decompile` tells it. None for every
+    other text, damaged or not: parse and decompile that.
     """
     if not text.startswith(_BEGINS):
         return None

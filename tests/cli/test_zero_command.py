@@ -20,6 +20,7 @@ from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.graph.path import Way as GraphWay
 from agentd.graph.record import Form
+from agentd.graph.zero import parse
 from tests.graph.formats.records import grown
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -123,7 +124,7 @@ def test_a_file_that_cannot_be_read_or_never_ends_is_a_mistake_of_usage(tmp_path
 READERS = {
     "0c": read,
     "l2": read,
-    "zero": decompile,
+    "zero": lambda text: decompile(parse(text)).record,
     "ordinals": lambda text: read(text, is_sealed=False),
 }
 TEXTS = {

@@ -8,7 +8,7 @@ from agentd.domain.erasure import Needles
 from agentd.domain.fact import Fact
 from agentd.errors import StorageCorrupt
 from agentd.graph.chain import HEAD, LOG, Chain, Verdict
-from agentd.graph.decompiler import decompile_graph
+from agentd.graph.decompiler import decompile
 from agentd.graph.emitter import emit
 from agentd.graph.journal import Journal
 from agentd.graph.pieces import read_pieces
@@ -100,8 +100,8 @@ async def test_a_text_that_was_changed_with_all_its_hashes_is_named(ada):
     await ada.learn(CAT)
     text = ada.workspace.text(TODAY)
     first, second = (piece.raw for piece in read_pieces(text))
-    receipt = decompile_graph(parse(first)).metadata
-    forged = emit(decompile_graph(parse(second)).record, metadata=receipt)
+    receipt = decompile(parse(first)).metadata
+    forged = emit(decompile(parse(second)).record, metadata=receipt)
     ada.workspace.files[TODAY] = (forged + second).encode()
     found = await ada.exchange.logged()
     assert found.verdict.is_sound

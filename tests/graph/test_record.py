@@ -17,6 +17,7 @@ from agentd.graph.formats.writing import write
 from agentd.graph.recall import Recollection
 from agentd.graph.record import Form, record_of, told
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
+from agentd.graph.zero import parse
 from agentd.testing import FakeClock, InMemoryGraph
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -56,7 +57,7 @@ async def test_both_texts_say_the_same_record_and_it_is_that_of_the_arrows(store
     edges = (await pictured(store)).edges
     record = await record_of(store, edges)
     assert read(await told(store, edges, Form.COMPACT)) == record
-    assert decompile(await told(store, edges, Form.ZERO)) == record
+    assert decompile(parse(await told(store, edges, Form.ZERO))).record == record
     wanted = {one.episode: one for each in SAID for one in each.relations}
     assert {one.episode: one for one in record.relations} == wanted
     assert {one.label for one in record.concepts} == {"user", "klara", "bern:-old,-town"}
@@ -105,7 +106,7 @@ async def test_lines_come_the_surest_first_and_those_for_prompts_by_subject(stor
 async def test_a_name_that_is_not_known_gives_a_record_with_nothing_in_it(store):
     edges = (await pictured(store, "nobody")).edges
     assert read(await told(store, edges, Form.COMPACT)) == Record()
-    assert decompile(await told(store, edges, Form.ZERO)) == Record()
+    assert decompile(parse(await told(store, edges, Form.ZERO))).record == Record()
     assert read(await told(store, edges, Form.ORDINALS), is_sealed=False) == Record()
     for form in (Form.BULLETS, Form.PROMPT):
         assert await told(store, edges, form) == ""

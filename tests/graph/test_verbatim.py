@@ -13,11 +13,12 @@ from agentd.domain.belief import check
 from agentd.domain.concept import Concept, Record
 from agentd.errors import GraphError
 from agentd.graph import compiler
-from agentd.graph.decompiler import Decompiled, read_compiled
+from agentd.graph.decompiler import Decompiled, decompile
 from agentd.graph.emitter import emit
 from agentd.graph.hashing import concept_hash
 from agentd.graph.tuples import CompilerInput
 from agentd.graph.verbatim import read_verbatim
+from agentd.graph.zero import parse
 from tests.graph.test_compiler import MAIN, TUPLES, records
 
 TEXT = compiler.compile(CompilerInput(TUPLES, MAIN, "said")).graph_text
@@ -26,7 +27,7 @@ TEXT = compiler.compile(CompilerInput(TUPLES, MAIN, "said")).graph_text
 def read(text: str) -> Decompiled | None:
     """What running the text gives, and nothing if it is refused."""
     try:
-        said = read_compiled(text)
+        said = decompile(parse(text))
         check(said.record)
     except GraphError:
         return None
