@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from agentd.domain.turn import Origin, SessionKey, Usage
+from agentd.errors import BudgetReached
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,26 @@ class Cap:
     usd: float | None = None
     tokens: int | None = None
     origin: Origin | None = None
+
+    def check(self, spent: tuple[int, float], tokens: int, usd: float) -> None:
+        """Raise BudgetReached if a call of so many tokens and dollars, beside the tokens and dollars
+        that are `spent` or set aside, could pass the limit.
+        """
+        used, paid = spent
+        if self.usd is not None and paid + usd > self.usd:
+            what = f"{self.usd:g} would be passed: ${paid:.2f} are spent or set aside, and the next"
+            self._refuse(f"{what} call may cost ${usd:.2f}", is_alone=usd > self.usd)
+        if self.tokens is not None and used + tokens > self.tokens:
+            what = (
+                f"{self.tokens} would be passed: {used} tokens are used or set aside, and the next"
+            )
+            self._refuse(f"{what} call may use {tokens}", is_alone=tokens > self.tokens)
+
+    def _refuse(self, what: str, *, is_alone: bool) -> None:
+        # No next day helps where a single call is too dear.
+        other = f"lower [provider] max_tokens, or raise {self.name}"
+        cure = other if is_alone else f"wait for the next period, or raise {self.name}"
+        raise BudgetReached(f"[budget] {self.name} = {what}", cure=cure)
 
 
 @dataclass(frozen=True, slots=True)

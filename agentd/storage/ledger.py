@@ -8,7 +8,6 @@ from datetime import datetime
 
 from agentd.domain.money import Cap, Charge
 from agentd.domain.turn import Origin, SessionKey, Usage
-from agentd.errors import BudgetReached
 from agentd.ports import Clock
 from agentd.storage.codec import dump_usage, load_usage, moment, stamp
 from agentd.storage.sqlite import Database
@@ -136,16 +135,4 @@ def _load(row: sqlite3.Row) -> Charge:
 
 def _check(conn: sqlite3.Connection, cap: Cap, tokens: int, usd: float) -> None:
     values = {"since": stamp(cap.since), "origin": cap.origin}
-    used_tokens, used_usd = conn.execute(_SPENT, values).fetchone()
-    if cap.usd is not None and used_usd + usd > cap.usd:
-        raise BudgetReached(
-            f"[budget] {cap.name} = {cap.usd:g} is reached: ${used_usd:.2f} are spent or set aside,"
-            f" and the next call may cost ${usd:.2f}",
-            cure=f"wait for the next period, or raise {cap.name}",
-        )
-    if cap.tokens is not None and used_tokens + tokens > cap.tokens:
-        raise BudgetReached(
-            f"[budget] {cap.name} = {cap.tokens} is reached: {used_tokens} tokens are used or set"
-            f" aside, and the next call may use {tokens}",
-            cure=f"wait for the next period, or raise {cap.name}",
-        )
+    cap.check(conn.execute(_SPENT, values).fetchone(), tokens, usd)

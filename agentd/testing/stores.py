@@ -16,10 +16,7 @@ from agentd.domain.turn import (
     SessionKey,
     Usage,
 )
-from agentd.errors import (
-    BudgetReached,
-    NotFound,
-)
+from agentd.errors import NotFound
 from agentd.ports import Clock
 
 
@@ -34,11 +31,7 @@ class MemoryLedger:
         self, origin: Origin, model: str, usage: Usage, cost_usd: float, caps: Sequence[Cap]
     ) -> int:
         for cap in caps:
-            tokens, usd = await self.spent(cap.since, cap.origin)
-            over_usd = cap.usd is not None and usd + cost_usd > cap.usd
-            if over_usd or (cap.tokens is not None and tokens + usage.total_tokens > cap.tokens):
-                msg = f"{cap.name} is reached"
-                raise BudgetReached(msg)
+            cap.check(await self.spent(cap.since, cap.origin), usage.total_tokens, cost_usd)
         entry = (self._clock.now(), SessionKey(""), origin, model, usage, cost_usd)
         self.charges.append(entry)
         return len(self.charges)

@@ -50,6 +50,17 @@ async def test_a_cap_of_one_origin_leaves_the_others_alone(stores, clock):
         await stores.ledger.reserve(Origin.HEARTBEAT, "m", Usage(1), 0.0, (cap,))
 
 
+async def test_a_call_too_dear_for_any_day_is_not_told_to_wait(stores, clock):
+    cap = Cap("daily_usd", clock.now(), usd=0.1)
+    with pytest.raises(BudgetReached, match="would be passed") as alone:
+        await stores.ledger.reserve(Origin.USER, "m", Usage(1), 0.14, (cap,))
+    await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(1), 0.06)
+    with pytest.raises(BudgetReached, match=r"\$0.06 are spent") as beside:
+        await stores.ledger.reserve(Origin.USER, "m", Usage(1), 0.05, (cap,))
+    assert alone.value.cure == "lower [provider] max_tokens, or raise daily_usd"
+    assert beside.value.cure == "wait for the next period, or raise daily_usd"
+
+
 async def test_cache_use_is_a_share_of_what_was_read(stores, clock):
     await stores.ledger.charge(MAIN, Origin.USER, "m", Usage(10, 5, 80, 10), 0.0)
     await stores.ledger.charge(MAIN, Origin.EMBEDDING, "e", Usage(1000), 0.0)
