@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -87,11 +88,13 @@ app.add_typer(service.app, name="service")
 app.add_typer(config.app, name="config")
 
 
-def main() -> None:
+def main(commands: Callable[..., Any] = app) -> None:
     """Run the command that the arguments name; never returns. Characters that the encoding of the
     terminal or the pipe does not have are written as escapes.
+
+    `commands` is what runs them: `app`, or what typer has made of it before.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="agentd")
+    commands(prog_name="agentd")

@@ -1,7 +1,8 @@
 """Runs `agentd` in processes forked from one that has imported it already.
 
-A process of its own spends most of its time starting Python and loading libraries. A forked one is a
-process all the same: its own environment, folder, streams, signals and exit code.
+A process of its own spends most of its time starting Python, loading libraries and making commands of
+functions. A forked one is a process all the same: its own environment, folder, streams, signals and
+exit code.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, TextIO
+
+import typer
 
 from agentd import failpoints
-from agentd.cli.app import main
+from agentd.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]
 _STREAMS = 3
@@ -161,8 +164,8 @@ def _whole(stream: IO[bytes]) -> bytes:
     return stream.read()
 
 
-def serve(requests: socket.socket) -> None:
-    """Fork a process for each request until nobody can ask any more."""
+def serve(requests: socket.socket, command: Callable[[], None]) -> None:
+    """Fork a process that runs the command for each request, until nobody can ask any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
     while True:
         text, files, _, _ = socket.recv_fds(requests, _LONGEST, 1 + _STREAMS)
@@ -170,19 +173,21 @@ def serve(requests: socket.socket) -> None:
             return
         if os.fork() == 0:
             requests.close()
-            _attend(json.loads(text), files)
+            _attend(json.loads(text), files, command)
         for file in files:
             os.close(file)
 
 
-def _attend(request: Mapping[str, Any], files: Sequence[int]) -> NoReturn:
+def _attend(
+    request: Mapping[str, Any], files: Sequence[int], command: Callable[[], None]
+) -> NoReturn:
     """Tell the pid of a process, and how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     teller, *streams = files
     pid = os.fork()
     if pid == 0:
         os.close(teller)
-        _become(request, streams)
+        _become(request, streams, command)
     for stream in streams:
         os.close(stream)
     with socket.socket(fileno=teller) as telling:
@@ -192,21 +197,31 @@ def _attend(request: Mapping[str, Any], files: Sequence[int]) -> NoReturn:
     os._exit(0)
 
 
-def _become(request: Mapping[str, Any], streams: Sequence[int]) -> NoReturn:
+def _become(
+    request: Mapping[str, Any], streams: Sequence[int], command: Callable[[], None]
+) -> NoReturn:
     """Be what `python -m agentd ARGV` would be, without taking the modules down at the end."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = map(_opened, (sys.stdin, sys.stdout, sys.stderr))
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environ"])
     failpoints.arm(os.environ.get("AGENTD_FAILPOINT", ""))  # as at its import
     sys.argv = ["agentd", *request["argv"]]
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = _told(main)
+    code = _told(command)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _opened(stream: TextIO) -> TextIO:
+    """The stream anew, for what its file is now: a terminal gets every line at once."""
+    return open(
+        stream.fileno(), stream.mode, encoding=stream.encoding, errors=stream.errors, closefd=False
+    )
 
 
 def _told(command: Callable[[], None]) -> int:
@@ -236,6 +251,7 @@ def _import_everything() -> None:
 
 if __name__ == "__main__":
     _import_everything()
+    ready = partial(main, typer.main.get_command(app))
     gc.freeze()  # nobody looks through what all of them share
     with socket.socket(fileno=int(sys.argv[1])) as asked:
-        serve(asked)
+        serve(asked, ready)
