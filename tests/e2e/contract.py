@@ -8,17 +8,17 @@ import os
 import pty
 import re
 import socket
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import typer
 
 from agentd.cli.app import app
+from tests.e2e.forked import parent
 from tests.e2e.shell import PATIENCE, Done, Shell
 
 Json = dict[str, Any]
@@ -182,7 +182,8 @@ class World:
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
-def commands() -> dict[str, Any]:
+@cache
+def commands() -> Mapping[str, Any]:
     """Everything that `--help` lists, groups too, by its words."""
 
     def below(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -207,21 +208,21 @@ def plain(done: Done) -> Done:
 def on_terminal(shell: Shell, *argv: str, typed: str = "") -> Done:
     """What a command shows on a terminal whose owner wants no colours. Its input is no terminal."""
     screen, line = pty.openpty()
-    with tempfile.TemporaryFile() as beside:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agentd", *argv],
-            env={**shell.environ(), "NO_COLOR": "1", "TERM": "xterm-256color"},
-            cwd=shell.root,
-            stdin=subprocess.PIPE,
-            stdout=line,
-            stderr=beside,
+    with tempfile.TemporaryFile() as keys, tempfile.TemporaryFile() as beside:
+        keys.write(typed.encode())
+        keys.seek(0)
+        process = parent().start(
+            argv,
+            (keys.fileno(), line, beside.fileno()),
+            environ={**shell.environ(), "NO_COLOR": "1", "TERM": "xterm-256color"},
+            folder=shell.root,
         )
         os.close(line)
-        assert process.stdin
-        with process.stdin as keys:
-            keys.write(typed.encode())
-        shown = _all_of(screen)
-        code = process.wait(PATIENCE)
+        try:
+            shown = _all_of(screen)
+            code = process.ended(PATIENCE)
+        finally:
+            process.kill()
         beside.seek(0)
         return Done(code, shown.replace("\r\n", "\n"), beside.read().decode())
 
