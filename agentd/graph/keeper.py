@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
-from hashlib import sha256
-from typing import Protocol
 
 import structlog
 
@@ -30,6 +28,7 @@ from agentd.graph.feed import Saying, Wanted, wanted
 from agentd.graph.files import FOLDER, Damage, GraphFiles, Rewritten
 from agentd.graph.journal import Journal
 from agentd.graph.naming import DEFAULT_ALIASES, Aliases, parse_aliases
+from agentd.graph.noted import NotedText, Notes
 from agentd.graph.portions import AT_ONCE, sayings_written, written
 from agentd.graph.sighting import Sighting
 from agentd.ports import Clock, GraphStore, Workspace
@@ -40,21 +39,9 @@ ALIASES = f"{FOLDER}/aliases.md"
 OWN_NAMES = {"me": "user", "myself": "user"}  # how the owner speaks of himself
 
 _READER = Reader(SessionKey("graph"), Kind.MAIN)
-_NOTE = "graph"  # which text the tables say
-_DAMAGED = " damaged"
 _SHOWN = 5  # problems of one kind
 
 Facts = Callable[[], Awaitable[Sequence[Fact]]]
-
-
-class Notes(Protocol):
-    """What is kept beside the tables, and lost with them."""
-
-    async def meta(self, name: str) -> str:
-        """What was noted under the name; "" if nothing."""
-
-    async def set_meta(self, name: str, value: str) -> None:
-        """Note something."""
 
 
 class GraphKeeper:
@@ -77,7 +64,7 @@ class GraphKeeper:
         self._workspace = workspace
         self._files = GraphFiles(workspace, clock)
         self._store = store
-        self._notes = notes
+        self._noted = NotedText(workspace, notes)
         self._facts = facts
         self._journal = journal or Journal()
         self._is_fed = fed
@@ -131,11 +118,13 @@ class GraphKeeper:
         """The work of every day: see Consolidation. Raises WorkspaceError, StorageError."""
         async with self._lock:
             await self._level()
+            before = await self._noted.found()
             done = await self._consolidation.run()
+            after = await self._noted.found()
             if done.promoted or done.swept:
                 told = f"{done.promoted} {done.swept} {done.at.isoformat()}"
                 await self._journal.enter("consolidated", told.encode())
-            await self._note_text()
+            await self._noted.note_change(before, after, after, damaged=bool(self._damage))
         log.info("graph_consolidated", promoted=done.promoted, swept=done.swept)
         return done
 
@@ -205,11 +194,9 @@ class GraphKeeper:
         done = Rewritten()
         try:
             await self._read_aliases()
-            noted = await self._notes.meta(_NOTE)
-            is_untold = (
-                noted.endswith(_DAMAGED) and not self._damage
-            )  # what is damaged, after a start
-            if is_untold or noted.removesuffix(_DAMAGED) != await self._stamp():
+            # After a start nobody knows yet what is damaged.
+            is_untold = not self._damage and await self._noted.is_damaged()
+            if is_untold or not await self._noted.is_current():
                 await self._read_text()
             if needles or self._is_due or self._fed is None:
                 done = await self._feed(needles)
@@ -244,12 +231,12 @@ class GraphKeeper:
     async def _read_text(self) -> None:
         """Make the tables of the text."""
         self._fed = None
-        await self._notes.set_meta(_NOTE, "")
-        stamp = await self._stamp()
+        await self._noted.forget()
+        text = await self._noted.found()
         loaded = await self._files.load()
         await self._store.rebuild(loaded.records)
         self._damage = loaded.damage
-        await self._note(stamp)
+        await self._noted.note(text, damaged=bool(loaded.damage))
         log.info("graph_read", graphs=len(loaded.records), damaged=len(loaded.damage))
 
     async def _feed(self, needles: Needles | None) -> Rewritten:
@@ -296,7 +283,9 @@ class GraphKeeper:
         concepts = await self._store.concepts(sorted(ends))
         sighting = Sighting.of(gone, said, concepts, needles)
         says = needles.stand_in if needles else None
+        before = await self._noted.found()
         done = await self._files.rewrite(gone, says, sighting.may_be_in)
+        after = await self._noted.found()
         out = done.episodes.union(gone)
         if out or done.paths:
             kind = "erased" if says and (done.is_more or done.episodes.difference(gone)) else kind
@@ -306,7 +295,7 @@ class GraphKeeper:
             return done
         if out or done.paths:
             await self._store.remove(sorted(out))
-            await self._note_text()
+            await self._noted.note_change(before, after, done.paths, damaged=bool(self._damage))
         if fed is not None:
             self._fed = {name: said for name, said in fed.items() if name not in out}
         return done
@@ -326,27 +315,13 @@ class GraphKeeper:
         for record, text in parts:
             beside = await self._journal.enter(kind, text.encode())
             texts.append(emit(record, metadata=beside) if beside else text)
-        await self._files.append(texts)
+        before = await self._noted.found()
+        paths = await self._files.append(texts)
+        after = await self._noted.found()
         hit("graph.written")
         done = await self._store.insert([record for record, _ in parts])
-        await self._note_text()
+        await self._noted.note_change(before, after, paths, damaged=bool(self._damage))
         return done
-
-    async def _note_text(self) -> None:
-        """The tables say what the text says."""
-        await self._note(await self._stamp())
-
-    async def _note(self, stamp: str) -> None:
-        await self._notes.set_meta(_NOTE, f"{stamp}{_DAMAGED if self._damage else ''}")
-
-    async def _stamp(self) -> str:
-        """Which text there is, by names, sizes and times."""
-        try:
-            entries = await self._workspace.tree(FOLDER, 1, _READER)
-        except FileMissing:
-            entries = ()
-        rows = [f"{e.path} {e.size} {e.mtime_ns}\n" for e in entries if e.path.endswith(".0")]
-        return sha256("".join(rows).encode()).hexdigest()
 
 
 def _says(saying: Saying | None, relation: Relation) -> bool:
