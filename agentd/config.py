@@ -31,10 +31,11 @@ from agentd.facts.settings import FactsSettings
 from agentd.graph.settings import GraphSettings
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
-from agentd.logs import LogSettings, holds_secret, redact
+from agentd.logs import LogSettings
 from agentd.memory.settings import IndexSettings, MemoryFlushSettings
 from agentd.paths import Places
 from agentd.providers.settings import ProviderSettings
+from agentd.redaction import holds_secret, redact
 from agentd.search.settings import SearchSettings
 from agentd.server.settings import ServerSettings
 from agentd.spelling import Key, key_lines, plain, toml

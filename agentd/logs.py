@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -28,13 +27,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from agentd.domain.erasure import Needles
 from agentd.domain.settings import Settings
 from agentd.ports import Clock
-from agentd.secrets import KEYS
+from agentd.redaction import Redactor, known_secrets
 
-_HIDDEN = "[secret]"
-_SECRET_NAME = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd)$")
-_SECRET_FIELD = re.compile(
-    r"(?i)(?:authorization|cookie|(?:x[-_])?api[-_]?key|(?:\w+_)?(?:token|secret|password))"
-)
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # as in syslog(3)
 _OURS = "agentd"
@@ -60,61 +54,6 @@ def file_of(settings: LogSettings, state_dir: Path) -> Path:
     if settings.file:
         return Path(settings.file).expanduser()
     return state_dir / "logs" / "agentd.log"
-
-
-class Redactor:
-    """Hides what looks like a key, and the values it was told are secrets."""
-
-    def __init__(self, *secrets: str) -> None:
-        self._secrets: set[str] = set()
-        for secret in secrets:
-            self.add(secret)
-
-    def add(self, secret: str) -> None:
-        """Hide this value from now on; values under 8 characters would hide ordinary text."""
-        if len(secret) >= 8:
-            self._secrets.add(secret)
-
-    def text(self, text: str) -> str:
-        """`text` without secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
-        return KEYS.sub(_HIDDEN, text)
-
-    def value(self, value: Any) -> Any:
-        """Plain data without secrets, at any depth; objects become their redacted repr."""
-        if isinstance(value, str):
-            return self.text(value)
-        if value is None or isinstance(value, (bool, int, float)):
-            return value
-        if isinstance(value, Mapping):
-            return {self.text(str(k)): self._field(str(k), v) for k, v in value.items()}
-        if isinstance(value, (list, tuple, set, frozenset)):
-            return [self.value(inner) for inner in value]
-        return self.text(repr(value))
-
-    def _field(self, name: str, value: Any) -> Any:
-        if isinstance(value, str) and _SECRET_FIELD.fullmatch(name):
-            return _HIDDEN
-        return self.value(value)
-
-
-_shapes_only = Redactor()
-
-
-def redact(text: str) -> str:
-    """`text` without anything that looks like a key."""
-    return _shapes_only.text(text)
-
-
-def holds_secret(text: str) -> bool:
-    """Whether something in `text` looks like a key or a password."""
-    return KEYS.search(text) is not None
-
-
-def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of variables whose names say that they are secrets."""
-    return tuple(value for name, value in environ.items() if _SECRET_NAME.search(name))
 
 
 @dataclass(frozen=True, slots=True)

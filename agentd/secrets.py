@@ -1,11 +1,8 @@
-"""Where the key of a service comes from, how secrets are known, and how they are kept out of everything
-else.
-"""
+"""Where the key of a service comes from, and how it is kept out of everything else."""
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,46 +11,6 @@ from typing import NoReturn, Protocol
 from agentd.errors import ConfigError
 
 _MAX_KEY_BYTES = 4096
-
-# What keys of well-known services and protocols look like.
-KEYS = re.compile(
-    r"""(?:
-      (?<![A-Za-z0-9])(?:sk|rk|pk)-[A-Za-z0-9_-]{12,}       # Anthropic, OpenAI and their like
-    | (?<![A-Za-z0-9])(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{12,}
-    | (?<![A-Za-z0-9])gh[oprsu]_[A-Za-z0-9]{20,}
-    | (?<![A-Za-z0-9])github_pat_[A-Za-z0-9_]{20,}
-    | (?<![A-Za-z0-9])glpat-[A-Za-z0-9_-]{16,}
-    | (?<![A-Za-z0-9])(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,}
-    | (?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}
-    | (?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}
-    | (?<![A-Za-z0-9])(?:hf|pplx|gsk|xai|r8)[_-][A-Za-z0-9]{20,}
-    | (?<![A-Za-z0-9])\d{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])  # Telegram bots
-    | (?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+
-    | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\Z)
-    | (?<=://)[^\s/:@]*:[^\s/@]+(?=@)                        # user:password@ in a URL
-    | (?i:(?<=bearer\ )[A-Za-z0-9._~+/-]{8,}=*)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-_NAMED = re.compile(
-    r"""(?ix) (?<![\w-]) (?:
-        pass(?:word|wd|phrase|code) | passwor[dt]e? | kennwort | contraseña | mot\ de\ passe
-      | (?:api|secret|access|private|licen[cs]e|encryption|master)[\ _-]?key | (?:access|auth|api|bearer)[\ _-]?token
-      | secret[\ _-]?(?:phrase|word|code) | (?:seed|recovery)[\ _-]?(?:phrase|words|codes?|key)
-      | pin(?:[\ -]?(?:code|number))? | cv[vc] | (?:2fa|otp)[\ _-]?(?:code|secret)
-      | (?:credit|debit|bank)[\ _-]?card(?:[\ _-]?number)? | social\ security\ number | ssn
-    )s?
-    (?: \s+ (?:for|of|to|on|für|zu|zum|vom|de|del|pour) \s+ [^\n.:=]{1,60}? )?
-    \s* (?: [:=] | \b(?:is|are|was|ist|lautet|sind|es|est)\b:? ) \s* (?P<told>\S+)
-    """
-)
-_CARD = re.compile(
-    r"(?<![\d-])(?:\d{4}[ -]){3}\d{1,7}(?![\d-])|(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])"
-)
-_NOT_TOLD = re.compile(  # what is said about a password without telling it
-    r"an?|the|in|on|at|not?|now|too|very|wrong|right|expired|stored|saved|kept|required|missing|changed"
-    r"|reset|different|gone|lost|hard|weak|strong|long|short|safe|old|new|nicht|im|falsch|weg|"
-)
 
 
 class Secret:
@@ -80,14 +37,6 @@ class Secret:
     def __reduce__(self) -> NoReturn:
         msg = "a secret is not pickled"
         raise TypeError(msg)
-
-
-def tells_secret(text: str) -> bool:
-    """Whether the text holds what looks like a key or a card's number, or says what a password is."""
-    if KEYS.search(text) or _CARD.search(text):
-        return True
-    told = (match["told"].strip("\"'`.,;!?*").casefold() for match in _NAMED.finditer(text))
-    return not all(map(_NOT_TOLD.fullmatch, told))
 
 
 class KeyPlaces(Protocol):

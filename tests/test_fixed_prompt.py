@@ -14,10 +14,11 @@ from agentd.config import Config
 from agentd.domain.prompt import Prompt
 from agentd.domain.turn import MAIN, TurnRequest
 from agentd.engine.budget import Budget
-from agentd.logs import OpenLog, Redactor
+from agentd.logs import OpenLog
 from agentd.paths import daemon_places
 from agentd.providers.anthropic_request import request_body
 from agentd.providers.settings import ProviderSettings
+from agentd.redaction import Redactor
 from agentd.server.clients import Clients
 from agentd.testing import Answers, FakeClock, RecordingSink, ScriptedProvider
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from agentd.domain.erasure import MASK
 from agentd.domain.fact import Refusal
+from agentd.redaction import tells_secret
 from agentd.screening.scanner import scan
-from agentd.secrets import tells_secret
 
 Screen = Callable[[str], Refusal | None]
 

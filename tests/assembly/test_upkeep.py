@@ -15,8 +15,9 @@ from agentd.assembly.upkeep import Upkeep
 from agentd.config import Config
 from agentd.domain.job import Cron, NewJob
 from agentd.engine.budget import Budget
-from agentd.logs import OpenLog, Redactor
+from agentd.logs import OpenLog
 from agentd.paths import daemon_places
+from agentd.redaction import Redactor
 from agentd.server.clients import Clients
 from agentd.testing import Answers, FakeClock, RecordingSink
 

@@ -16,7 +16,7 @@ from agentd.domain.fact import FactSource, Provenance, Statement, Triple
 from agentd.domain.turn import SessionKey
 from agentd.facts.extraction.parsing import Candidate
 from agentd.facts.extraction.reading import Said
-from agentd.secrets import tells_secret
+from agentd.redaction import tells_secret
 from agentd.statements.calendar import MONTHS, WEEKDAYS
 from agentd.statements.claims import claims
 from agentd.statements.normal import normalised

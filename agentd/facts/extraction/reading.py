@@ -15,7 +15,7 @@ from datetime import datetime
 from agentd.domain.erasure import MASK
 from agentd.domain.transcript import Row, RowRole
 from agentd.engine import tokens
-from agentd.secrets import tells_secret
+from agentd.redaction import tells_secret
 from agentd.statements import own_words as statements
 from agentd.statements.explicit import Request, requested
 
