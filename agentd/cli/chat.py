@@ -30,7 +30,7 @@ _CHOOSE = "number or key (Enter stays): "
 _COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
 _NO_ANSWER = "not sent: the question comes first"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
-_REDONE = "the answer above was cut by a fault and is being redone"
+_CUT = "the answer above was cut by a fault and does not count"
 _ENDINGS = {
     "cancelled": "cancelled",
     "max_tokens": "the answer was cut at the length limit",
@@ -295,7 +295,7 @@ class Chat:
 
     def _retracted(self) -> None:
         self._screen.end_line()
-        self._screen.aside(_REDONE)
+        self._screen.aside(_CUT)
 
     def _update(self, update: Mapping[str, Any], marked: Mapping[str, Any]) -> None:
         text = words(update)
@@ -317,8 +317,14 @@ class Chat:
             case "available_commands_update":
                 self._catalog.learn(update.get("availableCommands") or [])
             case "session_info_update" if "agentd/turnEnded" in marked and self._saying is None:
-                self._screen.end_line()
-                self._status.want()
+                self._overheard(marked)
+
+    def _overheard(self, ending: Mapping[str, Any]) -> None:
+        """The end of a turn whose message was not typed here."""
+        self._screen.end_line()
+        if failure := ending.get("agentd/failureText"):
+            self._tell(AgentdError(str(failure), cure=str(ending.get("agentd/failureCure") or "")))
+        self._status.want()
 
     def _notice(self, text: str, notice: str) -> None:
         tag, _, alert_id = notice.partition(":")

@@ -51,15 +51,7 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
         case TurnEnded(turn=turn):
             if window and turn.context_tokens:
                 yield _turn_usage(turn, window)
-            failure = turn.failure.code if turn.failure else None
-            yield {
-                "sessionUpdate": "session_info_update",
-                "_meta": {
-                    "agentd/turnEnded": turn.message_id,
-                    "agentd/stopReason": turn.stop_reason,
-                    "agentd/failure": failure,
-                },
-            }
+            yield {"sessionUpdate": "session_info_update", "_meta": _ending(turn)}
         case _:
             assert_never(event)
 
@@ -162,6 +154,18 @@ def join_chunks(events: Iterable[tuple[int, TurnEvent]]) -> Iterator[tuple[int, 
             yield seq, event
     if held is not None:
         yield held[0], type(held[1])(held[1].session, "".join(parts))
+
+
+def _ending(turn: Turn) -> dict[str, Any]:
+    failure = turn.failure
+    told = {
+        "agentd/turnEnded": turn.message_id,
+        "agentd/stopReason": turn.stop_reason,
+        "agentd/failure": failure.code if failure else None,
+    }
+    if failure is None:
+        return told
+    return {**told, "agentd/failureText": failure.message, "agentd/failureCure": failure.cure}
 
 
 def _tool_call(call_id: str, title: str, kind: str, arguments: dict[str, Any]) -> Update:

@@ -119,7 +119,7 @@ async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answ
         "! yesterday 08:30: rain",
         "· history was shortened",
         "No, ",
-        "· the answer above was cut by a fault and is being redone",
+        "· the answer above was cut by a fault and does not count",
         "Done.",
         "· the answer was cut at the length limit",
     ]
@@ -244,6 +244,21 @@ async def test_a_failed_turn_is_told_and_the_chat_goes_on(daemon, capsys) -> Non
     daemon.on("session/prompt", fail_once)
     await talk(daemon, "hi", "again")
     assert capsys.readouterr().out == "error: no key\n→ set the key\nHello.\n"
+
+
+async def test_a_failed_turn_of_another_client_is_told_too(daemon, capsys) -> None:
+    def overhear(params, wire):
+        said = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}}
+        wire.notify("session/update", {"sessionId": "main", "update": said})
+        end = {"agentd/turnEnded": "m", "agentd/failureText": "no key"}
+        for marks in (end | {"agentd/failureCure": "set the key"}, {"agentd/turnEnded": "m2"}):
+            update = {"sessionUpdate": "session_info_update", "_meta": marks}
+            wire.notify("session/update", {"sessionId": "main", "update": update})
+        return {}
+
+    daemon.on("session/resume", overhear)
+    await talk(daemon, "/quit")
+    assert capsys.readouterr().out == "> hi\nerror: no key\n→ set the key\n"
 
 
 async def test_a_restart_in_the_middle_of_an_answer_is_told_and_loses_nothing(

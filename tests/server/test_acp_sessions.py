@@ -166,6 +166,21 @@ async def test_a_failed_turn_is_error_32010_with_its_cure(house):
     }
 
 
+async def test_who_watches_is_told_why_a_turn_failed(house):
+    house.turns.failure = Failure("provider_auth", "the key was refused", "set another key")
+    first = await (await house.client()).hello()
+    second = await (await house.client()).hello()
+    key = await first.new()
+    await second.resume(key)
+    await first.answer(await first.prompt(key, "hi"))
+    while "turnEnded" not in str(second.seen):
+        second.seen.append(await second.read())
+    (ended,) = [u["update"] for u in updates(second) if "turnEnded" in str(u)]
+    assert ended["_meta"]["agentd/failure"] == "provider_auth"
+    assert ended["_meta"]["agentd/failureText"] == "the key was refused"
+    assert ended["_meta"]["agentd/failureCure"] == "set another key"
+
+
 async def test_a_refused_message_is_not_accepted_and_the_next_one_is(house):
     client = await (await house.client()).hello()
     house.turns.refusal = QueueFull("16 prompts wait", cure="wait")
