@@ -18,6 +18,7 @@ from agentd.graph.zero.parser import parse_all
 _BEGINS = re.compile(r"^\ufeff?Graph\b", re.MULTILINE)
 
 RECEIPT = "chain"  # beside a graph: what its entry in the chain is known by
+_ENTERED = re.compile(rf'"{RECEIPT}":\s*"[0-9]')  # in the text of one, damaged or not
 
 Says = Callable[[str], bool]
 
@@ -52,7 +53,11 @@ class Piece:
                 yield from relation.refs
 
     def receipts(self) -> Iterator[tuple[str, Record]]:
-        """The receipts in it, each with what it is of."""
+        """The receipts in it, each with what it is of. What is damaged now is not what was entered: of
+        that there is an empty one.
+        """
+        if self.damage is not None and _ENTERED.search(self.raw):
+            yield "", Record()
         for one in self.said:
             if RECEIPT in one.metadata:
                 yield one.metadata[RECEIPT], one.record

@@ -110,6 +110,20 @@ async def test_a_text_that_was_changed_with_all_its_hashes_is_named(ada):
     assert (await ada.exchange.logged()).changed == ()
 
 
+async def test_a_graph_that_was_damaged_is_not_what_was_entered(ada):
+    await ada.learn(DOG)
+    text = ada.workspace.text(TODAY)
+    ada.workspace.files[TODAY] = text.replace('"aliases": []', '"aliases": ["x"]', 1).encode()
+    assert (await ada.exchange.logged()).changed == (f"{TODAY}:1",)
+
+
+async def test_damage_to_what_was_never_entered_is_no_matter_of_the_chain(ada):
+    await ada.learn(DOG)
+    text = ada.workspace.text(TODAY)
+    ada.workspace.files[TODAY] = f"{text}Graph {{ by hand\n".encode()
+    assert (await ada.exchange.logged()).changed == ()
+
+
 async def test_a_broken_chain_is_named_and_holds_nothing_up(ada):
     await ada.learn(DOG)
     sound = dict(ada.log.held)
