@@ -55,7 +55,8 @@ def world(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
                 f'[agent]\nmax_queued = 1\n[provider]\nkind = "anthropic"\nbase_url = "{url}"\n'
             )
         shell, quiet, fleeting = shells
-        shell.ok("up", given="say hello\n")
+        shell.wake()
+        shell.ok("send", "say hello")
         wire = stack.enter_context(Wire(shell.socket))
         wire.call("_agentd/memory/write", {"content": "the cellar key hangs behind the clock"})
         wire.call("_agentd/memory/index")

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.forked import parent
+from tests.e2e.forked import Forked, parent
 
 PATIENCE = 60.0  # seconds that a command may take on a busy machine
+_STEP = 0.01
+_ASKED = b'{"jsonrpc": "2.0", "id": 1, "method": "_agentd/status", "params": {}}\n'
 _ALL_DAY = {
     "AGENTD__AGENT__TIMEZONE": "UTC",
     "AGENTD__HEARTBEAT__ACTIVE_HOURS_START": "00:00",
@@ -51,6 +55,7 @@ class Shell:
 
     root: Path
     variables: dict[str, str] = field(default_factory=dict)
+    daemons: list[Forked] = field(default_factory=list)
 
     @property
     def socket(self) -> Path:
@@ -93,9 +98,43 @@ class Shell:
             finally:
                 process.kill()
 
+    def wake(self) -> None:
+        """What `up` does before it talks, with a daemon that need not start Python."""
+        self.ok("init")
+        log = self.root / "state" / "daemon.log"
+        log.touch(0o600)
+        with Path(os.devnull).open("rb") as nothing, log.open("ab") as told:
+            daemon = parent().start(
+                ["run"],
+                (nothing.fileno(), told.fileno(), told.fileno()),
+                environ=self.environ(),
+                folder=self.root,
+            )
+        self.daemons.append(daemon)
+        end = time.monotonic() + PATIENCE
+        while not self._answers():
+            assert daemon.returncode is None, log.read_text()
+            assert time.monotonic() < end, "the daemon does not answer"
+            time.sleep(_STEP)
+
+    def wake_again(self) -> None:
+        """What `restart` does where a daemon runs, with one that need not start Python."""
+        self.ok("stop")
+        self.wake()
+
     def json(self, *argv: str) -> Any:
         """What a command that must succeed prints with `--json`."""
         return self.ok(*argv, "--json").json
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE)
+            try:
+                client.connect(str(self.socket))
+                client.sendall(_ASKED)
+                return b'"result"' in client.recv(1 << 16)
+            except (FileNotFoundError, ConnectionError):
+                return False
 
 
 @contextmanager
@@ -107,4 +146,6 @@ def a_shell(**variables: str) -> Iterator[Shell]:
         yield shell
     finally:
         shell("stop")
+        for daemon in shell.daemons:
+            daemon.kill()
         shutil.rmtree(root)

@@ -7,7 +7,8 @@ from tests.e2e.shell import a_shell
 
 def test_a_home_moves_to_another_place() -> None:
     with a_shell() as old, a_shell() as new:
-        old.ok("up", given="remember that the cellar key hangs behind the clock\n")
+        old.wake()
+        old.ok("send", "remember that the cellar key hangs behind the clock")
         file = str(new.root / "b.tar.gz")
         told = old.json("backup", file)
         assert (told["file"], told["files"] > 10) == (file, True)
@@ -19,7 +20,7 @@ def test_a_home_moves_to_another_place() -> None:
         assert "moved aside" not in new.ok("restore", file).out
         again = new("restore", file, "--json")
         assert (again.code, "--force" in again.json["error"]["cure"]) == (1, True)
-        new.ok("up")
+        new.wake()
         assert new.ok("sessions", "export", "main").out == exported
         assert "behind the clock" in new.ok("memory", "search", "cellar key").out
         assert new("doctor").code == 0

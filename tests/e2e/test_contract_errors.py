@@ -175,7 +175,7 @@ def test_where_facts_are_off_each_command_says_so_and_how_to_have_them(scene: Wo
     file = shell.root / "config.toml"
     before = file.read_text()
     file.write_text(f"{before}[facts]\nenabled = false\n")
-    shell.ok("restart")
+    shell.wake_again()
     with Wire(shell.socket) as wire:
         for method in sorted(facts_off.NAMES):
             error = wire.error(method)
@@ -198,7 +198,7 @@ def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: W
     file = shell.root / "config.toml"
     before = file.read_text()
     file.write_text(f"{before}[graph]\nenabled = false\n")
-    shell.ok("restart")
+    shell.wake_again()
     with Wire(shell.socket) as wire:
         for method in (*graph.NAMES, *exchange.NAMES):
             error = wire.error(method)
@@ -212,7 +212,7 @@ def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: W
         assert (done.code, done.json["error"]["code"]) == (1, "graph_off"), done
     assert not (shell.workspace / "memory" / "graph").exists()
     file.write_text(before)
-    shell.ok("restart")
+    shell.wake_again()
     assert "isar" in shell.ok("facts", "query", "FIND fact FROM user").out
 
 
@@ -229,7 +229,7 @@ def test_a_mistake_in_the_file_changes_nothing_that_runs(scene: World) -> None:
 
 def test_a_daemon_that_dies_ends_what_follows_it(scene: World) -> None:
     shell = scene.fleeting
-    shell.ok("restart")
+    shell.wake_again()
     with shell.started("logs", "-f", "--json") as follower:
         assert follower.stdout
         follower.stdout.readline()

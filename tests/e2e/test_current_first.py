@@ -20,7 +20,7 @@ _PAGE = "memory/facts.md"
 def shell() -> Iterator[Shell]:
     """A daemon that was told of one dog, and later of another name for it."""
     with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         for name in ("Rex", "Max"):
             shell.ok("send", f"my dog is called {name}")
             assert soon(lambda name=name: any(name in fact["text"] for fact in known(shell)))

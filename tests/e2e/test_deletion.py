@@ -18,7 +18,7 @@ _FOLDED = "uetzalschwanzfeder"  # as the full-text tables spell it, whatever let
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         yield shell
 
 
@@ -63,7 +63,7 @@ def test_a_deleted_session_stays_gone_over_a_restart_and_its_key_can_be_used_aga
 ) -> None:
     talk(shell, "chat:again")
     shell.ok("sessions", "delete", "chat:again", "--yes")
-    shell.ok("restart")
+    shell.wake_again()
     assert holding(shell.root) == set()
     assert shell("sessions", "show", "chat:again").code == 1
     assert shell.json("send", "hello again", "--session", "chat:again")["session"] == "chat:again"
@@ -82,12 +82,12 @@ def test_nothing_is_deleted_without_a_yes(shell: Shell) -> None:
 @pytest.mark.parametrize("database", [1, 2], ids=["transcripts", "index"])
 def test_a_kill_before_the_bytes_are_gone_is_made_good_at_the_next_start(database: int) -> None:
     with a_shell(AGENTD_FAILPOINT=f"store.deleted:{database}") as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         talk(shell, "chat:bird")
         assert shell("sessions", "delete", "chat:bird", "--yes").code == 69
         assert holding(shell.root), "the test could not fail"
         shell.variables.clear()
-        shell.ok("up", given="hello again\n")
+        shell.wake()
         while shell.json("memory", "status")["pending"]:
             pass
         assert holding(shell.root) == set()

@@ -17,7 +17,7 @@ SPACES = '["team"]'
 def ada() -> Iterator[Shell]:
     """Who knows of Klara and of a dog."""
     with a_shell(AGENTD__GRAPH__SPACES=SPACES) as ada:
-        ada.ok("up", given="/help\n")
+        ada.wake()
         for fact in ("my sister is called Klara", "my sister Klara lives in Bern"):
             ada.ok("facts", "add", fact)
         ada.ok("facts", "add", "my dog is called Quastelbury")
@@ -28,7 +28,7 @@ def ada() -> Iterator[Shell]:
 def bob() -> Iterator[Shell]:
     """Who knows nothing yet."""
     with a_shell(AGENTD__GRAPH__SPACES=SPACES) as bob:
-        bob.ok("up", given="/help\n")
+        bob.wake()
         yield bob
 
 
@@ -67,7 +67,7 @@ def test_one_shares_and_the_other_finds_it_until_it_is_taken_back(ada: Shell, bo
     bob.ok("stop")
     for lost in (bob.root / "state").glob("index.db*"):
         lost.unlink()
-    bob.ok("restart")
+    bob.wake()
     assert known(bob) == {"ada sister_name klara": 0.45, "klara home bern": 0.45}
 
     ada.ok("facts", "forget", "Bern", "--yes")
@@ -133,7 +133,7 @@ def test_a_lost_database_of_facts_takes_nothing_back(ada: Shell) -> None:
     ada.ok("stop")
     for lost in (ada.root / "state").glob("*.db*"):
         lost.unlink()
-    ada.ok("restart")
+    ada.wake()
     assert ada.json("facts", "share")["facts"] == before != []
 
 
@@ -148,12 +148,12 @@ def test_a_week_of_changes_makes_the_file_of_now_to_the_letter(ada: Shell) -> No
     refused = ada("facts", "apply", "sunday.0c", "week.delta", "-o", "sunday.0c")
     assert refused.code == 1
     assert (ada.root / "sunday.0c").read_bytes() == (ada.root / "now.0c").read_bytes()
-    ada.ok("restart")
+    ada.wake()
 
 
 def test_a_broken_chain_is_named_and_the_chat_goes_on() -> None:
     with a_shell(AGENTD__GRAPH__CHAIN="true") as shell:
-        shell.ok("up", given="/help\n")
+        shell.wake()
         shell.ok("facts", "add", "my dog is called Quastelbury")
         shell.ok("facts", "add", "my cat is called Mia")
         assert shell.ok("facts", "chain").out == "2 entries, each as it was written\n"
@@ -163,7 +163,7 @@ def test_a_broken_chain_is_named_and_the_chat_goes_on() -> None:
         log = shell.workspace / "memory" / "graph" / "chain.txt"
         sound = log.read_text()
         log.write_text(sound.replace(" inserted ", " imagined ", 1))
-        shell.ok("restart")
+        shell.wake_again()
         broken = shell("facts", "chain")
         assert (broken.code, broken.out[:29]) == (1, "the chain is broken: entry 1:")
         assert [p["code"] for p in shell.json("status")["problems"]] == ["graph_chain"]

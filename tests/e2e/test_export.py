@@ -16,7 +16,8 @@ from tests.e2e.shell import Shell, a_shell
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
-        shell.ok("up", given="remember that the sled is red\n")
+        shell.wake()
+        shell.ok("send", "remember that the sled is red")
         shell.ok("memory", "write", "the skids are waxed")
         shell.ok("send", "hello", "--session", "group:sledders")
         shell.json("alerts", "test")

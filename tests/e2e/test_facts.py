@@ -25,7 +25,7 @@ _STEP = 0.1
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         yield shell
 
 

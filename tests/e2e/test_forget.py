@@ -18,7 +18,7 @@ _SOON = 60.0  # seconds in which it is to be gone
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         yield shell
 
 
@@ -63,7 +63,7 @@ def test_no_file_holds_a_byte_of_a_forgotten_fact(shell: Shell) -> None:
     assert WORD not in shell.ok("sessions", "export", "main").out
     assert "[forgotten] What does it eat?" in shell.ok("sessions", "export", "main").out
     assert WORD not in shell.ok("send", "what is my hamster called?").out
-    shell.ok("restart")
+    shell.wake_again()
     assert holding(shell.root) == set()
 
 
@@ -80,7 +80,7 @@ def test_what_the_user_wrote_himself_stays_and_is_named(shell: Shell) -> None:
 
 def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it(tmp_path: Path) -> None:
     with a_shell() as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         shell.ok("facts", "add", "I live in Ulm")
         fact_id = plant(shell)
         shell.ok("backup", str(tmp_path / "b.tar.gz"))
@@ -90,7 +90,7 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it(tmp_path: 
         restored = shell.ok("restore", str(tmp_path / "b.tar.gz"), "--force").out
         assert "forgotten again: 1 facts" in restored
         assert holding(shell.root), "the test could not fail"
-        shell.ok("up")
+        shell.wake()
         assert gone(shell.root) == set()
         assert "Ulm" in shell.ok("facts", "list").out
         versions = shell.json("memory", "history", "memory/facts.md")["versions"]
@@ -104,12 +104,12 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it(tmp_path: 
 @pytest.mark.parametrize("point", ["erasure.begun", "erasure.place_done:2", "erasure.done"])
 def test_a_kill_in_between_is_made_good_at_the_next_start(point: str) -> None:
     with a_shell(AGENTD_FAILPOINT=point) as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         fact_id = plant(shell)
         assert shell("facts", "forget", fact_id, "--yes").code != 0
         assert holding(shell.root)
         shell.variables.clear()
-        shell.ok("up", given="hello again\n")
+        shell.wake()
         assert gone(shell.root) == set()
 
 
@@ -157,13 +157,13 @@ def test_it_is_gone_although_it_was_being_embedded(shell: Shell) -> None:
 
 def test_it_is_not_learnt_again_from_the_same_conversation() -> None:
     with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         for session in ("main", "chat:pets"):
             shell.ok("send", f"My hamster is called {WORD}. I like nuts.", "--session", session)
         (learnt,) = soon(shell, WORD)
         shell.json("facts", "forget", learnt, "--yes")
         assert gone(shell.root) == set()
-        shell.ok("restart")
+        shell.wake_again()
         shell.ok("send", "My cat is called Mopsine.", "--session", "chat:pets")
         assert soon(shell, "Mopsine")
         assert holding(shell.root) == set()

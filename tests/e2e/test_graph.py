@@ -33,7 +33,8 @@ _TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
-        shell.ok("up", given="My dog is called Max\n")
+        shell.wake()
+        shell.ok("send", "My dog is called Max")
         shell.ok("send", "My sister Klara lives in Bern")
         soon(lambda: len(facts(shell)) == 3)
         yield shell
@@ -66,7 +67,7 @@ def test_a_lost_index_gives_the_same_answers(shell: Shell) -> None:
     shell.ok("stop")
     for file in (shell.root / "state").glob("index.db*"):
         file.unlink()
-    shell.ok("restart")
+    shell.wake()
     assert facts(shell) == before != {}
     assert shell.json("facts", "graph", "user")["arrows"] == pictured
     assert shell.json("status")["graph"]["facts"] == 3
@@ -80,7 +81,7 @@ def test_the_page_and_the_text_may_be_changed_by_hand(shell: Shell) -> None:
     (text,) = (shell.workspace / "memory" / "graph").glob("*.0")
     text.write_text(text.read_text().replace('"bern"', '"ulm"'))
     assert "klara home bern" in facts(shell)
-    shell.ok("restart")
+    shell.wake_again()
     assert "klara home bern" in facts(shell)
     problems = shell.json("status")["problems"]
     assert [text.name in p["text"] for p in problems if p["code"] == "graph_damaged"] == [True]

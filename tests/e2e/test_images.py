@@ -178,7 +178,7 @@ def test_a_shell_sends_backs_up_restores_and_deletes_an_image(tmp_path: Path) ->
     file = tmp_path / "feather.png"
     file.write_bytes(PICTURE)
     with a_shell() as shell, a_shell() as other:
-        shell.ok("up", given="hello\n")
+        shell.wake()
         sent = shell.ok("send", "thanks", "--image", str(file), "--session", "chat:bird")
         assert sent.out.startswith("I cannot see images")
         (row, _) = shell.ok("sessions", "export", "chat:bird").lines
@@ -193,7 +193,7 @@ def test_a_shell_sends_backs_up_restores_and_deletes_an_image(tmp_path: Path) ->
         other.ok("restore", str(other.root / "b.tar.gz"))
         (other.root / "b.tar.gz").unlink()
         assert len(holding(other.root)) == 1
-        other.ok("up", given="hello\n")
+        other.wake()
         assert len(holding(other.root)) == 1
         wrong = tmp_path / "words.png"
         wrong.write_text("no picture")

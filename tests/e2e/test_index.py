@@ -36,7 +36,7 @@ def shell() -> Iterator[Shell]:
         ]
         talk = shell.root / "boat.jsonl"
         talk.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        shell.ok("up", given="")
+        shell.wake()
         shell.ok("sessions", "import", str(talk))
         shell.ok("memory", "index")
         yield shell
@@ -60,7 +60,7 @@ def test_an_index_that_was_deleted_is_built_again_and_answers_the_same(shell: Sh
     shell.ok("stop")
     for file in index_file(shell).parent.glob("index.db*"):
         file.unlink()
-    shell.ok("up", given="")
+    shell.wake()
     shell.ok("memory", "index")
     assert answers(shell) == before
     shell.ok("memory", "index")
@@ -81,7 +81,7 @@ def test_a_bad_index_is_put_aside_and_the_chat_goes_on(shell: Shell, damage: str
         with sqlite3.connect(file) as theirs:
             theirs.execute("CREATE TABLE recipes (name TEXT)")
         theirs.close()
-    shell.ok("up", given="")
+    shell.wake()
     assert shell.ok("send", "Hello there")
     shell.ok("memory", "index")
     shell.ok("sessions", "delete", "main", "--yes")

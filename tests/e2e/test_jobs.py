@@ -27,7 +27,7 @@ def history(shell: Shell, count: int) -> list[dict[str, object]]:
 
 
 def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(shell: Shell) -> None:
-    shell.ok("up", given="hello\n")
+    shell.wake()
     soon = shell.json("jobs", "add", "stand up", "--in", "1s")
     later = shell.json("jobs", "add", "what now?", "--in", "1d", "--ask", "--session", "main")
     (run,) = history(shell, 1)
@@ -45,7 +45,7 @@ def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(she
     shell.json("jobs", "add", "while away", "--in", "2s")
     shell.ok("stop")
     time.sleep(2)
-    shell.ok("up", given="hello again\n")
+    shell.wake()
     late = history(shell, 3)[-1]
     assert (late["reason"], late["text"]) == ("reminder", "while away")
     rows = shell.ok("sessions", "export", "main").lines

@@ -15,7 +15,7 @@ from tests.e2e.shell import PATIENCE, Shell, a_shell
 @pytest.fixture
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
-        shell.ok("up")
+        shell.wake()
         yield shell
 
 

@@ -42,7 +42,7 @@ def bring_in(shell: Shell, name: str, age: timedelta, word: str) -> None:
 def restarted(shell: Shell, **variables: str) -> None:
     shell.ok("stop")
     shell.variables.update(variables)
-    shell.ok("up", given="")
+    shell.wake()
 
 
 def wait_for_retention(shell: Shell) -> dict[str, object]:
@@ -56,7 +56,7 @@ def wait_for_retention(shell: Shell) -> dict[str, object]:
 @pytest.fixture
 def shell() -> Iterator[Shell]:
     with a_shell() as shell:
-        shell.ok("up", given="")
+        shell.wake()
         bring_in(shell, "bird", timedelta(days=40), CANARY)
         bring_in(shell, "young", timedelta(days=2), "amsel")
         bring_in(shell, "context", timedelta(days=40), "drossel")
@@ -104,7 +104,7 @@ def test_a_kill_in_the_middle_is_made_good_at_the_next_start(shell: Shell, datab
         assert daemon.wait(60) == -9
     assert holding(shell.root), "the test could not fail"
     del shell.variables["AGENTD_FAILPOINT"]
-    shell.ok("up", given="")
+    shell.wake()
     wait_for_retention(shell)
     assert holding(shell.root) == set()
     assert said(shell, "chat:bird") == []

@@ -30,7 +30,7 @@ def shell() -> Iterator[Shell]:
             file = shell.workspace / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        shell.ok("up")
+        shell.wake()
         shell.ok("memory", "index")
         yield shell
 
