@@ -1,8 +1,8 @@
 """Which candidates the user has really said. Pure.
 
 A model may cite a message for what nobody said. So a candidate counts only if its telling words stand
-in the message that it cites: half of them, and every number and name. A day that a message calls
-“tomorrow” may be told as a date.
+in the message that it cites: half of them, every number and name, and of the value that rules read out
+of it at least one. A day that a message calls “tomorrow” may be told as a date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentd.facts.extraction.parsing import Candidate
 from agentd.facts.extraction.reading import Said
 from agentd.redaction import tells_secret
 from agentd.statements.calendar import MONTHS, WEEKDAYS
-from agentd.statements.claims import claims
+from agentd.statements.claims import claims, triple_of
 from agentd.statements.normal import normalised
 from agentd.statements.telling import is_same_word, share_said, telling_words
 
@@ -105,6 +105,8 @@ def stands_in(content: str, said: str) -> bool:
     if _UNSPACED.search(told):
         return _share_of_pairs(told, said) >= _SHARE
     words = _WORD.findall(normalised(said))
+    if _has_other_value(content, words):
+        return False
     names = frozenset(_names(told))
     share = _share(told, names, words)
     if "the user" not in content.casefold():
@@ -164,6 +166,16 @@ def _share(told: str, names: frozenset[str], words: Sequence[str]) -> float:
             wanted += weight
             said += weight * (_NUMBER.fullmatch(word) is not None or _is_among(word, words))
     return said / wanted if wanted else 0.0
+
+
+def _has_other_value(content: str, words: Sequence[str]) -> bool:
+    """Whether none of these words is of the sentence's value: of “allergic to nuts” half the words
+    are said by who is allergic to milk.
+    """
+    triple = triple_of(content)
+    value = telling_words(_DATE.sub(" ", triple.value)) if triple else ()
+    told = [word for word in value if word in telling_words(content) and not _numbers(word)]
+    return bool(told) and not any(_is_among(word, words) for word in told)
 
 
 def _is_among(word: str, words: Sequence[str]) -> bool:
