@@ -62,7 +62,7 @@ async def open_schedule(
 
 def build_agenda(ground: Ground, stores: Stores, wake: Callable[[], None]) -> Agenda:
     """The list of jobs; `wake` is called when it has changed."""
-    return Agenda(ground.config.jobs, stores.book, Triggers(), ground.clock, wake)
+    return Agenda(ground.config.jobs, stores.jobs, Triggers(), ground.clock, wake)
 
 
 def _pulse(
@@ -76,7 +76,7 @@ def _pulse(
     settings = ground.config.heartbeat
     around = Surroundings(
         clock=ground.clock,
-        jobs=stores.jobs,
+        beats=stores.beats,
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,
@@ -93,7 +93,7 @@ def _pulse(
 def _jobs(ground: Ground, stores: Stores, model: Model, alerts: Alerting, engine: Engine) -> Jobs:
     around = questions.Surroundings(
         clock=ground.clock,
-        book=stores.book,
+        book=stores.jobs,
         ledger=stores.ledger,
         turns=engine.sessions,
         breaker=model.breaker,

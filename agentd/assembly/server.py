@@ -120,13 +120,13 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
         **HistoryMethods(memory.files).routes(),
         **_facts(parts.facts),
         **_graph(parts.graph),
-        **HeartbeatMethods(pulse, stores.jobs, clock).routes(),
+        **HeartbeatMethods(pulse, stores.beats, clock).routes(),
         **JobMethods(schedule.agenda, schedule.jobs, _own_jobs(parts)).routes(),
         **AlertMethods(stores.outbox, dispatcher, clients, clock).routes(),
         **ExportMethods(
             stores.outbox,
+            stores.beats,
             stores.jobs,
-            stores.book,
             stores.ledger,
             (stores.sessions, stores.blobs),
         ).routes(),
@@ -135,7 +135,7 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
 
 def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
     pulse = parts.schedule.pulse
-    beats = Heartbeat(pulse, parts.stores.jobs, lambda: pulse.interval)
+    beats = Heartbeat(pulse, parts.stores.beats, lambda: pulse.interval)
     return beats, Consolidation(parts.graph, timedelta(seconds=DAY))
 
 

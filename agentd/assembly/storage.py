@@ -11,17 +11,17 @@ import structlog
 from agentd.assembly.ground import Ground
 from agentd.errors import StorageError
 from agentd.paths import ensure_private_dir
+from agentd.storage.beats import SqliteBeats
 from agentd.storage.blobs import FileBlobs
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.index import SqliteChunks
-from agentd.storage.jobs import SqliteJobs
+from agentd.storage.jobs import SqliteJobBook
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.retention import SqliteRetention
-from agentd.storage.schedule import SqliteJobBook
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.storage.typed import TypedWords
@@ -38,8 +38,8 @@ class Stores:
     sessions: SqliteSessions
     journal: SqliteJournal
     ledger: SqliteLedger
-    jobs: SqliteJobs
-    book: SqliteJobBook
+    beats: SqliteBeats
+    jobs: SqliteJobBook
     outbox: SqliteOutbox
     chunks: SqliteChunks
     retention: SqliteRetention
@@ -67,7 +67,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             sessions,
             SqliteJournal(db),
             SqliteLedger(db, clock),
-            SqliteJobs(db, clock),
+            SqliteBeats(db, clock),
             SqliteJobBook(db, clock),
             SqliteOutbox(db, clock),
             SqliteChunks(index_db),

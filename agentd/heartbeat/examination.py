@@ -84,7 +84,7 @@ class Examination:
 
     async def _fail(self, beat_id: int, reason: Reason, sight: Sight, text: str = "") -> Beat:
         tokens, cost = await self._spent(sight)
-        beat, _ = await self._around.jobs.end_beat(
+        beat, _ = await self._around.beats.end_beat(
             beat_id, Outcome.FAILED, reason, text=text, tokens=tokens, cost_usd=cost
         )
         return beat
@@ -104,7 +104,7 @@ class Examination:
             case _:
                 assert_never(verdict)
         tokens, cost = await self._spent(sight)
-        beat, stored = await self._around.jobs.end_beat(
+        beat, stored = await self._around.beats.end_beat(
             beat_id,
             outcome,
             reason,

@@ -40,7 +40,7 @@ class Pulse:
     ) -> None:
         self._around = around
         self._clock = around.clock
-        self._jobs = around.jobs
+        self._beats = around.beats
         self.adopt(settings, examination)
         self._lock = asyncio.Lock()
         self._is_beating = False  # the lock is also held by a tick that finds nothing due
@@ -118,8 +118,8 @@ class Pulse:
 
     async def status(self) -> Standing:
         """Whether it beats, when next, and what the last beat came to."""
-        state = await self._jobs.heartbeat()
-        last = await self._jobs.beats(1)
+        state = await self._beats.heartbeat()
+        last = await self._beats.beats(1)
         return Standing(
             self._settings.is_on,
             await self._settled(),
@@ -137,7 +137,7 @@ class Pulse:
 
     async def recover(self) -> int:
         """Close the rows of beats that a crash cut; they are not run again. Returns how many."""
-        count = await self._jobs.interrupt_beats()
+        count = await self._beats.interrupt_beats()
         if count:
             log.warning("beats_interrupted", count=count)
         return count
@@ -184,12 +184,12 @@ class Pulse:
 
     async def _settled(self) -> datetime | None:
         """The due time to go by; stored when it is not the stored one."""
-        stored = (await self._jobs.heartbeat()).next_due
+        stored = (await self._beats.heartbeat()).next_due
         settled = None
         if self._settings.is_on:
             settled = due.settle(stored, self._clock.now(), self._settings.interval, self._hours)
         if settled != stored:
-            await self._jobs.schedule(settled)
+            await self._beats.schedule(settled)
             self._peeked = ""
         self._next_due = settled
         return settled
@@ -205,7 +205,7 @@ class Pulse:
             self._next_due, item_time, self._clock.now(), self._settings.interval, self._hours
         )
         if at != self._next_due:
-            await self._jobs.schedule(at)
+            await self._beats.schedule(at)
             self._next_due = at
         self._peeked = digest
 
@@ -217,7 +217,7 @@ class Pulse:
         if isinstance(decision, Skip):
             return await self._skipped(slot, next_due, decision.reason, sight)
         self._retry_at = self._busy_slot = None
-        beat_id = await self._jobs.begin_beat(slot, next_due, sight.digest)
+        beat_id = await self._beats.begin_beat(slot, next_due, sight.digest)
         self._next_due = next_due
         failpoints.hit("beat.begun")
         beat = await self.examination.run(beat_id, decision, sight, force=force)
@@ -251,7 +251,7 @@ class Pulse:
     async def _skip(
         self, slot: datetime | None, next_due: datetime | None, reason: Reason, digest: str = ""
     ) -> Beat:
-        beat = await self._jobs.skip_beat(slot, next_due, reason, digest)
+        beat = await self._beats.skip_beat(slot, next_due, reason, digest)
         self._next_due = next_due
         if slot is not None:
             self._last = beat

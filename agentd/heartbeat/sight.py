@@ -54,12 +54,12 @@ class Eyes:
         around, now = self._around, self._around.clock.now()
         text, digest = await self._read()
         checklist = parse(text, self._hours.zone)
-        states = await around.jobs.items([item.hash for item in checklist.items])
+        states = await around.beats.items([item.hash for item in checklist.items])
         view = View(
             now=now,
             hours=self._hours,
             is_on=self._is_on,
-            paused_until=(await around.jobs.heartbeat()).paused_until,
+            paused_until=(await around.beats.heartbeat()).paused_until,
             is_idle=await self._is_idle(now),
             breaker_open=around.breaker.is_open(),
             over_budget=await around.over_budget(),
@@ -82,7 +82,7 @@ class Eyes:
             return digest, None
         now = self._around.clock.now()
         checklist = parse(text, self._hours.zone)
-        states = await self._around.jobs.items([item.hash for item in checklist.items])
+        states = await self._around.beats.items([item.hash for item in checklist.items])
         return digest, checklist.next_time(states, now)
 
     async def _read(self) -> tuple[str, str]:

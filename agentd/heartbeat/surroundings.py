@@ -8,7 +8,7 @@ from datetime import datetime
 
 from agentd.domain.workspace import FileView
 from agentd.engine.errand import Door
-from agentd.ports import Breaker, Clock, JobStore, Ledger
+from agentd.ports import BeatStore, Breaker, Clock, Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Surroundings:
     """
 
     clock: Clock
-    jobs: JobStore
+    beats: BeatStore
     ledger: Ledger
     turns: Door
     breaker: Breaker

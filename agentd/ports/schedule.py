@@ -11,7 +11,7 @@ from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
 from agentd.domain.job import Ending, Job, JobRun, NewJob, Schedule, Step
 
 
-class JobStore(Protocol):
+class BeatStore(Protocol):
     """The heartbeat's memory."""
 
     async def heartbeat(self) -> HeartbeatState:

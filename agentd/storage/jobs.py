@@ -1,175 +1,247 @@
-"""The heartbeat's memory in SQLite."""
+"""Jobs and their history in SQLite."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from agentd.domain.alert import Alert, NewAlert
-from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
-from agentd.errors import NotFound
+from agentd.domain.alert import NewAlert
+from agentd.domain.job import (
+    At,
+    Cron,
+    Ending,
+    Every,
+    Job,
+    JobKind,
+    JobOutcome,
+    JobReason,
+    JobRun,
+    JobSession,
+    Misfire,
+    NewJob,
+    Schedule,
+    Step,
+    spelled,
+)
+from agentd.domain.settings import parse_duration
+from agentd.errors import Busy, NotFound
 from agentd.ports import Clock
-from agentd.storage.codec import maybe_moment, maybe_stamp, moment, stamp, well_formed
+from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
 
-_BEGIN = "INSERT INTO beats (at, due, file_hash) VALUES (?, ?, ?) RETURNING id"
+_ADD = """
+INSERT INTO jobs (text, schedule, kind, session, misfire, model, created_by, created_at, call_key, next_due)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *
+"""
+_BY_KEY = "SELECT * FROM jobs WHERE call_key = ?"
+_TO_COME = "SELECT * FROM jobs WHERE next_due IS NOT NULL ORDER BY id"
+_ACTIVE = "SELECT count(*) FROM jobs WHERE next_due IS NOT NULL"
+_MISSED = """
+INSERT INTO job_runs (job_id, at, due, until, outcome, reason) VALUES (?, ?, ?, ?, 'missed', 'late')
+"""
+_BEGIN = """
+INSERT INTO job_runs (job_id, at, due) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id
+"""
 _END = """
-UPDATE beats SET outcome = ?, reason = ?, text = ?, tokens = ?, cost_usd = ?
+UPDATE job_runs SET outcome = ?, reason = ?, text = ?, tokens = ?, cost_usd = ?
 WHERE id = ? AND outcome IS NULL RETURNING *
 """
-_SKIP = """
-INSERT INTO beats (at, due, outcome, reason, file_hash) VALUES (?, ?, 'skipped', ?, ?) RETURNING *
+_INTERRUPT = "UPDATE job_runs SET outcome = 'failed', reason = 'interrupted' WHERE outcome IS NULL"
+_NEWEST = "SELECT * FROM job_runs WHERE outcome IS NOT NULL ORDER BY id DESC LIMIT ?"
+_NEWEST_OF = """
+SELECT * FROM job_runs WHERE outcome IS NOT NULL AND job_id = ? ORDER BY id DESC LIMIT ?
 """
-_INTERRUPT = "UPDATE beats SET outcome = 'failed', reason = 'interrupted' WHERE outcome IS NULL"
-_NEWEST = "SELECT * FROM beats WHERE outcome IS NOT NULL ORDER BY id DESC LIMIT ?"
-_DONE = """
-INSERT INTO items (hash, first_seen, last_done) VALUES (:item, :now, :now)
-ON CONFLICT (hash) DO UPDATE SET last_done = excluded.last_done
-"""
+_USED = "SELECT due FROM job_runs WHERE job_id = ? AND due > ? AND until IS NULL"
 
 
-class SqliteJobs:
-    """The JobStore of the state database."""
+class SqliteJobBook:
+    """The JobBook of the state database."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
 
-    async def heartbeat(self) -> HeartbeatState:
-        """See JobStore."""
-
-        def find(conn: sqlite3.Connection) -> HeartbeatState:
-            row = conn.execute("SELECT next_due, paused_until FROM heartbeat").fetchone()
-            return HeartbeatState(maybe_moment(row["next_due"]), maybe_moment(row["paused_until"]))
-
-        return await self._db.read(find)
-
-    async def schedule(self, next_due: datetime | None) -> None:
-        """See JobStore."""
-        await self._db.write(lambda conn: _schedule(conn, next_due))
-
-    async def pause(self, until: datetime | None) -> None:
-        """See JobStore."""
-        await self._db.execute("UPDATE heartbeat SET paused_until = ?", (maybe_stamp(until),))
-
-    async def begin_beat(
-        self, due: datetime | None, next_due: datetime | None, file_hash: str
-    ) -> int:
-        """See JobStore."""
-        values = (stamp(self._clock.now()), maybe_stamp(due), file_hash)
-
-        def begin(conn: sqlite3.Connection) -> int:
-            _schedule(conn, next_due)
-            ((beat_id,),) = conn.execute(_BEGIN, values).fetchall()
-            return int(beat_id)
-
-        return await self._db.write(begin)
-
-    async def end_beat(
-        self,
-        beat_id: int,
-        outcome: Outcome,
-        reason: Reason,
-        *,
-        text: str = "",
-        tokens: int = 0,
-        cost_usd: float = 0.0,
-        done_items: Sequence[str] = (),
-        alert: NewAlert | None = None,
-    ) -> tuple[Beat, Alert | None]:
-        """See JobStore. Raises NotFound for a beat that is not running."""
+    async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
+        """See JobBook."""
         now = self._clock.now()
-        done = [{"item": item, "now": stamp(now)} for item in done_items]
 
-        def end(conn: sqlite3.Connection) -> tuple[Beat, Alert | None]:
-            put = put_alert(conn, alert, now) if alert else None
-            told = (
-                (Outcome.QUIET, Reason.DUPLICATE)
-                if alert is not None and put is None
-                else (outcome, reason)
-            )
-            found = conn.execute(
-                _END, (*told, well_formed(text), tokens, cost_usd, beat_id)
-            ).fetchall()
+        def insert(conn: sqlite3.Connection) -> Job:
+            if key and (known := conn.execute(_BY_KEY, (key,)).fetchone()):
+                return _load_job(known)
+            if conn.execute(_ACTIVE).fetchone()[0] >= most:
+                raise Busy(
+                    f"there are {most} jobs already",
+                    cure="remove one with `agentd jobs remove`, or raise [jobs] max_jobs",
+                )
+            (row,) = conn.execute(_ADD, (*_columns(job), stamp(now), key or None, stamp(next_due)))
+            return _load_job(row)
+
+        return await self._db.write(insert)
+
+    async def by_key(self, key: str) -> Job | None:
+        """See JobBook."""
+        row = await self._db.read(lambda conn: conn.execute(_BY_KEY, (key,)).fetchone())
+        return _load_job(row) if row else None
+
+    async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
+        """See JobBook."""
+        query = "SELECT * FROM jobs ORDER BY id" if past else _TO_COME
+        found = await self._db.read(lambda conn: conn.execute(query).fetchall())
+        return tuple(_load_job(row) for row in found)
+
+    async def get(self, job_id: int) -> Job:
+        """See JobBook."""
+        query = "SELECT * FROM jobs WHERE id = ?"
+        row = await self._db.read(lambda conn: conn.execute(query, (job_id,)).fetchone())
+        if row is None:
+            raise _unknown(job_id)
+        return _load_job(row)
+
+    async def remove(self, job_id: int) -> Job:
+        """See JobBook."""
+
+        def delete(conn: sqlite3.Connection) -> Job:
+            found = conn.execute("DELETE FROM jobs WHERE id = ? RETURNING *", (job_id,)).fetchall()
             if not found:
-                raise NotFound(f"there is no running beat {beat_id}")
-            conn.executemany(_DONE, done)
-            return _load_beat(found[0]), put
+                raise _unknown(job_id)
+            return _load_job(found[0])
 
-        return await self._db.write(end)
+        return await self._db.write(delete)
 
-    async def skip_beat(
-        self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
-    ) -> Beat:
-        """See JobStore."""
-        values = (stamp(self._clock.now()), maybe_stamp(due), reason, file_hash)
+    async def pass_over(self, step: Step) -> None:
+        """See JobBook."""
+        now = self._clock.now()
 
-        def skip(conn: sqlite3.Connection) -> Beat:
-            _schedule(conn, next_due)
-            (row,) = conn.execute(_SKIP, values).fetchall()
-            return _load_beat(row)
+        def advance(conn: sqlite3.Connection) -> None:
+            if _exists(conn, step.job_id):
+                _advance(conn, step, now)
 
-        return await self._db.write(skip)
+        await self._db.write(advance)
 
-    async def interrupt_beats(self) -> int:
-        """See JobStore. Returns how many there were."""
+    async def begin(self, step: Step) -> int | None:
+        """See JobBook."""
+        now = self._clock.now()
+        return await self._db.write(lambda conn: _begin(conn, step, now))
+
+    async def record(
+        self, step: Step, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        """See JobBook."""
+        now = self._clock.now()
+
+        def run(conn: sqlite3.Connection) -> JobRun | None:
+            run_id = _begin(conn, step, now)
+            return None if run_id is None else _end(conn, run_id, ending, alert, now)
+
+        return await self._db.write(run)
+
+    async def end(
+        self, run_id: int, ending: Ending, alert: NewAlert | None = None
+    ) -> JobRun | None:
+        """See JobBook."""
+        now = self._clock.now()
+        return await self._db.write(lambda conn: _end(conn, run_id, ending, alert, now))
+
+    async def interrupt(self) -> int:
+        """See JobBook. Returns how many there were."""
         return await self._db.execute(_INTERRUPT, ())
 
-    async def beats(self, limit: int) -> tuple[Beat, ...]:
-        """See JobStore."""
+    async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
+        """See JobBook."""
+        query, values = (_NEWEST, (limit,)) if job_id is None else (_NEWEST_OF, (job_id, limit))
+        found = await self._db.read(lambda conn: conn.execute(query, values).fetchall())
+        return tuple(_load_run(row) for row in found)
 
-        def find(conn: sqlite3.Connection) -> tuple[Beat, ...]:
-            return tuple(_load_beat(row) for row in conn.execute(_NEWEST, (max(0, limit),)))
-
-        return await self._db.read(find)
-
-    async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
-        """See JobStore."""
-        now = stamp(self._clock.now())
-        listed = list(dict.fromkeys(hashes))
-        # Most beats see nothing new; looking first spares them a sync.
-        known = await self._db.read(_items)
-        if set(listed) == set(known):
-            return {item: known[item] for item in listed}
-
-        def renew(conn: sqlite3.Connection) -> dict[str, ItemState]:
-            gone = [(item,) for item in _items(conn) if item not in listed]
-            conn.executemany("DELETE FROM items WHERE hash = ?", gone)
-            conn.executemany(
-                "INSERT INTO items (hash, first_seen) VALUES (?, ?) ON CONFLICT DO NOTHING",
-                [(item, now) for item in listed],
-            )
-            stored = _items(conn)
-            return {item: stored[item] for item in listed}
-
-        return await self._db.write(renew)
+    async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
+        """See JobBook."""
+        values = (job_id, stamp(since))
+        found = await self._db.read(lambda conn: conn.execute(_USED, values).fetchall())
+        return frozenset(moment(row["due"]) for row in found)
 
 
-def _schedule(conn: sqlite3.Connection, next_due: datetime | None) -> None:
-    conn.execute("UPDATE heartbeat SET next_due = ?", (maybe_stamp(next_due),))
+def _unknown(job_id: int) -> NotFound:
+    return NotFound(f"there is no job {job_id}", cure="`agentd jobs list` shows them all")
 
 
-def _items(conn: sqlite3.Connection) -> dict[str, ItemState]:
-    found = conn.execute("SELECT hash, first_seen, last_done FROM items")
-    return {
-        row["hash"]: ItemState(
-            row["hash"], moment(row["first_seen"]), maybe_moment(row["last_done"])
-        )
-        for row in found
-    }
+def _exists(conn: sqlite3.Connection, job_id: int) -> bool:
+    return conn.execute("SELECT 1 FROM jobs WHERE id = ?", (job_id,)).fetchone() is not None
 
 
-def _load_beat(row: sqlite3.Row) -> Beat:
-    return Beat(
-        id=row["id"],
-        at=moment(row["at"]),
-        due=maybe_moment(row["due"]),
-        outcome=Outcome(row["outcome"]),
-        reason=Reason(row["reason"]),
-        text=row["text"],
-        tokens=row["tokens"],
-        cost_usd=row["cost_usd"],
-        file_hash=row["file_hash"],
+def _advance(conn: sqlite3.Connection, step: Step, now: datetime) -> None:
+    """Store what was missed, and the next due time."""
+    if (missed := step.missed) is not None:
+        span = (stamp(missed.first), stamp(missed.last))
+        conn.execute(_MISSED, (step.job_id, stamp(now), *span))
+    conn.execute(
+        "UPDATE jobs SET next_due = ? WHERE id = ?", (maybe_stamp(step.next_due), step.job_id)
     )
+
+
+def _begin(conn: sqlite3.Connection, step: Step, now: datetime) -> int | None:
+    if not _exists(conn, step.job_id):
+        return None
+    if step.due is not None:
+        _advance(conn, step, now)
+    found = conn.execute(_BEGIN, (step.job_id, stamp(now), maybe_stamp(step.due))).fetchall()
+    if not found:
+        return None
+    conn.execute("UPDATE jobs SET runs = runs + 1 WHERE id = ?", (step.job_id,))
+    return int(found[0]["id"])
+
+
+def _end(
+    conn: sqlite3.Connection, run_id: int, ending: Ending, alert: NewAlert | None, now: datetime
+) -> JobRun | None:
+    if not conn.execute("SELECT 1 FROM job_runs WHERE id = ?", (run_id,)).fetchone():
+        return None  # the job was removed while it ran: it has nothing to say any more
+    told = (ending.outcome, ending.reason)
+    if alert is not None and put_alert(conn, alert, now) is None:
+        told = (JobOutcome.QUIET, JobReason.DUPLICATE)
+    values = (*told, well_formed(ending.text), ending.tokens, ending.cost_usd, run_id)
+    found = conn.execute(_END, values).fetchall()
+    if not found:
+        raise NotFound(f"run {run_id} has ended already")
+    return _load_run(found[0])
+
+
+def _columns(job: NewJob) -> tuple[str, ...]:
+    schedule = dumps(spelled(job.schedule))
+    text = well_formed(job.text)
+    return (text, schedule, job.kind, job.session, job.misfire, job.model, job.created_by)
+
+
+def _load_job(row: sqlite3.Row) -> Job:
+    what = NewJob(
+        text=row["text"],
+        schedule=_load_schedule(json.loads(row["schedule"])),
+        kind=JobKind(row["kind"]),
+        session=JobSession(row["session"]),
+        misfire=Misfire(row["misfire"]),
+        model=row["model"],
+        created_by=row["created_by"],
+    )
+    due = maybe_moment(row["next_due"])
+    return Job(row["id"], what, moment(row["created_at"]), due, row["runs"])
+
+
+def _load_schedule(fields: dict[str, str]) -> Schedule:
+    match fields:
+        case {"at": at}:
+            return At(moment(at))
+        case {"every": every, "anchor": anchor}:
+            return Every(parse_duration(every), moment(anchor))
+    return Cron(fields["cron"], fields["zone"])
+
+
+def _load_run(row: sqlite3.Row) -> JobRun:
+    ending = Ending(
+        JobOutcome(row["outcome"]),
+        JobReason(row["reason"]),
+        row["text"],
+        row["tokens"],
+        row["cost_usd"],
+    )
+    due, until = maybe_moment(row["due"]), maybe_moment(row["until"])
+    return JobRun(row["id"], row["job_id"], moment(row["at"]), due, until, ending)

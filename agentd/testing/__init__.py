@@ -7,7 +7,7 @@ from agentd.testing.desk import MemoryFacts
 from agentd.testing.embedders import HashEmbedder
 from agentd.testing.facts import FactIndexDouble, MemoryFactStore
 from agentd.testing.graph import InMemoryGraph
-from agentd.testing.jobs import MemoryJobBook, MemoryJobs
+from agentd.testing.jobs import MemoryBeats, MemoryJobBook
 from agentd.testing.messages import check_api_messages, check_messages
 from agentd.testing.models import Answers, RecordingSink, Reply, ScriptedProvider, call
 from agentd.testing.sessions import MemorySessions
@@ -21,13 +21,13 @@ __all__ = [
     "FakeClock",
     "HashEmbedder",
     "InMemoryGraph",
+    "MemoryBeats",
     "MemoryBlobs",
     "MemoryChunks",
     "MemoryFactStore",
     "MemoryFacts",
     "MemoryIndexDouble",
     "MemoryJobBook",
-    "MemoryJobs",
     "MemoryLedger",
     "MemoryOutbox",
     "MemorySessions",

@@ -33,8 +33,8 @@ class Ticket:
         return self.turn
 
 
-class MemoryJobs:
-    """A JobStore in memory, which puts its alerts into `outbox`."""
+class MemoryBeats:
+    """A BeatStore in memory, which puts its alerts into `outbox`."""
 
     def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
         self._clock = clock

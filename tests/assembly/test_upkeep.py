@@ -44,7 +44,7 @@ async def complaint(parts: Parts) -> str:
 async def test_doctor_names_a_job_that_no_longer_runs(parts: Parts) -> None:
     assert await complaint(parts) == ""
     lost = NewJob("water the plants", Cron("0 9 * * *", "Atlantis/Poseidonis"))
-    await parts.stores.book.add(lost, datetime(2100, 1, 1, tzinfo=UTC), most=9, key="")
+    await parts.stores.jobs.add(lost, datetime(2100, 1, 1, tzinfo=UTC), most=9, key="")
     await parts.schedule.jobs.lines["reminders"].tick()
     assert "no longer runs" in await complaint(parts)
 

@@ -35,13 +35,13 @@ from agentd.heartbeat.pulse import Pulse
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.surroundings import Surroundings
 from agentd.ports import EventSink
-from agentd.testing import FakeClock, MemoryJobs, MemoryLedger, MemoryOutbox
+from agentd.testing import FakeClock, MemoryBeats, MemoryLedger, MemoryOutbox
 from agentd.testing.jobs import Ticket
 
 MONDAY = datetime(2026, 5, 4, 10, 0, tzinfo=UTC)
 
 
-class Jobs(MemoryJobs):
+class Beats(MemoryBeats):
     """A job store that outlives the pulses of a test, and shows what is in it."""
 
     def __init__(self, clock: FakeClock) -> None:
@@ -126,7 +126,7 @@ class World:
         **table: object,
     ) -> None:
         self.clock = FakeClock(start, zone)
-        self.jobs = Jobs(self.clock)
+        self.beats = Beats(self.clock)
         self.ledger = MemoryLedger(self.clock)
         self.turns = Turns(self.ledger)
         self.breaker = Breaker()
@@ -140,7 +140,7 @@ class World:
     def restart(self) -> Pulse:
         around = Surroundings(
             self.clock,
-            self.jobs,
+            self.beats,
             self.ledger,
             self.turns,
             self.breaker,
@@ -171,7 +171,7 @@ class World:
 
     async def live(self, span: timedelta) -> list[Beat]:
         """Do what the scheduler does: tick at the due time and at least every minute."""
-        before = len(self.jobs.rows)
+        before = len(self.beats.rows)
         end = self.clock.now() + span
         while self.clock.now() < end:
             await self.pulse.tick()
@@ -180,7 +180,7 @@ class World:
             wait = min(max(wait, 1.0), 60.0, (end - self.clock.now()).total_seconds())
             self.clock.jump(timedelta(seconds=wait))
             self.clock._monotonic += wait
-        return self.jobs.rows[before:]
+        return self.beats.rows[before:]
 
     async def beat(self, *, force: bool = False) -> Beat:
         return await self.pulse.run(force=force)
@@ -226,7 +226,7 @@ async def test_a_hundred_restarts_neither_move_nor_repeat_a_slot() -> None:
     for _ in range(100):
         world.restart()
         await world.live(timedelta(minutes=3))
-    due = [beat.due for beat in world.jobs.rows]
+    due = [beat.due for beat in world.beats.rows]
     assert due == [MONDAY + timedelta(minutes=30 * n) for n in range(1, 10)]
 
 
@@ -235,7 +235,7 @@ async def test_a_restart_storm_at_the_due_time_beats_once() -> None:
     await world.live(timedelta(minutes=30))
     for _ in range(50):
         await world.restart().tick()
-    assert len(world.jobs.rows) == 1
+    assert len(world.beats.rows) == 1
 
 
 async def test_a_suspend_is_caught_up_once() -> None:
@@ -245,7 +245,7 @@ async def test_a_suspend_is_caught_up_once() -> None:
     rows = await world.live(timedelta(minutes=20))
     assert len(rows) == 1
     assert rows[0].due == MONDAY + timedelta(hours=8, minutes=30)
-    assert world.jobs.next_due == MONDAY + timedelta(hours=9)
+    assert world.beats.next_due == MONDAY + timedelta(hours=9)
 
 
 @pytest.mark.parametrize("days", [365, -365, 1, -1])
@@ -264,7 +264,7 @@ async def test_a_suspend_into_the_night_leaves_one_row_and_waits_for_the_morning
     world.clock.jump(timedelta(hours=14))
     rows = await world.live(timedelta(hours=1))
     assert [beat.reason for beat in rows] == [Reason.OUTSIDE_ACTIVE_HOURS]
-    assert world.jobs.next_due == datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
+    assert world.beats.next_due == datetime(2026, 5, 5, 8, 0, tzinfo=UTC)
 
 
 async def test_a_clock_at_the_beginning_of_time_beats_on() -> None:
@@ -369,12 +369,12 @@ async def test_beats_go_on_however_many_have_failed() -> None:
     world = World(active_hours_start="00:00", active_hours_end="24:00")
     world.turns.failure = Failure("provider_server", "down", "wait")
     await world.live(timedelta(days=2))
-    rows = world.jobs.rows
+    rows = world.beats.rows
     assert {row.outcome for row in rows} == {Outcome.FAILED}
     assert len(rows) >= 95
     world.turns.failure = None
     await world.live(timedelta(hours=1))
-    assert world.jobs.rows[-1].reason is Reason.ACK
+    assert world.beats.rows[-1].reason is Reason.ACK
 
 
 async def test_beat_fifty_asks_what_beat_one_asked() -> None:
@@ -405,7 +405,7 @@ async def test_an_alert_is_put_once_a_day() -> None:
     assert (second.outcome, second.reason) == (Outcome.QUIET, Reason.DUPLICATE)
     world.clock.jump(timedelta(hours=24))
     assert (await world.beat()).reason is Reason.ALERT
-    alerts = await world.jobs.alerts()
+    alerts = await world.beats.alerts()
     assert [alert.text for alert in alerts] == ["Disk  FULL", "disk full"]
     assert [(tuple(alert.delivered), alert.to) for alert in alerts] == [(("journal",), "me")] * 2
     assert world.wakes == 2
@@ -432,7 +432,7 @@ async def test_notify_is_the_alert_and_the_reply_is_none() -> None:
     world.turns.tools = (CallMade("c1", "notify", {}, is_error=False),)
     beat = await world.beat()
     assert (beat.outcome, beat.reason) == (Outcome.ALERT, Reason.NOTIFY)
-    assert await world.jobs.alerts() == []
+    assert await world.beats.alerts() == []
     assert world.wakes == 1
 
 
@@ -447,13 +447,13 @@ async def test_reasoning_stands_before_an_alert_only_when_asked_for() -> None:
     world = World(include_reasoning=True)
     world.turns.reply, world.turns.thought = "Disk full", "df says 99 %"
     await world.beat()
-    assert [a.text for a in await world.jobs.alerts()] == ["Reasoning: df says 99 %\n\nDisk full"]
+    assert [a.text for a in await world.beats.alerts()] == ["Reasoning: df says 99 %\n\nDisk full"]
     world.turns.thought = "df says something else"
     assert (await world.beat()).reason is Reason.DUPLICATE
     plain = World()
     plain.turns.reply, plain.turns.thought = "Disk full", "df says 99 %"
     await plain.beat()
-    assert [a.text for a in await plain.jobs.alerts()] == ["Disk full"]
+    assert [a.text for a in await plain.beats.alerts()] == ["Disk full"]
 
 
 async def test_a_beat_that_takes_too_long_is_cancelled_and_has_failed() -> None:
@@ -478,7 +478,7 @@ async def test_a_turn_that_is_refused_or_cancelled_has_failed() -> None:
 
 async def test_each_gate_has_its_reason_in_order() -> None:
     world = World("", enabled=False, start=datetime(2026, 5, 4, 23, 0, tzinfo=UTC))
-    await world.jobs.pause(datetime(2027, 1, 1, tzinfo=UTC))
+    await world.beats.pause(datetime(2027, 1, 1, tzinfo=UTC))
     world.breaker.is_tripped = world.over_budget = True
     world.turns.busy.add(SessionKey("main"))
 
@@ -491,7 +491,7 @@ async def test_each_gate_has_its_reason_in_order() -> None:
     assert await reason() is Reason.DISABLED
     assert await reason(interval="0m") is Reason.DISABLED
     assert await reason(interval="30m") is Reason.PAUSED
-    await world.jobs.pause(None)
+    await world.beats.pause(None)
     assert await reason() is Reason.OUTSIDE_ACTIVE_HOURS
     assert (
         await reason(active_hours_end="24:00", quiet_hours_start="22:00", quiet_hours_end="23:30")
@@ -508,7 +508,7 @@ async def test_each_gate_has_its_reason_in_order() -> None:
     assert await reason() is Reason.BUSY
     world.turns.busy.clear()
     assert await reason() is Reason.ACK
-    assert {beat.due for beat in world.jobs.rows} == {None}
+    assert {beat.due for beat in world.beats.rows} == {None}
 
 
 async def test_force_opens_all_but_budget_and_lane() -> None:
@@ -524,7 +524,7 @@ async def test_force_opens_all_but_budget_and_lane() -> None:
 
 async def test_beats_that_are_off_never_come() -> None:
     world = World(interval="0m")
-    await world.jobs.schedule(MONDAY)
+    await world.beats.schedule(MONDAY)
     assert await world.live(timedelta(days=2)) == []
     assert await world.pulse.next_due() is None
     assert (await world.pulse.status()).next_due is None
@@ -542,14 +542,14 @@ async def test_a_busy_lane_delays_the_beat_and_leaves_one_row_a_slot() -> None:
     assert [(beat.reason, beat.due) for beat in rows] == [
         (Reason.ACK, MONDAY + timedelta(minutes=30))
     ]
-    assert world.jobs.next_due == MONDAY + timedelta(hours=1)
+    assert world.beats.next_due == MONDAY + timedelta(hours=1)
 
 
 async def test_a_run_asked_for_moves_no_slot() -> None:
     world = World()
     await world.live(timedelta(minutes=10))
     await world.beat()
-    assert world.jobs.next_due == MONDAY + timedelta(minutes=30)
+    assert world.beats.next_due == MONDAY + timedelta(minutes=30)
 
 
 async def test_beats_never_overlap() -> None:
@@ -602,7 +602,7 @@ async def test_a_beat_cut_by_a_crash_is_interrupted_and_not_run_again() -> None:
     assert await world.pulse.recover() == 0
     rows = await world.live(timedelta(minutes=29))
     assert rows == []
-    assert [(b.outcome, b.reason) for b in world.jobs.rows] == [
+    assert [(b.outcome, b.reason) for b in world.beats.rows] == [
         (Outcome.FAILED, Reason.INTERRUPTED)
     ]
 
@@ -621,12 +621,12 @@ async def test_a_store_that_fails_loses_no_slot() -> None:
     await world.live(timedelta(minutes=29))
     world.clock.jump(timedelta(minutes=2))
     world.over_budget = True
-    skip, world.jobs.skip_beat = world.jobs.skip_beat, _broken
+    skip, world.beats.skip_beat = world.beats.skip_beat, _broken
     with pytest.raises(StorageError):
         await world.pulse.tick()
-    world.jobs.skip_beat = skip
+    world.beats.skip_beat = skip
     await world.pulse.tick()
-    assert [beat.due for beat in world.jobs.rows] == [MONDAY + timedelta(minutes=30)]
+    assert [beat.due for beat in world.beats.rows] == [MONDAY + timedelta(minutes=30)]
 
 
 async def _broken(*_: object) -> Beat:
@@ -641,7 +641,7 @@ async def test_explain_says_what_a_beat_would_do() -> None:
     world.over_budget = True
     told = await world.pulse.explain()
     assert (told["would_run"], told["reason"]) == (False, "budget")
-    assert world.jobs.rows == []
+    assert world.beats.rows == []
 
 
 async def test_status_has_the_last_beat_and_the_next() -> None:

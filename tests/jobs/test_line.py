@@ -32,8 +32,8 @@ from agentd.jobs.reminders import Reminders
 from agentd.jobs.settings import JobsSettings
 from agentd.ports import JobBook
 from agentd.scheduler.triggers import Triggers
+from agentd.storage.jobs import SqliteJobBook
 from agentd.storage.migrations import STATE
-from agentd.storage.schedule import SqliteJobBook
 from agentd.storage.sqlite import Database
 from agentd.testing import FakeClock, MemoryJobBook, MemoryOutbox
 

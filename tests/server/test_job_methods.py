@@ -13,7 +13,7 @@ from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
 from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.system_jobs import Consolidation, Heartbeat
-from agentd.testing import FakeClock, MemoryJobBook, MemoryJobs
+from agentd.testing import FakeClock, MemoryBeats, MemoryJobBook
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ def ask(upkeep):
     clock = FakeClock(NOW)
     book = MemoryJobBook(clock)
     agenda = Agenda(JobsSettings(), book, Triggers(), clock, lambda: None)
-    beats = MemoryJobs(clock)
+    beats = MemoryBeats(clock)
     heartbeat = Heartbeat(Pulse(), beats, lambda: timedelta(minutes=30))
     graph = Consolidation(upkeep, timedelta(days=1))
     routes = JobMethods(agenda, Jobs(book), (heartbeat, graph)).routes()

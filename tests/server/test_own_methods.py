@@ -22,7 +22,7 @@ from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.testing import (
     FakeClock,
-    MemoryJobs,
+    MemoryBeats,
     MemoryLedger,
     MemoryOutbox,
     MemorySessions,
@@ -332,7 +332,7 @@ async def test_only_newlines_end_lines(workspace, memory):
 
 
 async def test_heartbeats(clock):
-    jobs = MemoryJobs(clock)
+    jobs = MemoryBeats(clock)
     routes = HeartbeatMethods(Pulse(), jobs, clock).routes()
     assert (await ask(routes, "heartbeat/run"))["outcome"] == "skipped"
     assert (await ask(routes, "heartbeat/run", {"force": True}))["reason"] == "ack"

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentd.ports import JobBook, JobStore, Journal, Ledger, Outbox, SessionStore
-from agentd.storage.jobs import SqliteJobs
+from agentd.ports import BeatStore, JobBook, Journal, Ledger, Outbox, SessionStore
+from agentd.storage.beats import SqliteBeats
+from agentd.storage.jobs import SqliteJobBook
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
-from agentd.storage.schedule import SqliteJobBook
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import (
     FakeClock,
+    MemoryBeats,
     MemoryJobBook,
-    MemoryJobs,
     MemoryLedger,
     MemoryOutbox,
     MemorySessions,
@@ -32,9 +32,9 @@ class Stores:
     sessions: SessionStore
     journal: Journal
     ledger: Ledger
-    jobs: JobStore
+    beats: BeatStore
     outbox: Outbox
-    book: JobBook
+    jobs: JobBook
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ async def index_db(tmp_path):
 async def stores(request, clock):
     if request.param == "memory":
         sessions, outbox = MemorySessions(clock), MemoryOutbox(clock)
-        jobs, ledger = MemoryJobs(clock, outbox), MemoryLedger(clock)
+        beats, ledger = MemoryBeats(clock, outbox), MemoryLedger(clock)
         yield Stores(
             sessions,
             sessions,
             ledger,
-            jobs,
+            beats,
             outbox,
             MemoryJobBook(clock, outbox),
         )
@@ -74,7 +74,7 @@ async def stores(request, clock):
             SqliteSessions(db, clock),
             SqliteJournal(db),
             SqliteLedger(db, clock),
-            SqliteJobs(db, clock),
+            SqliteBeats(db, clock),
             SqliteOutbox(db, clock),
             SqliteJobBook(db, clock),
         )

@@ -126,9 +126,9 @@ async def test_half_a_surrogate_pair_from_a_model_stops_nothing(stores, clock):
     assert await stores.sessions.swap(CHAT, 0, 2, odd)
     assert "odd" in (await stores.sessions.load(CHAT)).summary
     await stores.sessions.cover(CHAT, Coverage(1, 1, ok=False, reason=odd))
-    beat_id = await stores.jobs.begin_beat(None, None, "")
+    beat_id = await stores.beats.begin_beat(None, None, "")
     alert = NewAlert(odd, "heartbeat", "d", ("main",))
-    beat, put = await stores.jobs.end_beat(
+    beat, put = await stores.beats.end_beat(
         beat_id, Outcome.ALERT, Reason.ALERT, text=odd, alert=alert
     )
     assert beat.outcome is Outcome.ALERT

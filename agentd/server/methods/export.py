@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agentd.domain.message import Image
 from agentd.errors import AgentdError
-from agentd.ports import Blobs, JobBook, JobStore, Ledger, Outbox, SessionStore
+from agentd.ports import BeatStore, Blobs, JobBook, Ledger, Outbox, SessionStore
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
@@ -33,7 +33,7 @@ class ExportMethods:
     def __init__(
         self,
         outbox: Outbox,
-        beats: JobStore,
+        beats: BeatStore,
         book: JobBook,
         ledger: Ledger,
         pictures: tuple[SessionStore, Blobs] | None = None,

@@ -10,7 +10,7 @@ from pydantic import Field
 from agentd.domain.beat import Beat
 from agentd.domain.settings import parse_duration
 from agentd.errors import InvalidRequest
-from agentd.ports import Clock, JobStore
+from agentd.ports import BeatStore, Clock
 from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.peer import Handler
 
@@ -46,9 +46,9 @@ class PauseParams(Params):
 class HeartbeatMethods:
     """The heartbeat as the commands see it."""
 
-    def __init__(self, pulse: Pulse, jobs: JobStore, clock: Clock) -> None:
+    def __init__(self, pulse: Pulse, beats: BeatStore, clock: Clock) -> None:
         self._pulse = pulse
-        self._jobs = jobs
+        self._beats = beats
         self._clock = clock
 
     def routes(self) -> dict[str, Handler]:
@@ -64,14 +64,14 @@ class HeartbeatMethods:
         return (await self._pulse.run(force=params.force)).as_json()
 
     async def _history(self, params: HistoryParams) -> dict[str, Any]:
-        return {"runs": [beat.as_json() for beat in await self._jobs.beats(params.limit)]}
+        return {"runs": [beat.as_json() for beat in await self._beats.beats(params.limit)]}
 
     async def _explain(self, params: NoParams) -> dict[str, Any]:
         return await self._pulse.explain()
 
     async def _pause(self, params: PauseParams) -> dict[str, Any]:
         until = None if params.duration is None else self._until(params.duration)
-        await self._jobs.pause(until)
+        await self._beats.pause(until)
         return {"paused_until": until.isoformat() if until else None}
 
     def _until(self, words: str) -> datetime:

@@ -10,7 +10,7 @@ from agentd.domain.beat import Beat, Standing
 from agentd.domain.belief import Consolidated
 from agentd.domain.settings import format_duration
 from agentd.errors import GraphOff
-from agentd.ports import JobStore
+from agentd.ports import BeatStore
 
 
 class SystemJob(Protocol):
@@ -68,7 +68,7 @@ class Heartbeat:
     id = "heartbeat"
     instead = "pause it with `agentd heartbeat pause`, or set [heartbeat] enabled = false"
 
-    def __init__(self, pulse: Pulse, beats: JobStore, interval: Callable[[], timedelta]) -> None:
+    def __init__(self, pulse: Pulse, beats: BeatStore, interval: Callable[[], timedelta]) -> None:
         self._pulse = pulse
         self._beats = beats
         self._interval = interval

@@ -1,0 +1,175 @@
+"""The heartbeat's memory in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from agentd.domain.alert import Alert, NewAlert
+from agentd.domain.beat import Beat, HeartbeatState, ItemState, Outcome, Reason
+from agentd.errors import NotFound
+from agentd.ports import Clock
+from agentd.storage.codec import maybe_moment, maybe_stamp, moment, stamp, well_formed
+from agentd.storage.outbox import put_alert
+from agentd.storage.sqlite import Database
+
+_BEGIN = "INSERT INTO beats (at, due, file_hash) VALUES (?, ?, ?) RETURNING id"
+_END = """
+UPDATE beats SET outcome = ?, reason = ?, text = ?, tokens = ?, cost_usd = ?
+WHERE id = ? AND outcome IS NULL RETURNING *
+"""
+_SKIP = """
+INSERT INTO beats (at, due, outcome, reason, file_hash) VALUES (?, ?, 'skipped', ?, ?) RETURNING *
+"""
+_INTERRUPT = "UPDATE beats SET outcome = 'failed', reason = 'interrupted' WHERE outcome IS NULL"
+_NEWEST = "SELECT * FROM beats WHERE outcome IS NOT NULL ORDER BY id DESC LIMIT ?"
+_DONE = """
+INSERT INTO items (hash, first_seen, last_done) VALUES (:item, :now, :now)
+ON CONFLICT (hash) DO UPDATE SET last_done = excluded.last_done
+"""
+
+
+class SqliteBeats:
+    """The BeatStore of the state database."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def heartbeat(self) -> HeartbeatState:
+        """See BeatStore."""
+
+        def find(conn: sqlite3.Connection) -> HeartbeatState:
+            row = conn.execute("SELECT next_due, paused_until FROM heartbeat").fetchone()
+            return HeartbeatState(maybe_moment(row["next_due"]), maybe_moment(row["paused_until"]))
+
+        return await self._db.read(find)
+
+    async def schedule(self, next_due: datetime | None) -> None:
+        """See BeatStore."""
+        await self._db.write(lambda conn: _schedule(conn, next_due))
+
+    async def pause(self, until: datetime | None) -> None:
+        """See BeatStore."""
+        await self._db.execute("UPDATE heartbeat SET paused_until = ?", (maybe_stamp(until),))
+
+    async def begin_beat(
+        self, due: datetime | None, next_due: datetime | None, file_hash: str
+    ) -> int:
+        """See BeatStore."""
+        values = (stamp(self._clock.now()), maybe_stamp(due), file_hash)
+
+        def begin(conn: sqlite3.Connection) -> int:
+            _schedule(conn, next_due)
+            ((beat_id,),) = conn.execute(_BEGIN, values).fetchall()
+            return int(beat_id)
+
+        return await self._db.write(begin)
+
+    async def end_beat(
+        self,
+        beat_id: int,
+        outcome: Outcome,
+        reason: Reason,
+        *,
+        text: str = "",
+        tokens: int = 0,
+        cost_usd: float = 0.0,
+        done_items: Sequence[str] = (),
+        alert: NewAlert | None = None,
+    ) -> tuple[Beat, Alert | None]:
+        """See BeatStore. Raises NotFound for a beat that is not running."""
+        now = self._clock.now()
+        done = [{"item": item, "now": stamp(now)} for item in done_items]
+
+        def end(conn: sqlite3.Connection) -> tuple[Beat, Alert | None]:
+            put = put_alert(conn, alert, now) if alert else None
+            told = (
+                (Outcome.QUIET, Reason.DUPLICATE)
+                if alert is not None and put is None
+                else (outcome, reason)
+            )
+            found = conn.execute(
+                _END, (*told, well_formed(text), tokens, cost_usd, beat_id)
+            ).fetchall()
+            if not found:
+                raise NotFound(f"there is no running beat {beat_id}")
+            conn.executemany(_DONE, done)
+            return _load_beat(found[0]), put
+
+        return await self._db.write(end)
+
+    async def skip_beat(
+        self, due: datetime | None, next_due: datetime | None, reason: Reason, file_hash: str = ""
+    ) -> Beat:
+        """See BeatStore."""
+        values = (stamp(self._clock.now()), maybe_stamp(due), reason, file_hash)
+
+        def skip(conn: sqlite3.Connection) -> Beat:
+            _schedule(conn, next_due)
+            (row,) = conn.execute(_SKIP, values).fetchall()
+            return _load_beat(row)
+
+        return await self._db.write(skip)
+
+    async def interrupt_beats(self) -> int:
+        """See BeatStore. Returns how many there were."""
+        return await self._db.execute(_INTERRUPT, ())
+
+    async def beats(self, limit: int) -> tuple[Beat, ...]:
+        """See BeatStore."""
+
+        def find(conn: sqlite3.Connection) -> tuple[Beat, ...]:
+            return tuple(_load_beat(row) for row in conn.execute(_NEWEST, (max(0, limit),)))
+
+        return await self._db.read(find)
+
+    async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
+        """See BeatStore."""
+        now = stamp(self._clock.now())
+        listed = list(dict.fromkeys(hashes))
+        # Most beats see nothing new; looking first spares them a sync.
+        known = await self._db.read(_items)
+        if set(listed) == set(known):
+            return {item: known[item] for item in listed}
+
+        def renew(conn: sqlite3.Connection) -> dict[str, ItemState]:
+            gone = [(item,) for item in _items(conn) if item not in listed]
+            conn.executemany("DELETE FROM items WHERE hash = ?", gone)
+            conn.executemany(
+                "INSERT INTO items (hash, first_seen) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                [(item, now) for item in listed],
+            )
+            stored = _items(conn)
+            return {item: stored[item] for item in listed}
+
+        return await self._db.write(renew)
+
+
+def _schedule(conn: sqlite3.Connection, next_due: datetime | None) -> None:
+    conn.execute("UPDATE heartbeat SET next_due = ?", (maybe_stamp(next_due),))
+
+
+def _items(conn: sqlite3.Connection) -> dict[str, ItemState]:
+    found = conn.execute("SELECT hash, first_seen, last_done FROM items")
+    return {
+        row["hash"]: ItemState(
+            row["hash"], moment(row["first_seen"]), maybe_moment(row["last_done"])
+        )
+        for row in found
+    }
+
+
+def _load_beat(row: sqlite3.Row) -> Beat:
+    return Beat(
+        id=row["id"],
+        at=moment(row["at"]),
+        due=maybe_moment(row["due"]),
+        outcome=Outcome(row["outcome"]),
+        reason=Reason(row["reason"]),
+        text=row["text"],
+        tokens=row["tokens"],
+        cost_usd=row["cost_usd"],
+        file_hash=row["file_hash"],
+    )

@@ -1,0 +1,93 @@
+"""The contract of BeatStore, over every implementation."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from agentd.domain.alert import NewAlert
+from agentd.domain.beat import HeartbeatState, ItemState, Outcome, Reason
+from agentd.errors import NotFound
+
+ALERT = NewAlert("look", "heartbeat", "d1", ("main",))
+
+
+async def test_the_schedule_is_kept(stores, clock):
+    assert await stores.beats.heartbeat() == HeartbeatState()
+    due, until = clock.now() + timedelta(hours=1), clock.now() + timedelta(days=1)
+    await stores.beats.schedule(due)
+    await stores.beats.pause(until)
+    assert await stores.beats.heartbeat() == HeartbeatState(due, until)
+    await stores.beats.pause(None)
+    await stores.beats.schedule(None)
+    assert await stores.beats.heartbeat() == HeartbeatState()
+
+
+async def test_a_beat_ends_with_its_alert_and_its_items(stores, clock):
+    due = clock.now()
+    beat_id = await stores.beats.begin_beat(due, due + timedelta(hours=1), "hash")
+    assert await stores.beats.beats(10) == ()
+    assert (await stores.beats.heartbeat()).next_due == due + timedelta(hours=1)
+    await stores.beats.items(["x", "y"])
+    clock.jump(timedelta(minutes=1))
+    beat, put = await stores.beats.end_beat(
+        beat_id,
+        Outcome.ALERT,
+        Reason.NOTIFY,
+        text="look",
+        tokens=7,
+        cost_usd=0.5,
+        done_items=["x"],
+        alert=ALERT,
+    )
+    assert (beat.outcome, beat.reason, beat.text, beat.tokens) == ("alert", "notify", "look", 7)
+    assert (beat.due, beat.file_hash, beat.at) == (due, "hash", due)
+    assert await stores.beats.beats(10) == (beat,)
+    assert await stores.outbox.alerts(10) == (put,)
+    states = await stores.beats.items(["x", "y"])
+    assert states == {"x": ItemState("x", due, clock.now()), "y": ItemState("y", due)}
+
+
+async def test_an_alert_told_before_makes_a_quiet_duplicate(stores):
+    await stores.outbox.put(ALERT)
+    beat_id = await stores.beats.begin_beat(None, None, "")
+    beat, put = await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alert=ALERT)
+    assert (beat.outcome, beat.reason, put) == (Outcome.QUIET, Reason.DUPLICATE, None)
+    assert len(await stores.outbox.alerts(10)) == 1
+
+
+async def test_a_beat_ends_once_and_a_second_end_puts_no_alert(stores):
+    beat_id = await stores.beats.begin_beat(None, None, "")
+    await stores.beats.end_beat(beat_id, Outcome.QUIET, Reason.ACK)
+    with pytest.raises(NotFound):
+        await stores.beats.end_beat(beat_id, Outcome.ALERT, Reason.ALERT, alert=ALERT)
+    assert await stores.outbox.alerts(10) == ()
+
+
+async def test_beats_cut_by_a_crash_are_marked_once(stores):
+    await stores.beats.begin_beat(None, None, "")
+    assert await stores.beats.interrupt_beats() == 1
+    assert await stores.beats.interrupt_beats() == 0
+    (beat,) = await stores.beats.beats(10)
+    assert (beat.outcome, beat.reason) == (Outcome.FAILED, Reason.INTERRUPTED)
+
+
+async def test_a_skip_is_a_row_and_moves_the_schedule(stores, clock):
+    later = clock.now() + timedelta(hours=8)
+    beat = await stores.beats.skip_beat(clock.now(), later, Reason.QUIET_HOURS, "h")
+    assert (beat.outcome, beat.reason, beat.file_hash) == ("skipped", "quiet_hours", "h")
+    second = await stores.beats.skip_beat(None, later, Reason.BUSY)
+    assert await stores.beats.beats(10) == (second, beat)
+    assert await stores.beats.beats(1) == (second,)
+    assert (await stores.beats.heartbeat()).next_due == later
+
+
+async def test_items_no_longer_listed_are_forgotten(stores, clock):
+    seen = clock.now()
+    await stores.beats.items(["a", "b"])
+    clock.jump(timedelta(hours=1))
+    assert set(await stores.beats.items(["b", "c"])) == {"b", "c"}
+    states = await stores.beats.items(["a", "b"])
+    assert (states["a"].first_seen, states["b"].first_seen) == (clock.now(), seen)
+    assert await stores.beats.items([]) == {}
