@@ -71,8 +71,11 @@ async def open_app(
         app = App(
             parts,
             (
-                *(*parts.alerts.work, *parts.memory.work, *parts.graph.work),
-                *(*parts.facts.work, warm.run),
+                *parts.alerts.work,
+                *parts.memory.work,
+                *parts.graph.work,
+                *parts.facts.work,
+                warm.run,
             ),
             upkeep.hangup,
         )

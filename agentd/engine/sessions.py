@@ -21,7 +21,7 @@ from agentd.engine.lanes import Lanes
 from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
 from agentd.engine.silent import Silence
-from agentd.engine.submission import TAKES_NO_MORE, Job, Ticket, reject
+from agentd.engine.submission import TAKES_NO_MORE, Submission, Ticket, reject
 from agentd.engine.tasks import Tasks
 from agentd.engine.turns import Turns
 from agentd.errors import InvalidRequest, ShuttingDown, StorageError
@@ -52,8 +52,8 @@ class Sessions:
         self._recovery = recovery
         self._lanes = lanes
         self._events = events
-        self._jobs: dict[tuple[SessionKey, str], Job] = {}
-        self._running: dict[SessionKey, Job] = {}
+        self._submitted: dict[tuple[SessionKey, str], Submission] = {}
+        self._running: dict[SessionKey, Submission] = {}
         self._tasks = Tasks()
         self._started = asyncio.Event()
 
@@ -90,20 +90,20 @@ class Sessions:
                 f"message ids must not begin with {' or '.join(RESERVED)}", cure="Use another id."
             )
         key = (request.session, request.message_id)
-        if key in self._jobs:
-            return Ticket(self._jobs[key].receipt, self._jobs[key].ended)
+        if key in self._submitted:
+            return Ticket(self._submitted[key].receipt, self._submitted[key].ended)
         self._lanes.reserve(request.session)
         try:
             receipt = await self._store.receive(request)
             hit("turn.received")
-            job = self._jobs.get(key)
-            if job is None and receipt.ended is None:
+            submission = self._submitted.get(key)
+            if submission is None and receipt.ended is None:
                 default = self._events if request.origin is Origin.USER else Silence()
-                job = self._enqueue(request, receipt, sink or default)
+                submission = self._enqueue(request, receipt, sink or default)
         finally:
             self._lanes.release(request.session)
-        if job is not None:
-            return Ticket(receipt, job.ended)
+        if submission is not None:
+            return Ticket(receipt, submission.ended)
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         if receipt.ended is not None:
             ended.set_result(receipt.ended)
@@ -114,10 +114,10 @@ class Sessions:
 
         False if none runs.
         """
-        job = self._running.get(session)
-        if job is None or job.request.origin is not origin:
+        submission = self._running.get(session)
+        if submission is None or submission.request.origin is not origin:
             return False
-        job.interrupt.request()
+        submission.interrupt.request()
         return True
 
     def is_busy(self, session: SessionKey) -> bool:
@@ -137,8 +137,8 @@ class Sessions:
         self._turns.drain()
         await self._rooms.close()
         await self._tasks.finish(seconds)
-        for job in self._jobs.values():  # those that had not even begun to wait
-            reject(job.ended, ShuttingDown(TAKES_NO_MORE))
+        for submission in self._submitted.values():  # those that had not even begun to wait
+            reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
 
     async def compact(self, session: SessionKey) -> RoomReport:
         """Flush and compact the session now. Raises NotFound, ShuttingDown."""
@@ -162,47 +162,47 @@ class Sessions:
         """What would happen at the session's next turn and why. Raises NotFound."""
         return await self._rooms.explain(session)
 
-    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: EventSink) -> Job:
+    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: EventSink) -> Submission:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
-        job = Job(request, receipt, sink, ended)
+        submission = Submission(request, receipt, sink, ended)
         if not self._tasks.is_open:  # the stop came while it was stored: it is for the next start
             reject(ended, ShuttingDown(TAKES_NO_MORE))
-            return job
-        self._jobs[request.session, request.message_id] = job
+            return submission
+        self._submitted[request.session, request.message_id] = submission
         self._rooms.expect(request.session, receipt.turn_id)
         self._lanes.enter(request.session)
-        self._tasks.spawn(self._work(job))
-        return job
+        self._tasks.spawn(self._work(submission))
+        return submission
 
-    async def _work(self, job: Job) -> None:
-        session = job.request.session
+    async def _work(self, submission: Submission) -> None:
+        session = submission.request.session
         try:
             async with self._lanes.hold(session):
                 await self._started.wait()  # in the lane, so that those cut before keep their place
-                self._running[session] = job
+                self._running[session] = submission
                 try:
-                    turn = await self._turns.run(job)
-                    self._rooms.ended(session, job.receipt.turn_id)
+                    turn = await self._turns.run(submission)
+                    self._rooms.ended(session, submission.receipt.turn_id)
                 finally:
                     del self._running[session]
         except ShuttingDown as error:
-            reject(job.ended, error)
+            reject(submission.ended, error)
         except asyncio.CancelledError:
-            reject(job.ended, ShuttingDown(TAKES_NO_MORE))
+            reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
             raise
         except Exception:
             # Not even the failure could be stored. The journal still has the turn: it goes on at the
             # next start, or when it is sent again, and other turns go on now.
-            log.exception("turn_not_stored", session=session, turn=job.receipt.turn_id)
-            reject(job.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
+            log.exception("turn_not_stored", session=session, turn=submission.receipt.turn_id)
+            reject(submission.ended, StorageError(_NOT_STORED, cure="See `agentd status`."))
         else:
-            if not job.ended.done():
-                job.ended.set_result(turn)
-            job.sink.emit(TurnEnded(session, turn))
-            if job.request.origin is Origin.USER and not self._rooms.is_ample(turn):
+            if not submission.ended.done():
+                submission.ended.set_result(turn)
+            submission.sink.emit(TurnEnded(session, turn))
+            if submission.request.origin is Origin.USER and not self._rooms.is_ample(turn):
                 self._look_ahead(session)
         finally:
-            self._jobs.pop((session, job.request.message_id), None)
+            self._submitted.pop((session, submission.request.message_id), None)
 
     def _look_ahead(self, session: SessionKey) -> None:
         if self._tasks.is_open:

@@ -18,8 +18,8 @@ TAKES_NO_MORE = "agentd is stopping and takes no new messages."
 
 
 @dataclass(slots=True)
-class Job:
-    """A submitted turn on its way to the end."""
+class Submission:
+    """A turn on its way; `ended` is its result, `sink` sees what happens in it."""
 
     request: TurnRequest
     receipt: Receipt

@@ -12,7 +12,7 @@ from agentd.engine.loop import Loop, failure_of
 from agentd.engine.progress import CLIP_RESULTS, Progress
 from agentd.engine.rooms import Rooms
 from agentd.engine.scenes import Scenes, bare
-from agentd.engine.submission import INTERNAL, Job
+from agentd.engine.submission import INTERNAL, Submission
 from agentd.engine.trace import marked, outcome
 from agentd.errors import ContextOverflow, ProviderError, ShuttingDown, StorageError
 from agentd.ports import SessionStore
@@ -29,14 +29,14 @@ class Turns:
         self._scenes = scenes
         self._rooms = rooms
 
-    async def run(self, job: Job) -> Turn:
+    async def run(self, submission: Submission) -> Turn:
         """The turn, ended and stored one way or the other.
 
         Raises ShuttingDown when it was put aside, StorageError when not even its failure could be
         stored; then it goes on at the next start.
         """
-        with marked(job.request, job.receipt):
-            turn = await self._run(job)
+        with marked(submission.request, submission.receipt):
+            turn = await self._run(submission)
             log.info("turn_ended", **outcome(turn))
             return turn
 
@@ -44,25 +44,27 @@ class Turns:
         """Begin no model call from now on; a turn that needs one is put aside."""
         self._loop.draining = True
 
-    async def _run(self, job: Job) -> Turn:
+    async def _run(self, submission: Submission) -> Turn:
         progress: Progress | None = None
         try:
-            progress = await self._prepare(job)
-            return await self._attempt(job, progress)
+            progress = await self._prepare(submission)
+            return await self._attempt(submission, progress)
         except Interrupted:
-            progress = progress or await self._bare(job)
+            progress = progress or await self._bare(submission)
             return await self._loop.cancelled(progress)
         except (ShuttingDown, asyncio.CancelledError):
             if progress is not None:
-                await self._park(job.receipt.turn_id)
+                await self._park(submission.receipt.turn_id)
             raise
         except ProviderError as error:
             log.info("turn_failed", reason=error.reason)
-            return await self._loop.failed(progress or await self._bare(job), failure_of(error))
+            return await self._loop.failed(
+                progress or await self._bare(submission), failure_of(error)
+            )
         except Exception:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
             log.exception("turn_crashed")
-            return await self._loop.failed(progress or await self._bare(job), INTERNAL)
+            return await self._loop.failed(progress or await self._bare(submission), INTERNAL)
 
     async def _park(self, turn_id: int) -> None:
         try:
@@ -70,7 +72,7 @@ class Turns:
         except StorageError as error:
             log.warning("turn_not_parked", reason=error.reason)  # it counts as crashed once
 
-    async def _attempt(self, job: Job, progress: Progress) -> Turn:
+    async def _attempt(self, submission: Submission, progress: Progress) -> Turn:
         """Run, and once or twice again with more room if the prompt turns out too long."""
         try:
             return await self._loop.run(progress)
@@ -78,36 +80,39 @@ class Turns:
             if progress.can_clip:
                 log.info("overflow", cure="clip tool results")
                 progress.clip = CLIP_RESULTS
-            elif not await self._make_room(job, progress):
+            elif not await self._make_room(submission, progress):
                 raise
         try:
             return await self._loop.run(progress)
         except ContextOverflow:
-            if progress.clip is None or not await self._make_room(job, progress):
+            if progress.clip is None or not await self._make_room(submission, progress):
                 raise
         return await self._loop.run(progress)
 
-    async def _prepare(self, job: Job) -> Progress:
-        request = job.request
-        turn_id = job.receipt.turn_id
+    async def _prepare(self, submission: Submission) -> Progress:
+        request = submission.request
+        turn_id = submission.receipt.turn_id
         past = await self._rooms.past(request.session, turn_id)
         scene = await self._scenes.for_turn(request, past)
         if request.origin is Origin.USER and await self._rooms.before_turn(past, scene):
             past = await self._rooms.past(request.session, turn_id)
             scene = await self._scenes.for_turn(request, past)
-        return Progress(job.receipt, scene, job.sink, interrupt=job.interrupt)
+        return Progress(submission.receipt, scene, submission.sink, interrupt=submission.interrupt)
 
-    async def _make_room(self, job: Job, progress: Progress) -> bool:
-        if job.request.context is Context.LIGHT or job.request.origin is not Origin.USER:
+    async def _make_room(self, submission: Submission, progress: Progress) -> bool:
+        if (
+            submission.request.context is Context.LIGHT
+            or submission.request.origin is not Origin.USER
+        ):
             return False
-        turn_id = job.receipt.turn_id
+        turn_id = submission.receipt.turn_id
         if not await self._rooms.after_overflow(progress.scene):
             return False
-        past = await self._rooms.past(job.request.session, turn_id)
-        progress.scene = await self._scenes.for_turn(job.request, past)
+        past = await self._rooms.past(submission.request.session, turn_id)
+        progress.scene = await self._scenes.for_turn(submission.request, past)
         return True
 
-    async def _bare(self, job: Job) -> Progress:
+    async def _bare(self, submission: Submission) -> Progress:
         """Enough to end a turn that failed before it had a scene."""
-        rows = await self._loop.begin(job.receipt)
-        return Progress(job.receipt, bare(job.request), job.sink, rows)
+        rows = await self._loop.begin(submission.receipt)
+        return Progress(submission.receipt, bare(submission.request), submission.sink, rows)

@@ -123,7 +123,7 @@ async def test_ids_are_a_sessions_own_and_the_first_text_stands(world) -> None:
     assert [r.text for r in await world.store.rows(MAIN) if r.role is RowRole.USER] == ["one"]
 
 
-@pytest.mark.parametrize("message_id", ["flush:main:1-2", "beat:7"])
+@pytest.mark.parametrize("message_id", ["flush:main:1-2", "beat:7", "job:3"])
 async def test_no_message_can_pass_for_a_silent_turn_or_ask_for_its_text(world, message_id) -> None:
     await world.start()
     with pytest.raises(InvalidRequest):
