@@ -164,9 +164,9 @@ class Refusal(StrEnum):
     """Why a statement did not become a fact."""
 
     AUTHORITY = "authority"  # the user himself said otherwise
+    CREDENTIAL = "secret"  # it looks like a key or tells a password
     EMPTY = "empty"
     FORGOTTEN = "forgotten"  # the user had it erased
-    SECRET = "secret"  # noqa: S105 - it looks like a key or tells a password
     SUSPICIOUS = "suspicious"  # it reads like orders to the agent
     TOO_LONG = "too_long"
 

@@ -14,7 +14,7 @@ from agentd.facts.sync import Differences, statement
 
 _REFUSED = {  # what is told, and the cure
     Refusal.EMPTY: ("it says nothing", "take the line out"),
-    Refusal.SECRET: (
+    Refusal.CREDENTIAL: (
         "it holds a password or a key",
         "take the line out, and keep secrets where they belong",
     ),

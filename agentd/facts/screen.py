@@ -19,5 +19,5 @@ def objection(text: str) -> Refusal | None:
     if text.strip() == MASK:
         return Refusal.EMPTY
     if tells_secret(text):
-        return Refusal.SECRET
+        return Refusal.CREDENTIAL
     return Refusal.SUSPICIOUS if any(suspicion.is_high for suspicion in scan(text)) else None

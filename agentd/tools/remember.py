@@ -36,7 +36,7 @@ _REFUSED = {
     Refusal.AUTHORITY: "the user himself said otherwise, and that was kept",
     Refusal.EMPTY: "it says nothing",
     Refusal.FORGOTTEN: "the user had this forgotten",
-    Refusal.SECRET: "it looks like a secret",
+    Refusal.CREDENTIAL: "it looks like a secret",
     Refusal.SUSPICIOUS: "it reads like an instruction to the model",
     Refusal.TOO_LONG: "it is too long for one fact",
 }

@@ -19,7 +19,7 @@ REFUSED = {
     Refusal.AUTHORITY: "you said otherwise yourself, and that was kept",
     Refusal.EMPTY: "it says nothing",
     Refusal.FORGOTTEN: "you had it forgotten",
-    Refusal.SECRET: "it looks like a secret; keep secrets in a password store",
+    Refusal.CREDENTIAL: "it looks like a secret; keep secrets in a password store",
     Refusal.SUSPICIOUS: "it reads like an instruction to the model",
     Refusal.TOO_LONG: "it is too long for one fact: at most 4,096 characters",
 }
