@@ -96,6 +96,15 @@ def test_packages_hold_a_docstring_and_nothing_else() -> None:
     assert not full
 
 
+def port_of(node: ast.stmt) -> str:
+    match node:
+        case ast.ClassDef(name=port):
+            return port
+        case ast.AnnAssign(target=ast.Name(id=port), annotation=ast.Name(id="TypeAlias")):
+            return port
+    return ""
+
+
 def test_the_ports_are_listed_on_their_page_and_imported_from_there() -> None:
     page = ast.get_docstring(tree(ROOT / "agentd/ports/__init__.py")) or ""
     listed = {
@@ -103,9 +112,7 @@ def test_the_ports_are_listed_on_their_page_and_imported_from_there() -> None:
         for module, names in re.findall(r"^(\w+) {2,}(\w.*)$", page, re.MULTILINE)
     }
     stand = {
-        f"agentd.ports.{path.stem}": sorted(
-            node.name for node in tree(path).body if isinstance(node, ast.ClassDef)
-        )
+        f"agentd.ports.{path.stem}": sorted(filter(None, map(port_of, tree(path).body)))
         for path in MODULES
         if path.parent == ROOT / "agentd/ports" and path.name != "__init__.py"
     }

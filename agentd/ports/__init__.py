@@ -6,7 +6,7 @@ turns      Tool, Gate, Approver, EventSink, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
 facts      Facts, FactDesk, FactStore, FactIndex, Eraser
-graph      GraphStore
+graph      GraphStore, Walk
 memory     Recall, MemoryIndex, ChunkStore, Embedder
 schedule   BeatStore, JobBook, Triggers
 alerts     Outbox, AlertSink
