@@ -9,7 +9,7 @@ from agentd.domain.alert import Alert, Delivery, NewAlert
 
 
 class Outbox(Protocol):
-    """Where alerts are put; at least once to each sink."""
+    """Where alerts are put, to be delivered to each of their sinks at least once."""
 
     async def put(self, alert: NewAlert) -> Alert | None:
         """Store an alert with a pending delivery to each of its sinks; None if an alert with the

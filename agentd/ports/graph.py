@@ -23,6 +23,8 @@ from agentd.domain.concept import (
 )
 
 T = TypeVar("T")
+
+# Yields what it wants to see next, is sent these facts, and returns its outcome.
 Walk: TypeAlias = Generator[Around, Sequence[Edge], T]
 
 

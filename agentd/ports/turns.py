@@ -45,7 +45,7 @@ class Approver(Protocol):
     """Who asks the user."""
 
     async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
-        """The user's answer. A no when nobody can be asked in time."""
+        """The user's answer; UNASKED when nobody can be asked in time."""
 
 
 class EventSink(Protocol):

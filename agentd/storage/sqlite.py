@@ -87,10 +87,10 @@ class Database:
         the shared commit failed, so it must do nothing but use the connection. Cancelling the
         caller does not stop the transaction.
         """
-        job = Waiting(fn)
-        self._writes.append(job)
+        waiting = Waiting(fn)
+        self._writes.append(waiting)
         await self._travel()
-        return job.outcome(self._told)
+        return waiting.outcome(self._told)
 
     async def execute(self, sql: str, values: Sequence[object]) -> int:
         """Run one changing statement as a transaction; returns how many rows it changed."""
@@ -126,10 +126,10 @@ class Database:
 
     async def read(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """What `fn` finds; it sees one state of the database and all earlier writes."""
-        job = Waiting(fn)
-        self._reads.append(job)
+        waiting = Waiting(fn)
+        self._reads.append(waiting)
         await self._travel()
-        return job.outcome(self._told)
+        return waiting.outcome(self._told)
 
     async def copy(self, path: Path) -> None:
         """Write the database as it is now into a new file, over the one connection."""
@@ -209,10 +209,10 @@ class Database:
         if group:
             self._commit(group)
             self._cut()
-        for job in looks:
-            job.run(self._thread._conn)
-            if isinstance(job.error, sqlite3.Error):
-                self._note(job.error)
+        for waiting in looks:
+            waiting.run(self._thread._conn)
+            if isinstance(waiting.error, sqlite3.Error):
+                self._note(waiting.error)
 
     def _write_anew(self, conn: sqlite3.Connection) -> None:
         try:
@@ -241,17 +241,17 @@ class Database:
     def _commit(self, group: list[Waiting[Any]]) -> None:
         conn = self._thread._conn
         if self._latched:
-            for job in group:
-                job.error = self._refusal()
+            for waiting in group:
+                waiting.error = self._refusal()
             return
         try:
             if conn.in_transaction:  # the disk failed in the middle of the last rollback
                 conn.execute("ROLLBACK")
             conn.execute("BEGIN IMMEDIATE")
-            for job in group:
-                job.run(conn)
-                if job.error is not None:
-                    self._give_up(group, job.error)
+            for waiting in group:
+                waiting.run(conn)
+                if waiting.error is not None:
+                    self._give_up(group, waiting.error)
                     return
             conn.execute("COMMIT")
         except sqlite3.Error as error:
@@ -270,11 +270,11 @@ class Database:
         if isinstance(error, sqlite3.Error):
             self._note(error)
         if len(group) == 1 or self._latched:
-            for job in group:
-                job.error = error
+            for waiting in group:
+                waiting.error = error
             return
-        for job in group:  # the others are right, or small enough for what room there is
-            self._commit([job])
+        for waiting in group:  # the others are right, or small enough for what room there is
+            self._commit([waiting])
 
     def _note(self, error: sqlite3.Error) -> None:
         told = translate(error, self.path)
