@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -20,14 +21,16 @@ from agentd.errors import AgentdError, Busy
 from agentd.facts.asked import explicit_besides, explicit_statement
 from agentd.ports import Clock, Facts
 from agentd.statements.choosing import places, says_only
-from agentd.statements.claims import claims
+from agentd.statements.claims import USER, claims
 from agentd.statements.explicit import Request, requested
 from agentd.statements.normal import normalised
+from agentd.statements.relations import canonical
 from agentd.statements.telling import share_said, telling_words
 
 _MOST = 20
 _MAYBE = 5
 _SAID = 0.75  # of a sentence's telling words: the rest is how a model words it
+_OWN = re.compile(r"(?:my|our|user's|mein(?:e[nrms]?)?|unser(?:e[nrms]?)?) ")
 
 Said = Callable[[SessionKey], Awaitable[Sequence[tuple[int, str]]]]
 CatchUp = Callable[[str], Awaitable[None]]
@@ -64,8 +67,9 @@ class Desk:
 
     async def matching(self, query: str) -> Matches:
         """Sure are the fact of that id, facts with that very sentence or that subject and value, or
-        else all that say every telling word of the query. What was said of it a moment ago is made
-        facts first; raises Busy if that fails and no fact is known.
+        else all that say every telling word of the query, or else those that “my” and a relation names:
+        “my employer”. What was said of it a moment ago is made facts first; raises Busy if that fails
+        and no fact is known.
         """
         asked = requested(query) or requested(f"forget {query}")  # “what I told you about Rex”
         bare = asked.text if asked is not None and asked.kind == "forget" else query
@@ -118,7 +122,7 @@ class Desk:
                 return Matches((fact,))
         if same := _same(bare, active):
             return Matches(same)
-        if saying := _saying(bare, active):
+        if saying := _saying(bare, active) or _called(bare, active):
             return Matches(saying[:_MOST])
         hits = await self._facts.find(bare, _MAYBE)
         return Matches(maybe=tuple(hit.fact for hit in hits))
@@ -152,3 +156,15 @@ def _saying(text: str, active: Sequence[Fact]) -> tuple[Fact, ...]:
     if not telling_words(text):
         return ()
     return tuple(fact for fact in active if share_said(text, fact.text) == 1.0)
+
+
+def _called(text: str, active: Sequence[Fact]) -> tuple[Fact, ...]:
+    words = normalised(text)
+    own = _OWN.match(words)
+    if own is None:
+        return ()
+    relation = canonical(words[own.end() :])
+    told = ((fact, fact.triple) for fact in active)
+    return tuple(
+        f for f, t in told if t and t.subject == USER and canonical(t.relation) == relation
+    )

@@ -71,6 +71,11 @@ async def test_the_row_that_says_it_is_the_newest_one():
         ("what I told you about Rex", ["The user's dog is called Rex."]),
         ("REX", ["The user's dog is called Rex."]),
         ("dogs", ["The user's dog is called Rex.", "The neighbour's dog barks."]),
+        ("my home", ["The user lives in Bern."]),
+        ("where my home is", []),
+        ("my city", ["The user lives in Bern."]),
+        ("home", []),
+        ("my employer", []),
         ("dog Max", []),
         ("", []),
         ("the", []),
@@ -80,7 +85,7 @@ async def test_the_row_that_says_it_is_the_newest_one():
 )
 async def test_what_a_request_means(query, sure):
     asked, _ = desk()
-    for text in ("my dog is called Rex", "The neighbour's dog barks.", "The user lives in Bern."):
+    for text in ("my dog is called Rex", "The neighbour's dog barks.", "I live in Bern."):
         await asked.remember(text)
     assert await texts((await asked.matching(query)).sure) == sure
 
