@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import fastjsonschema
@@ -218,7 +219,7 @@ def _may_repeat(effect: Effect) -> bool:
 
 
 def _compiled(spec: ToolSpec) -> Callable[[Any], str]:
-    validate = fastjsonschema.compile(dict(spec.input_schema))
+    validate = _validator(json.dumps(dict(spec.input_schema)))
 
     def check(value: Any) -> str:
         try:
@@ -228,6 +229,12 @@ def _compiled(spec: ToolSpec) -> Callable[[Any], str]:
         return ""
 
     return check
+
+
+@cache
+def _validator(schema: str) -> Callable[[Any], Any]:
+    validate: Callable[[Any], Any] = fastjsonschema.compile(json.loads(schema))
+    return validate
 
 
 def _refusal(error: AgentdError) -> ToolOutput:
