@@ -88,6 +88,7 @@ async def open_parts(
         facts = await opened(open_facts(ground, stores, memory, graph, calls, output))
         events = Watchers(shown, *memory.watchers, *facts.watchers)
         alerts = await opened(open_alerting(ground, stores, clients, events))
+        # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
         tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda)
         engine = await opened(
