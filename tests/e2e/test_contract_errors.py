@@ -145,11 +145,11 @@ def test_calls_can_be_taken_back_by_their_ids(scene: World) -> None:
 
 
 def test_a_turn_that_fails_says_so_in_the_words_of_its_fault(scene: World) -> None:
-    prompt = [{"type": "text", "text": "fail 400"}]
+    prompt = [{"type": "text", "text": "fail 401"}]
     error = scene.wire.error("session/prompt", {"sessionId": "main", "prompt": prompt})
     assert error["code"] == -32010
     assert not list(misfits(error, METHOD_ERROR))
-    done = scene.shell("send", "fail 400", "--json")
+    done = scene.shell("send", "fail 401", "--json")
     assert done.code == 1
     assert not list(misfits(done.json, COMMAND_ERROR))
     assert done.json["error"]["code"] == error["data"]["code"]
