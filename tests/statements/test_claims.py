@@ -71,6 +71,9 @@ SAID = [
         "My younger brother Tom now works at Bosch.",
         ["The user's brother Tom works at Bosch.", "The user's brother is called Tom."],
     ),
+    ("I work at Bosch in Bad Homburg", ["The user works at Bosch in Bad Homburg."]),
+    ("I work at Bosch in Bonn as an engineer", ["The user works at Bosch in Bonn."]),
+    ("I work at Bosch in May", []),
     ("I quit Siemens and work at Bosch now", ["The user works at Bosch."]),
     (
         "I live in Rome and work for Fiat.",

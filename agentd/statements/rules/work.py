@@ -22,6 +22,7 @@ _HOST = (
 _STATUS = r"(?P<v>done|finished|complete|completed|blocked|on hold|paused|live|in progress|in review|in beta|cancelled|canceled|archived|in production|at risk|on track|abandoned|green|red|yellow)"
 _NOW = r"(?: is now| is| was moved to| moved to| was changed to| has changed to| changed to| was pushed to| has moved to| has been moved to)"
 _TOOL = r"(?P<v>(?!(?:it|this|that|these|those|the|a|an|my|your|them|him|her|some|any|both|all|one|to|two|what|whatever|more|less|only|up|for|every|everything|words?|you|our|its|such|too|different|various|multiple|many|other|another|which|as)\b)[\w@.+#/-]{2,30}(?: (?-i:[A-Z0-9])[\w.+#-]*){0,3})"
+_PLACE = r"(?P<rest>(?: in (?!(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Sept|Nov|Dec)ember|October)(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+){0,2})?)"
 _FOR = r"(?P<rest>(?: (?:for|as|on) [^,;:!?]{2,50})?)"
 _ACT = r"(?:answer|reply|respond|write|use|call|send|push|commit|delete|run|ask|add|include|put|keep|show|speak|talk|address|suggest|recommend|remind|schedule|book|start|give|check|format|sign|share|mention|post|deploy|merge|touch|change|edit|open|buy|order|translate|cite|quote|wake|disturb|contact|explain|summarize|summarise|prefer|make|email|notify|create|store|save|log|print|restart|install|remove|test|avoid|begin|end|assume|convert|sort|list|round|link|attach|reveal|publish|force-push|overwrite|confirm|refer to|interrupt|message|text)"
 _LOOSE = r"(?!(?:it|that|this|him|her|them|me|you|one)(?: (?:again|please|here|now|like that|anymore))?$)"
@@ -32,7 +33,7 @@ DECISION, PROJECT = Category.DECISION, Category.PROJECT
 OUTCOME, ORDER = Category.OUTCOME, Category.INSTRUCTION
 
 RULES = (
-    rule(rf"i(?: now| currently| still)? work (?:now )?(?:at|for) {PROPER}(?: as (?:a|an) .{{2,40}}| since .{{2,20}}| now)?", "{S} works at {v}.", "employer"),
+    rule(rf"i(?: now| currently| still)? work (?:now )?(?:at|for) {PROPER}{_PLACE}(?: as (?:a|an) .{{2,40}}| since .{{2,20}}| now)?", "{S} works at {v}{rest}.", "employer"),
     rule(rf"(?:{I_AM}) (?:now )?(?:working|employed) (?:at|for|by) {PROPER}", "{S} works at {v}.", "employer"),
     rule(rf"(?:i|i've|i have) (?:just |recently )?(?:started(?: working| a new job| my new job)? at|joined) {PROPER}(?: as .{{2,40}})?(?: last \w+| in \w+| this \w+)?", "{S} works at {v}.", "employer"),
     rule(rf"my (?:new |current )?(?:employer|company) is(?: called)? {PROPER}", "{S} works at {v}.", "employer"),
