@@ -75,8 +75,14 @@ facts.app.command("query")(graph.query)
 facts.app.command("graph")(graph.graph)
 facts.app.command("run")(zero.run)
 for command in (
-    *(states.snapshot, states.changes, states.apply),
-    *(exchange.share, exchange.unshare, exchange.send, exchange.take, exchange.chain),
+    states.snapshot,
+    states.changes,
+    states.apply,
+    exchange.share,
+    exchange.unshare,
+    exchange.send,
+    exchange.take,
+    exchange.chain,
 ):
     facts.app.command()(command)
 app.add_typer(facts.app, name="facts")

@@ -17,8 +17,15 @@ from agentd.client.connection import Connection, connected
 from agentd.errors import AgentdError, InvalidRequest
 
 _COSTS = (
-    *("at", "session", "origin", "model", "input_tokens", "output_tokens"),
-    *("cache_read_tokens", "cache_write_tokens", "cost_usd"),
+    "at",
+    "session",
+    "origin",
+    "model",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_usd",
 )
 _ARCHIVE = ".tar"
 

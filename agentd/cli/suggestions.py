@@ -35,10 +35,16 @@ OPENCLAW = (
     ("agents.defaults.heartbeat.activeHours.timezone", "heartbeat.timezone"),
 )
 _SAME = (
-    *("heartbeat.enabled", "heartbeat.interval", "heartbeat.prompt"),
-    *("heartbeat.active_hours_start", "heartbeat.active_hours_end"),
-    *("workspace.inject_soul", "workspace.inject_memory", "workspace.inject_daily"),
-    *("workspace.inject_agents", "workspace.inject_tools"),
+    "heartbeat.enabled",
+    "heartbeat.interval",
+    "heartbeat.prompt",
+    "heartbeat.active_hours_start",
+    "heartbeat.active_hours_end",
+    "workspace.inject_soul",
+    "workspace.inject_memory",
+    "workspace.inject_daily",
+    "workspace.inject_agents",
+    "workspace.inject_tools",
 )
 _FLUSH = ("enabled", "soft_threshold_tokens", "system_prompt", "user_prompt")
 _INJECTED = ("soul", "memory", "daily", "agents", "tools", "identity", "user", "heartbeat")

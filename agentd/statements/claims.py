@@ -27,7 +27,12 @@ LONGEST_SENTENCE = 300
 USER = "user"
 
 _RULES = (
-    *(*events.RULES, *people.RULES, *places.RULES, *work.RULES, *taste.RULES, *german.RULES),
+    *events.RULES,
+    *people.RULES,
+    *places.RULES,
+    *work.RULES,
+    *taste.RULES,
+    *german.RULES,
     *people.THINGS,
 )
 _ABOUT = re.compile(

@@ -37,8 +37,15 @@ class MemoryWorkspace:
     _PROTECTED = frozenset(
         f"{name}.md"
         for name in (
-            *("soul", "agents", "user", "identity", "tools"),
-            *("heartbeat", "bootstrap", "memory", "readme"),
+            "soul",
+            "agents",
+            "user",
+            "identity",
+            "tools",
+            "heartbeat",
+            "bootstrap",
+            "memory",
+            "readme",
         )
     )
 

@@ -16,8 +16,15 @@ MAX_PATH_BYTES = 2_048
 PROTECTED = frozenset(
     f"{stem}.md"
     for stem in (
-        *("soul", "agents", "user", "identity", "tools"),
-        *("heartbeat", "bootstrap", "memory", "readme"),
+        "soul",
+        "agents",
+        "user",
+        "identity",
+        "tools",
+        "heartbeat",
+        "bootstrap",
+        "memory",
+        "readme",
     )
 )
 

@@ -12,8 +12,15 @@ from agentd.workspace.resolver import FOLDER_MODE
 
 BOOTSTRAP = "BOOTSTRAP.md"
 NAMES = (
-    *("README.md", "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"),
-    *("USER.md", "MEMORY.md", "HEARTBEAT.md", BOOTSTRAP),
+    "README.md",
+    "AGENTS.md",
+    "SOUL.md",
+    "TOOLS.md",
+    "IDENTITY.md",
+    "USER.md",
+    "MEMORY.md",
+    "HEARTBEAT.md",
+    BOOTSTRAP,
 )
 
 _MEMORY = "memory"
