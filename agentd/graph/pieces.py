@@ -118,17 +118,14 @@ def _read(raw: str, line: int) -> Piece:
     if (said := read_verbatim(raw)) is not None:
         return Piece(raw, line, (said,))
     try:
-        return Piece(raw, line, _said(raw))
-    except GraphError:
-        pass
-    try:  # once more, with the lines numbered as in the file
-        return Piece(raw, line, _said("\n" * (line - 1) + raw))
+        return Piece(raw, line, _said(raw, line))
     except GraphError as damage:
-        return Piece(raw, line, damage=damage)
+        damage.__cause__ = damage.__context__ = None  # what led to it holds all that was read
+        return Piece(raw, line, damage=damage.with_traceback(None))
 
 
-def _said(text: str) -> tuple[Decompiled, ...]:
-    said = tuple(decompile(graph) for graph in parse_all(text))
+def _said(text: str, line: int) -> tuple[Decompiled, ...]:
+    said = tuple(decompile(graph) for graph in parse_all(text, line))
     for one in said:
         check(one.record)
     return said

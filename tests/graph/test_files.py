@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.testing import FakeClock, InMemoryGraph, MemoryWorkspace
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
+from tests.growth import QUADRATIC, growth
 
 NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)
 TODAY = "memory/graph/2026-11-22.0"
@@ -281,6 +283,18 @@ def test_the_error_of_a_piece_has_the_line_of_the_file():
     [_, piece] = read_pieces(made + bad)
     assert isinstance(piece.damage, GraphError)
     assert piece.damage.line == made.count("\n") + 3
+
+
+def test_much_damage_takes_work_and_room_in_proportion():
+    def read(size):
+        assert len(read_pieces("Graph {\n" * size)) == size
+
+    assert growth(read, 1_000) < QUADRATIC
+    tracemalloc.start()
+    pieces = read_pieces("Graph {\n" * 2_000)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 2_000 * len(pieces)
 
 
 async def test_a_large_file_of_the_users_can_be_forgotten_from(tmp_path, clock):

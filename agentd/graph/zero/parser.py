@@ -28,9 +28,11 @@ def parse(data: str | bytes) -> Graph:
     return graph
 
 
-def parse_all(data: str | bytes) -> tuple[Graph, ...]:
-    """All graphs of a text, one behind the other; none is no error. Raises ZeroError like `parse`."""
-    reader = Reader(Source(data))
+def parse_all(data: str | bytes, first: int = 1) -> tuple[Graph, ...]:
+    """All graphs of a text, one behind the other; none is no error. Raises ZeroError like `parse`, with
+    lines counted from `first`.
+    """
+    reader = Reader(Source(data, first))
     graphs = []
     while reader.kind != "end":
         graphs.append(_graph(reader))

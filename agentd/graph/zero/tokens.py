@@ -38,17 +38,20 @@ _ESCAPES = {
 
 
 class Source:
-    """A text whose offsets can be told as lines and columns. A byte order mark is not part of it."""
+    """A text whose offsets can be told as lines and columns; `first` is the number of its first line. A
+    byte order mark is not part of it.
+    """
 
-    def __init__(self, data: str | bytes) -> None:
+    def __init__(self, data: str | bytes, first: int = 1) -> None:
         self.text = _decoded(data) if isinstance(data, bytes) else data.removeprefix("\ufeff")
-        _refuse_binary(self.text[:16].encode(errors="replace"))
+        _refuse_binary(self.text[:16].encode(errors="replace"), line=first)
         if len(self.text) > MAX_TEXT:
             raise LimitReached(
                 f"the text has {len(self.text)} characters, and {MAX_TEXT} is the most",
-                line=1,
+                line=first,
                 column=1,
             )
+        self._first = first
         self._starts = array("Q", [0])
         self._starts.extend(match.end() for match in re.finditer("\n", self.text))
         try:
@@ -58,9 +61,9 @@ class Source:
             raise NotText("half of a surrogate pair", line=line, column=column) from error
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The line and the column of an offset, both from 1."""
+        """The line of an offset, and its column from 1."""
         line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
+        return self._first + line - 1, offset - self._starts[line - 1] + 1
 
     def fault(self, message: str, offset: int, cure: str = "") -> BadSyntax:
         """An error at that place."""
@@ -123,7 +126,7 @@ def _decoded(data: bytes) -> str:
         raise NotText("the text is not UTF-8", line=line, column=column) from error
 
 
-def _refuse_binary(head: bytes, data: bytes = b"") -> None:
+def _refuse_binary(head: bytes, data: bytes = b"", line: int = 1) -> None:
     if _is_capnp(data):
         raise NotText(
             "this is a compiled Cap'n Proto graph, which has the same extension",
@@ -135,7 +138,7 @@ def _refuse_binary(head: bytes, data: bytes = b"") -> None:
         raise NotText(
             "this is binary data, such as a compiled Cap'n Proto graph, and not text",
             cure="give the text of the graph",
-            line=1,
+            line=line,
             column=1 + head.index(0),
         )
 
