@@ -18,7 +18,9 @@ _FINAL = frozenset({"budget", "busy"})  # what `--force` does not pass either
 
 @app.command()
 def run(
-    force: Annotated[bool, typer.Option(help="Pass every gate but budget and lane.")] = False,
+    force: Annotated[
+        bool, typer.Option(help="Pass every gate but the budget and a busy conversation.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one beat now."""
@@ -43,7 +45,7 @@ def history(
 @app.command()
 def explain(as_json: AsJson = False) -> None:
     """Say what the next beat would do, gate by gate."""
-    answer("heartbeat/explain", fields, as_json=as_json)
+    answer("heartbeat/explain", _explained, as_json=as_json)
 
 
 @app.command()
@@ -58,6 +60,17 @@ def pause(
     if resume and duration is not None:
         raise typer.BadParameter("give a duration or --resume, not both")
     answer("heartbeat/pause", _paused, as_json=as_json, duration=duration)
+
+
+def _explained(result: dict[str, Any]) -> str:
+    """The gates, and of the checklist what a beat would look at."""
+    checklist = result["checklist"]
+    timed = [f"{item['text']}{' (now)' if item['due'] else ''}" for item in checklist["items"]]
+    seen = {
+        "entries_for_each_beat": checklist["open"],
+        "entries_with_a_time": "\n".join(timed) or "none",
+    }
+    return fields({**result, "checklist": seen})
 
 
 def _paused(result: dict[str, Any]) -> str:

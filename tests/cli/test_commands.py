@@ -280,6 +280,26 @@ def test_a_beat_is_told_in_words(
     assert runner.invoke(app, ["heartbeat", "run"]).output == told
 
 
+def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) -> None:
+    items = [
+        {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False},
+        {"text": "- [ ] stretch (every: 2h)", "due": True},
+    ]
+    checklist = {"file_hash": "374c0aa8", "open": True, "items": items}
+    told = {"would_run": True, "reason": "", "checklist": checklist}
+    daemon.on("_agentd/heartbeat/explain", lambda params, wire: told)
+    said = runner.invoke(app, ["heartbeat", "explain"]).output
+    assert "374c0aa8" not in said
+    assert [" ".join(line.split()) for line in said.splitlines()] == [
+        "would run yes",
+        "reason -",
+        "checklist",
+        "entries for each beat yes",
+        "entries with a time - [ ] call (due: 2031-01-01 09:00)",
+        "- [ ] stretch (every: 2h) (now)",
+    ]
+
+
 def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> None:
     full = {
         **STATUS,
