@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 
@@ -112,6 +112,9 @@ class Found:
     reason: str = ""
 
 
+IndexWord = Literal["ready", "indexing", "rebuilding", "embedding"]
+
+
 @dataclass(frozen=True, slots=True)
 class IndexState:
     """A line about the index for `status`."""
@@ -119,6 +122,6 @@ class IndexState:
     files: int
     chunks: int
     pending: int
-    state: str  # "ready", "indexing", "rebuilding", "embedding"
+    state: IndexWord
     embedder: str = "none"  # the model whose vectors answer
     vectors: int = 0  # chunks without one of the best model, as far as they are being made

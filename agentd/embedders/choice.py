@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from agentd.domain.health import Problem
 from agentd.embedders import places
 from agentd.embedders.onnx_files import MANIFEST, NET, OnnxFiles
-from agentd.embedders.settings import EmbedderSettings, ModelSettings
+from agentd.embedders.settings import EmbedderSettings, Kind, ModelSettings
 from agentd.embedders.spec import Backend, Spec
 from agentd.errors import ConfigError, EmbedderFault
 from agentd.secrets import Secret, find_key
@@ -47,7 +47,7 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 class Choice:
     """The embedder for this daemon. `problem` says why it is not the one that was asked for."""
 
-    kind: str  # static, sentence-transformers, onnx, openai or none
+    kind: Kind
     why: str
     problem: Problem | None = None
     spec: Spec | None = None  # of a local model

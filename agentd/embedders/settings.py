@@ -10,7 +10,8 @@ from pydantic import Field
 from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
 from agentd.domain.settings import Duration, PositiveDuration, Settings
 
-Provider = Literal["auto", "local", "static", "sentence-transformers", "onnx", "openai", "none"]
+Kind = Literal["static", "sentence-transformers", "onnx", "openai", "none"]
+Provider = Literal["auto", "local", Kind]
 
 
 class ModelSettings(Settings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from agentd.domain.health import Problem
 from agentd.errors import ConfigError
@@ -15,11 +16,14 @@ DEFAULT_MODELS: Mapping[str, str] = {"anthropic": "claude-sonnet-5-5", "offline"
 SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI API"}
 
 
+ChosenKind = Literal["anthropic", "openai", "llama", "offline"]
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The provider for this daemon. `problem` says why it will not answer, if so."""
 
-    kind: str
+    kind: ChosenKind
     model: str
     why: str
     problem: Problem | None = None
@@ -56,7 +60,7 @@ def choose(settings: ServiceSettings, environ: Mapping[str, str]) -> Choice:
 
 def _choice(
     settings: ServiceSettings,
-    kind: str,
+    kind: ChosenKind,
     why: str,
     problem: Problem | None = None,
     secret: Secret | None = None,
