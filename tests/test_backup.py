@@ -12,8 +12,10 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from agentd import backup
+from agentd.cli.app import app
 from agentd.domain.fact import Category, Fact, FactSource, FactStatus
 from agentd.errors import AgentdError, AlreadyRunning, InvalidRequest, StorageCorrupt
 from agentd.facts.known import Digests
@@ -164,6 +166,15 @@ async def test_it_is_said_when_nobody_can_tell_what_was_forgotten(
         places.state_dir.mkdir(parents=True)
         (places.state_dir / "state.db").write_bytes(present)
     assert put(archive, places, force=True)["forgotten"] is None
+
+
+async def test_a_restore_does_not_claim_what_it_cannot_know(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path / "new"))
+    told = CliRunner().invoke(app, ["restore", str(archive)]).output
+    assert "6 files restored" in told
+    assert "if something was, it is known again" in told
 
 
 async def test_nothing_is_restored_below_a_running_daemon(archive: Path, tmp_path: Path) -> None:

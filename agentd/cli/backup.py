@@ -48,7 +48,10 @@ def _restored(result: dict[str, Any]) -> str:
     lines = [f"{result['restored']} files restored; start the daemon with `agentd up`"]
     lines += [f"moved aside: {path}" for path in result["aside"]]
     if result["forgotten"] is None:
-        lines.append("what was forgotten since the backup is known again; forget it once more")
+        lines.append(
+            "nothing here tells what was forgotten after the backup was made: if something was, it is"
+            " known again, so forget it once more"
+        )
     elif result["forgotten"]:
         lines.append(
             f"forgotten again: {result['forgotten']} facts that were forgotten since the backup; the"
