@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 QUADRATIC = (
     8.0  # between work in proportion to its input, whose growth is 4, and quadratic work: 16
 )
-_ROUNDS = 5
+_PLAIN = 5.0  # so far from quadratic that more tries would not change it
+_FEWEST, _MOST = 2, 5  # tries
 
 
 def growth(work: Callable[[int], object], size: int) -> float:
     """How many times the processor time of `work(size)` the work of four times the size takes, the
     best of several tries of each. Some milliseconds for the smaller make it reliable.
     """
-    tries = [(_seconds(work, size), _seconds(work, 4 * size)) for _ in range(_ROUNDS)]
-    return min(large for _, large in tries) / min(small for small, _ in tries)
+    small = large = math.inf
+    for tries in range(1, _MOST + 1):
+        small = min(small, _seconds(work, size))
+        large = min(large, _seconds(work, 4 * size))
+        if tries >= _FEWEST and large < _PLAIN * small:
+            break
+    return large / small
 
 
 def _seconds(work: Callable[[int], object], size: int) -> float:
