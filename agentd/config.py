@@ -6,8 +6,6 @@ file, which wins over the default. Run as a module, it writes the example file t
 
 from __future__ import annotations
 
-import difflib
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +15,6 @@ from typing import Any, Self
 import tomli
 from pydantic import ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from agentd.alerts.settings import AlertsSettings
 from agentd.alerts.targets import resolve
@@ -33,9 +30,10 @@ from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings
 from agentd.memory.settings import IndexSettings, MemoryFlushSettings
+from agentd.mistakes import pasted_secrets, refusal, told
 from agentd.paths import Places
 from agentd.providers.settings import ProviderSettings
-from agentd.redaction import holds_secret, redact
+from agentd.redaction import redact
 from agentd.search.settings import SearchSettings
 from agentd.server.settings import ServerSettings
 from agentd.spelling import Key, key_lines, plain, toml
@@ -43,10 +41,6 @@ from agentd.storage.settings import StorageSettings
 from agentd.workspace.settings import WorkspaceSettings
 
 _PREFIX = "AGENTD__"
-_INSTEAD = (
-    "put it into an environment variable, a systemd credential or a file that only you can read, "
-    "and name that place here (keys like api_key_env)"
-)
 _HEAD = """\
 # agentd's configuration. Every key stands here with its default; keep what you change.
 # Durations are written like "45s", "30m" or "1h30m", times of day like "08:00".
@@ -141,12 +135,14 @@ def read(path: Path, environ: Mapping[str, str]) -> Loaded:
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        mistakes += [_mistake(detail, data) for detail in error.errors(include_url=False)]
-    pasted = dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
+        known = tuple(_keys(_nested(Config())))
+        details = error.errors(include_url=False)
+        mistakes += [told(detail, data, known) for detail in details]
+    pasted = pasted_secrets(data)
     if mistakes or pasted:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}
         names = {key: f"${name}" for key, (name, _) in variables.items()}
-        raise _refusal(path, lines | names, dict(reversed(mistakes)) | pasted)
+        raise refusal(path, lines | names, dict(reversed(mistakes)) | pasted)
     return Loaded(config, places | dict.fromkeys(variables, "environment"))
 
 
@@ -241,62 +237,6 @@ def _keys(data: Mapping[str, Any], prefix: Key = ()) -> Iterator[Key]:
         yield (*prefix, name)
         if isinstance(value, dict):
             yield from _keys(value, (*prefix, name))
-
-
-def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _secrets(inner, (*key, name))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _secrets(inner, key)
-    elif isinstance(value, str) and holds_secret(value):
-        yield key
-
-
-def _mistake(detail: ErrorDetails, data: Any) -> tuple[Key, str]:
-    """Where a mistake is, in words of the file, and what is wrong there."""
-    key: Key = ()
-    for part in detail["loc"]:
-        if isinstance(data, dict):
-            key, data = (*key, str(part)), data.get(part)
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            break
-    if detail["type"] == "extra_forbidden":
-        return key, _unknown(key)
-    if detail["type"] in ("model_type", "model_attributes_type"):
-        return key, "is a table, not a single value"
-    text = detail["msg"].removeprefix("Value error, ")
-    is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
-    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {data!r}")
-
-
-def _unknown(key: Key) -> str:
-    known = [name for name in _keys(_nested(Config())) if name != key]
-    siblings = [name[-1] for name in known if name[:-1] == key[:-1]]
-    near = difflib.get_close_matches(key[-1], siblings, n=1)
-    elsewhere = [name for name in known if name[-1] == key[-1]]
-    hint = ""
-    if near:
-        hint = f"; did you mean {near[0]!r}?"
-    elif elsewhere:
-        hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
-    elif re.search("key|token|secret|password", key[-1]):
-        hint = f"; if it is a secret, {_INSTEAD}"
-    return f"is no key that agentd knows{hint}"
-
-
-def _refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
-    lines = []
-    for key, text in sorted(mistakes.items()):
-        ends = range(len(key), 0, -1)
-        mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
-        lines.append(f"{mark + ': ' if mark else ''}{'.'.join(key) or 'the file'} {text}")
-    count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
-    msg = "\n  ".join([f"{path} has {count}:", *lines])
-    return ConfigError(msg, cure="correct the file; config.example.toml lists every key")
 
 
 def _tables(settings: Settings, prefix: Key = ()) -> Iterator[tuple[Key, Settings]]:

@@ -1,0 +1,84 @@
+"""What is wrong in a configuration, in words of its file."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from agentd.errors import ConfigError
+from agentd.redaction import holds_secret, redact
+from agentd.spelling import Key
+
+_INSTEAD = (
+    "put it into an environment variable, a systemd credential or a file that only you can read, "
+    "and name that place here (keys like api_key_env)"
+)
+
+
+def told(detail: ErrorDetails, data: Any, known: Collection[Key]) -> tuple[Key, str]:
+    """Where a mistake is, in words of the file, and what is wrong there. `known` are all keys that
+    there are.
+    """
+    key: Key = ()
+    for part in detail["loc"]:
+        if isinstance(data, dict):
+            key, data = (*key, str(part)), data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            break
+    if detail["type"] == "extra_forbidden":
+        return key, _unknown(key, known)
+    if detail["type"] in ("model_type", "model_attributes_type"):
+        return key, "is a table, not a single value"
+    text = detail["msg"].removeprefix("Value error, ")
+    is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
+    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {data!r}")
+
+
+def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
+    """What to do about each value that looks like a secret."""
+    return dict.fromkeys(_secrets(data), f"holds a secret; {_INSTEAD}")
+
+
+def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
+    """The error that names every mistake; `marks` say where keys stand."""
+    lines = []
+    for key, text in sorted(mistakes.items()):
+        ends = range(len(key), 0, -1)
+        mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
+        lines.append(f"{mark + ': ' if mark else ''}{'.'.join(key) or 'the file'} {text}")
+    count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
+    msg = "\n  ".join([f"{path} has {count}:", *lines])
+    return ConfigError(msg, cure="correct the file; config.example.toml lists every key")
+
+
+def _unknown(key: Key, known: Collection[Key]) -> str:
+    known = [name for name in known if name != key]
+    siblings = [name[-1] for name in known if name[:-1] == key[:-1]]
+    near = difflib.get_close_matches(key[-1], siblings, n=1)
+    elsewhere = [name for name in known if name[-1] == key[-1]]
+    hint = ""
+    if near:
+        hint = f"; did you mean {near[0]!r}?"
+    elif elsewhere:
+        hint = f"; it belongs to [{'.'.join(elsewhere[0][:-1])}]"
+    elif re.search("key|token|secret|password", key[-1]):
+        hint = f"; if it is a secret, {_INSTEAD}"
+    return f"is no key that agentd knows{hint}"
+
+
+def _secrets(value: Any, key: Key = ()) -> Iterator[Key]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _secrets(inner, (*key, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, key)
+    elif isinstance(value, str) and holds_secret(value):
+        yield key
