@@ -9,7 +9,7 @@ import typer
 
 from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import fields, visible
+from agentd.cli.plain import fields
 from agentd.cli.report import AsJson, note, reporting, show
 from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
@@ -103,9 +103,11 @@ def proposals(
     as_json: AsJson = False,
 ) -> None:
     """List the facts that MEMORY.md and USER.md might have, and say yes or no to one."""
+    from agentd.cli.proposed import shown
+
     with reporting(as_json=as_json):
         result = ask("memory/proposals", accept=accept, reject=reject, digest=digest)
-        show(result, _proposed, as_json=as_json)
+        show(result, shown, as_json=as_json)
         if result["done"] in {"changed", "too_long"}:
             raise typer.Exit(1)
 
@@ -257,39 +259,6 @@ def _versions(result: dict[str, Any]) -> str:
 
 def _author(version: dict[str, Any]) -> str:
     return f"{version['by']} in {version['session']}" if version["session"] else version["by"]
-
-
-def _proposed(result: dict[str, Any]) -> str:
-    shown = [_proposal(proposal) for proposal in result["proposals"]]
-    if not shown:
-        return "nothing is proposed: a fact has to be said a few times before"
-    path = visible(result["proposals"][0]["path"])
-    told = {
-        "accepted": f"written to {path}",
-        "rejected": "it will not be proposed again",
-        "changed": f"nothing was written: {path} has changed, and this is what it would be now",
-        "too_long": "nothing was written",
-    }
-    if result["done"] in {"accepted", "rejected"}:
-        return told[result["done"]]
-    head = [told[result["done"]]] if result["done"] else []
-    return "\n\n".join([*head, *shown])
-
-
-def _proposal(proposal: dict[str, Any]) -> str:
-    seen = proposal["evidence"]
-    times = f"said once, {seen['first'][:10]}"
-    if seen["times"] > 1:
-        times = f"said {seen['times']} times, {seen['first'][:10]} to {seen['last'][:10]}"
-    lines = [f"{proposal['id']}  {visible(proposal['text'])}  ({times})"]
-    lines += [f"    {visible(line)}" for line in proposal["diff"].splitlines()]
-    if proposal["problem"]:
-        lines.append(f"    {visible(proposal['problem'])}")
-    for found in proposal["warnings"]:
-        lines.append(
-            f"    warning: {found['reason']} ({found['severity']}); prompts would carry it"
-        )
-    return "\n".join(lines)
 
 
 def _tree(result: dict[str, Any]) -> str:
