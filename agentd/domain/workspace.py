@@ -44,6 +44,11 @@ TARGETS: Mapping[str, str] = {  # files by the words that commands and models ma
     "memory": "MEMORY.md",
     "heartbeat": "HEARTBEAT.md",
     "bootstrap": BOOTSTRAP_PATH,
+    "soul": "SOUL.md",
+    "agents": "AGENTS.md",
+    "user": "USER.md",
+    "identity": "IDENTITY.md",
+    "tools": "TOOLS.md",
 }
 FACTS_PATH = "memory/facts.md"  # the page of facts
 GRAPH_FOLDER = "memory/graph"  # the text of the concept graph

@@ -43,7 +43,7 @@ _MOST_WARNINGS = 10  # shown with one question
 _SELF = SessionKey("memory_write")  # what the tool looks at, the model has not seen
 _SPEC = ToolSpec(
     "memory_write",
-    "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or a path. Appends; "
+    "Write memory. target: daily_log (default), memory, heartbeat, bootstrap or an .md path. Appends; "
     "append=false replaces, old_string/new_string patch (read first). Empty content ends bootstrap.",
     {
         "type": "object",
@@ -134,6 +134,9 @@ class MemoryWrite:
         if is_page or is_graph_text(path):
             msg = f"{path} is written by agentd alone"
             raise PathRefused(msg, cure="Use remember or forget.")
+        if not path.casefold().endswith(".md"):  # else the words are saved where nobody finds them
+            msg = f"{path} is no note: only .md files are searched and shown"
+            raise PathRefused(msg, cure=f"Write to {path}.md, or to a target that has a name.")
         return path
 
     def _permit(self, call: ToolCall, change: Change, note: str) -> None:

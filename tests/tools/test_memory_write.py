@@ -62,6 +62,27 @@ async def test_an_entry_goes_into_todays_note_without_a_question():
     assert [i.action for i in gate.intents] == [FileAction.APPEND]
 
 
+async def test_a_file_that_nobody_would_find_is_not_written():
+    write, workspace = tool()
+    for target in ("plan", "notes/plan.txt", "SOUL"):
+        with pytest.raises(PathRefused, match=r"only \.md files"):
+            await write.run(made(content="be brave", target=target), RecordingGate())
+        assert target not in workspace.files
+    await write.run(made(content="be brave", target="plan.MD"), RecordingGate())
+    assert workspace.text("plan.MD") == "be brave\n"
+
+
+@pytest.mark.parametrize(
+    "word", ["memory", "heartbeat", "soul", "agents", "user", "identity", "tools"]
+)
+async def test_a_protected_file_is_meant_by_its_word_and_asked_for(word):
+    write, workspace = tool()
+    gate = RecordingGate()
+    await write.run(made(content="be brave", target=word), gate)
+    assert len(gate.asked) == 1
+    assert workspace.text(f"{word.upper()}.md") == "be brave\n"
+
+
 async def test_a_second_entry_follows_the_first_even_without_a_newline_between():
     write, workspace = tool({NOTE: "- [11:00] a"})
     await write.run(made(content="- b\nmore"), RecordingGate())
