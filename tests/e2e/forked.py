@@ -67,7 +67,7 @@ class Forked:
 
     def ended(self, timeout: float) -> int:
         """The same for those who cannot await. Raises TimeoutError after so many seconds."""
-        code = self._heard(timeout)
+        code = self._code if self._code is not None else self._heard(timeout)
         if code is None:
             raise TimeoutError(f"process {self.pid} has not ended within {timeout:g} s")
         return code
