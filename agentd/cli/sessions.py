@@ -102,7 +102,7 @@ def flush(
 ) -> None:
     """Let the agent save what it should remember of a session."""
     answer(
-        "sessions/flush", fields, as_json=as_json, key=key, explain=explain, within=MODEL_SECONDS
+        "sessions/flush", _flushed, as_json=as_json, key=key, explain=explain, within=MODEL_SECONDS
     )
 
 
@@ -125,6 +125,14 @@ def delete(
     # The daemon has erased what was typed beside its own state; a service may not see this place.
     with suppress(OSError):
         chat_history(os.environ).unlink()
+
+
+def _flushed(result: dict[str, Any]) -> str:
+    """The figures; `reason` is only what asked for the flush, so that it does not say why it failed."""
+    told = fields(result)
+    if result.get("reason") == "flush" and result.get("flushed") is False:
+        told += "\nthe model saved nothing; `agentd logs` says why"
+    return told
 
 
 def _deleted(result: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ Act = Callable[[SessionKey, str], Awaitable[str]]
 _UNDONE = {  # why a command that makes room left it as it was
     "below_threshold": "all that was said is saved already",
     "nothing_to_compact": "too little was said to shorten it",
+    "flush": "the model saved nothing; `agentd logs` says why",
 }
 
 

@@ -280,6 +280,23 @@ def test_a_beat_is_told_in_words(
     assert runner.invoke(app, ["heartbeat", "run"]).output == told
 
 
+@pytest.mark.parametrize(
+    ("told", "is_said"),
+    [
+        ({"flushed": False, "reason": "flush"}, True),
+        ({"flushed": True, "reason": "flush"}, False),
+        ({"flushed": False, "reason": "below_threshold"}, False),
+        ({"would_flush": True, "reason": "flush"}, False),
+    ],
+)
+def test_a_flush_that_saved_nothing_says_so(
+    daemon: ScriptedDaemon, told: dict[str, object], is_said: bool
+) -> None:
+    daemon.on("_agentd/sessions/flush", lambda params, wire: told)
+    said = runner.invoke(app, ["sessions", "flush"]).output
+    assert ("the model saved nothing; `agentd logs` says why" in said) is is_said
+
+
 def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) -> None:
     items = [
         {"text": "- [ ] call (due: 2031-01-01 09:00)", "due": False},

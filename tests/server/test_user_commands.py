@@ -125,6 +125,12 @@ class Rooms:
             "Nothing was done: all that was said is saved already. 1,969 tokens in the context.",
         ),
         (
+            "flush",
+            RoomReport(False, False, "flush", 10_074, 10_074),
+            "Nothing was done: the model saved nothing; `agentd logs` says why."
+            " 10,074 tokens in the context.",
+        ),
+        (
             "compact",
             RoomReport(True, False, "nothing_to_compact", 2006, 2006),
             "Flushed (too little was said to shorten it): 2,006 tokens before, 2,006 after.",
