@@ -126,9 +126,8 @@ class Rooms:
         ),
         (
             "flush",
-            RoomReport(False, False, "flush", 10_074, 10_074),
-            "Nothing was done: the model saved nothing; `agentd logs` says why."
-            " 10,074 tokens in the context.",
+            RoomReport(False, False, "flush", 10, 10),
+            "Nothing was done: the model saved nothing; `agentd logs` says why. 10 tokens in the context.",
         ),
         (
             "compact",
