@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,17 @@ def _refuse_outside(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_refuse_outside)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected lives as long as the tests do, so nobody looks through it for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
