@@ -26,6 +26,7 @@ from agentd.providers.offline.phrases import (
     is_ours,
 )
 from agentd.providers.offline.sentences import is_question, split, without_order
+from agentd.statements.explicit import requested
 
 _ENOUGH, _SURE, _NEARLY_ALL = 0.5, 0.6, 0.8
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
@@ -140,6 +141,9 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
 
 def _is_noise(line: Line, text: str) -> bool:
     if line.is_heading or text.endswith(":") or is_question(text):
+        return True
+    asked = None if line.is_note else requested(line.text)
+    if asked is not None and asked.kind == "forget":
         return True
     return line.speaker == "assistant" and is_ours(text)
 

@@ -32,6 +32,12 @@ def said(question: str, output: str = NOTE) -> str:
     return answer(question, lines(output))
 
 
+def test_an_order_to_forget_answers_nothing():
+    order = NOTE.replace("My cat is called Tom.", "Forget my cat.")
+    assert said("What is my cat called?", order) == NOTHING
+    assert "Tom" in said("What is my cat called?")
+
+
 def test_lines_name_their_places():
     places = {line.text: line.place for line in lines(NOTE)}
     assert places["code: 4711"] == "memory/2026-11-02.md:6"
