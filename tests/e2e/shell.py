@@ -99,22 +99,23 @@ class Shell:
             finally:
                 process.kill()
 
-    def wake(self) -> None:
-        """What `up` does before it talks, with a daemon that need not start Python."""
+    def begin(self) -> Forked:
+        """A daemon on its way, which need not start Python."""
         self.ok("init")
         log = self.root / "state" / "daemon.log"
         log.touch(0o600)
         with Path(os.devnull).open("rb") as nothing, log.open("ab") as told:
-            daemon = parent().start(
-                ["run"],
-                (nothing.fileno(), told.fileno(), told.fileno()),
-                environ=self.environ(),
-                folder=self.root,
-            )
+            streams = nothing.fileno(), told.fileno(), told.fileno()
+            daemon = parent().start(["run"], streams, environ=self.environ(), folder=self.root)
         self.daemons.append(daemon)
+        return daemon
+
+    def wake(self) -> None:
+        """What `up` does before it talks, with a daemon that need not start Python."""
+        daemon = self.begin()
         end = time.monotonic() + PATIENCE
         while not self._answers():
-            assert daemon.returncode is None, log.read_text()
+            assert daemon.returncode is None, (self.root / "state" / "daemon.log").read_text()
             assert time.monotonic() < end, "the daemon does not answer"
             time.sleep(_STEP)
 

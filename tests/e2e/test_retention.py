@@ -100,8 +100,7 @@ def test_an_old_conversation_that_was_cut_and_saved_leaves_no_byte(shell: Shell)
 def test_a_kill_in_the_middle_is_made_good_at_the_next_start(shell: Shell, database: int) -> None:
     shell.ok("stop")
     shell.variables |= {**DAYS, "AGENTD_FAILPOINT": f"store.deleted:{database}"}
-    with shell.started("run") as daemon:
-        assert daemon.wait(60) == -9
+    assert shell.begin().ended(60) == -9
     assert holding(shell.root), "the test could not fail"
     del shell.variables["AGENTD_FAILPOINT"]
     shell.wake()
