@@ -101,7 +101,9 @@ class GraphStore(Protocol):
         scopes: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> Sequence[Edge]:
-        """The facts with this predicate, the surest first, of those the newest, at most `limit`."""
+        """The facts with this predicate, the surest first, of those the newest, at most `limit`. Where
+        there are more, they are chosen as if all audiences counted and no denial had faded.
+        """
 
     async def predicates(self) -> Sequence[str]:
         """The names of all predicates, sorted."""
