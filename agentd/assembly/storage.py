@@ -16,7 +16,7 @@ from agentd.storage.blobs import FileBlobs
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.index import SqliteChunks
-from agentd.storage.jobs import SqliteJobBook
+from agentd.storage.jobs import SqliteJobStore
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
@@ -39,7 +39,7 @@ class Stores:
     journal: SqliteJournal
     ledger: SqliteLedger
     beats: SqliteBeats
-    jobs: SqliteJobBook
+    jobs: SqliteJobStore
     outbox: SqliteOutbox
     chunks: SqliteChunks
     retention: SqliteRetention
@@ -68,7 +68,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteJournal(db),
             SqliteLedger(db, clock),
             SqliteBeats(db, clock),
-            SqliteJobBook(db, clock),
+            SqliteJobStore(db, clock),
             SqliteOutbox(db, clock),
             SqliteChunks(index_db),
             SqliteRetention(db),

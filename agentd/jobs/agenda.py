@@ -16,7 +16,7 @@ from agentd.errors import InvalidRequest
 from agentd.jobs.order import Order, understood
 from agentd.jobs.settings import JobsSettings
 from agentd.jobs.slots import After, upcoming
-from agentd.ports import Clock, JobBook, Triggers
+from agentd.ports import Clock, JobStore, Triggers
 
 log = structlog.get_logger()
 
@@ -30,7 +30,7 @@ class Agenda:
     def __init__(
         self,
         settings: JobsSettings,
-        book: JobBook,
+        book: JobStore,
         triggers: Triggers,
         clock: Clock,
         wake: Callable[[], None],

@@ -17,7 +17,7 @@ from agentd.domain.job import Job, JobKind, JobRun, Step
 from agentd.errors import InvalidRequest
 from agentd.jobs.settings import JobsSettings
 from agentd.jobs.slots import After, settled, step
-from agentd.ports import Clock, JobBook, Triggers
+from agentd.ports import Clock, JobStore, Triggers
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class Line:
         self,
         kind: JobKind,
         settings: JobsSettings,
-        book: JobBook,
+        book: JobStore,
         triggers: Triggers,
         clock: Clock,
         work: Work,

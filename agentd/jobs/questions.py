@@ -16,7 +16,7 @@ from agentd.domain.verdict import Alarm, Empty, Quiet, Told, Verdict
 from agentd.engine.errand import TOOLS, Door, Failed, compose, run_errand
 from agentd.engine.silent import Silence
 from agentd.jobs.settings import JobsSettings
-from agentd.ports import Breaker, Clock, JobBook, Ledger
+from agentd.ports import Breaker, Clock, JobStore, Ledger
 
 ISOLATED = SessionKey("isolated:jobs")  # constant: no job can make a session of its own
 
@@ -26,7 +26,7 @@ class Surroundings:
     """The parts of the daemon that a question uses. `wake` tells the alerts' dispatcher."""
 
     clock: Clock
-    book: JobBook
+    book: JobStore
     ledger: Ledger
     turns: Door
     breaker: Breaker

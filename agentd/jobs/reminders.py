@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from agentd.domain.alert import Recipients
 from agentd.domain.job import Ending, Job, JobOutcome, JobReason, JobRun, Step
-from agentd.ports import Clock, JobBook
+from agentd.ports import Clock, JobStore
 
 
 class Reminders:
@@ -17,7 +17,7 @@ class Reminders:
 
     def __init__(
         self,
-        book: JobBook,
+        book: JobStore,
         clock: Clock,
         wake: Callable[[], None],
         recipients: Recipients,

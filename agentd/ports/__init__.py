@@ -8,7 +8,7 @@ workspace  Workspace
 facts      Facts, FactDesk, FactStore, FactIndex, Eraser
 graph      GraphStore, Walk
 memory     Recall, MemoryIndex, ChunkStore, Embedder
-schedule   BeatStore, JobBook, Triggers
+schedule   BeatStore, JobStore, Triggers
 alerts     Outbox, AlertSink
 health     Probe
 
@@ -27,7 +27,7 @@ from agentd.ports.graph import GraphStore, Walk
 from agentd.ports.health import Probe
 from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.ports.model import Breaker, Ledger, Provider
-from agentd.ports.schedule import BeatStore, JobBook, Triggers
+from agentd.ports.schedule import BeatStore, JobStore, Triggers
 from agentd.ports.sessions import Blobs, Journal, SessionStore
 from agentd.ports.turns import Approver, CompactionHook, ContextSource, EventSink, Gate, Tool
 from agentd.ports.workspace import Workspace
@@ -51,7 +51,7 @@ __all__ = [
     "Facts",
     "Gate",
     "GraphStore",
-    "JobBook",
+    "JobStore",
     "Journal",
     "Ledger",
     "MemoryIndex",

@@ -62,7 +62,7 @@ class BeatStore(Protocol):
         """
 
 
-class JobBook(Protocol):
+class JobStore(Protocol):
     """The jobs and their history. A slot is used by at most one run, whatever happens."""
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:

@@ -56,15 +56,15 @@ SELECT * FROM job_runs WHERE outcome IS NOT NULL AND job_id = ? ORDER BY id DESC
 _USED = "SELECT due FROM job_runs WHERE job_id = ? AND due > ? AND until IS NULL"
 
 
-class SqliteJobBook:
-    """The JobBook of the state database."""
+class SqliteJobStore:
+    """The JobStore of the state database."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
-        """See JobBook."""
+        """See JobStore."""
         now = self._clock.now()
 
         def insert(conn: sqlite3.Connection) -> Job:
@@ -81,18 +81,18 @@ class SqliteJobBook:
         return await self._db.write(insert)
 
     async def by_key(self, key: str) -> Job | None:
-        """See JobBook."""
+        """See JobStore."""
         row = await self._db.read(lambda conn: conn.execute(_BY_KEY, (key,)).fetchone())
         return _load_job(row) if row else None
 
     async def jobs(self, *, past: bool = False) -> tuple[Job, ...]:
-        """See JobBook."""
+        """See JobStore."""
         query = "SELECT * FROM jobs ORDER BY id" if past else _TO_COME
         found = await self._db.read(lambda conn: conn.execute(query).fetchall())
         return tuple(_load_job(row) for row in found)
 
     async def get(self, job_id: int) -> Job:
-        """See JobBook."""
+        """See JobStore."""
         query = "SELECT * FROM jobs WHERE id = ?"
         row = await self._db.read(lambda conn: conn.execute(query, (job_id,)).fetchone())
         if row is None:
@@ -100,7 +100,7 @@ class SqliteJobBook:
         return _load_job(row)
 
     async def remove(self, job_id: int) -> Job:
-        """See JobBook."""
+        """See JobStore."""
 
         def delete(conn: sqlite3.Connection) -> Job:
             found = conn.execute("DELETE FROM jobs WHERE id = ? RETURNING *", (job_id,)).fetchall()
@@ -111,7 +111,7 @@ class SqliteJobBook:
         return await self._db.write(delete)
 
     async def pass_over(self, step: Step) -> None:
-        """See JobBook."""
+        """See JobStore."""
         now = self._clock.now()
 
         def advance(conn: sqlite3.Connection) -> None:
@@ -121,14 +121,14 @@ class SqliteJobBook:
         await self._db.write(advance)
 
     async def begin(self, step: Step) -> int | None:
-        """See JobBook."""
+        """See JobStore."""
         now = self._clock.now()
         return await self._db.write(lambda conn: _begin(conn, step, now))
 
     async def record(
         self, step: Step, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
-        """See JobBook."""
+        """See JobStore."""
         now = self._clock.now()
 
         def run(conn: sqlite3.Connection) -> JobRun | None:
@@ -140,22 +140,22 @@ class SqliteJobBook:
     async def end(
         self, run_id: int, ending: Ending, alert: NewAlert | None = None
     ) -> JobRun | None:
-        """See JobBook."""
+        """See JobStore."""
         now = self._clock.now()
         return await self._db.write(lambda conn: _end(conn, run_id, ending, alert, now))
 
     async def interrupt(self) -> int:
-        """See JobBook. Returns how many there were."""
+        """See JobStore. Returns how many there were."""
         return await self._db.execute(_INTERRUPT, ())
 
     async def runs(self, limit: int, job_id: int | None = None) -> tuple[JobRun, ...]:
-        """See JobBook."""
+        """See JobStore."""
         query, values = (_NEWEST, (limit,)) if job_id is None else (_NEWEST_OF, (job_id, limit))
         found = await self._db.read(lambda conn: conn.execute(query, values).fetchall())
         return tuple(_load_run(row) for row in found)
 
     async def used(self, job_id: int, since: datetime) -> frozenset[datetime]:
-        """See JobBook."""
+        """See JobStore."""
         values = (job_id, stamp(since))
         found = await self._db.read(lambda conn: conn.execute(_USED, values).fetchall())
         return frozenset(moment(row["due"]) for row in found)

@@ -7,7 +7,7 @@ from agentd.testing.desk import MemoryFacts
 from agentd.testing.embedders import HashEmbedder
 from agentd.testing.facts import FactIndexDouble, MemoryFactStore
 from agentd.testing.graph import InMemoryGraph
-from agentd.testing.jobs import MemoryBeats, MemoryJobBook
+from agentd.testing.jobs import MemoryBeats, MemoryJobStore
 from agentd.testing.messages import check_api_messages, check_messages
 from agentd.testing.models import Answers, RecordingSink, Reply, ScriptedProvider, call
 from agentd.testing.sessions import MemorySessions
@@ -27,7 +27,7 @@ __all__ = [
     "MemoryFactStore",
     "MemoryFacts",
     "MemoryIndexDouble",
-    "MemoryJobBook",
+    "MemoryJobStore",
     "MemoryLedger",
     "MemoryOutbox",
     "MemorySessions",

@@ -121,8 +121,8 @@ class MemoryBeats:
         return Beat(next(self._ids), self._clock.now(), due, outcome, reason, file_hash=file_hash)
 
 
-class MemoryJobBook:
-    """A JobBook in memory, which puts its alerts into `outbox`."""
+class MemoryJobStore:
+    """A JobStore in memory, which puts its alerts into `outbox`."""
 
     def __init__(self, clock: Clock, outbox: MemoryOutbox | None = None) -> None:
         self._clock = clock

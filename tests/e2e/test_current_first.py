@@ -19,7 +19,7 @@ _PAGE = "memory/facts.md"
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     """A daemon that was told of one dog, and later of another name for it."""
-    with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
+    with a_shell(AGENTD__FACTS__IDLE="0s") as shell:
         shell.wake()
         for name in ("Rex", "Max"):
             shell.ok("send", f"my dog is called {name}")

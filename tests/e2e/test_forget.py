@@ -156,7 +156,7 @@ def test_it_is_gone_although_it_was_being_embedded(shell: Shell) -> None:
 
 
 def test_it_is_not_learnt_again_from_the_same_conversation() -> None:
-    with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
+    with a_shell(AGENTD__FACTS__IDLE="0s") as shell:
         shell.wake()
         for session in ("main", "chat:pets"):
             shell.ok("send", f"My hamster is called {WORD}. I like nuts.", "--session", session)

@@ -32,7 +32,7 @@ _TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
-    with a_shell(AGENTD__FACTS__IDLE="1s") as shell:
+    with a_shell(AGENTD__FACTS__IDLE="0s") as shell:
         shell.wake()
         shell.ok("send", "My dog is called Max")
         shell.ok("send", "My sister Klara lives in Bern")

@@ -12,7 +12,7 @@ from agentd.jobs.agenda import Agenda
 from agentd.jobs.order import Order
 from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
-from agentd.testing import FakeClock, MemoryJobBook
+from agentd.testing import FakeClock, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)  # 13:00 in Berlin
 
@@ -24,7 +24,7 @@ class Desk:
         self.clock = FakeClock(NOW, "Europe/Berlin")
         self.wakes = 0
         settings = JobsSettings.model_validate(table)
-        book = MemoryJobBook(self.clock)
+        book = MemoryJobStore(self.clock)
         self.agenda = Agenda(settings, book, Triggers(), self.clock, self.wake)
 
     def wake(self) -> None:

@@ -30,12 +30,12 @@ from agentd.domain.job import (
 from agentd.jobs.line import Line
 from agentd.jobs.reminders import Reminders
 from agentd.jobs.settings import JobsSettings
-from agentd.ports import JobBook
+from agentd.ports import JobStore
 from agentd.scheduler.triggers import Triggers
-from agentd.storage.jobs import SqliteJobBook
+from agentd.storage.jobs import SqliteJobStore
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
-from agentd.testing import FakeClock, MemoryJobBook, MemoryOutbox
+from agentd.testing import FakeClock, MemoryJobStore, MemoryOutbox
 
 TRIGGERS = Triggers()
 SETTINGS = JobsSettings()
@@ -46,7 +46,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 class World:
     """A line of reminders and its clock; `restart` makes a new line on the same book."""
 
-    def __init__(self, book: Callable[[FakeClock], JobBook] = MemoryJobBook) -> None:
+    def __init__(self, book: Callable[[FakeClock], JobStore] = MemoryJobStore) -> None:
         self.clock = FakeClock(START)
         self.book = book(self.clock)
         self.restart()
@@ -165,7 +165,7 @@ def test_so_it_is_in_the_database(schedule, misfire, steps):
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             opened = Database.open(Path(folder) / "s" / "state.db", STATE)
             db = await stack.enter_async_context(opened)
-            world = World(lambda clock: SqliteJobBook(db, clock))
+            world = World(lambda clock: SqliteJobStore(db, clock))
             return await follow(world, schedule, misfire, steps)
 
     found, wanted = asyncio.run(run())
@@ -238,7 +238,7 @@ async def test_a_hundred_restarts_neither_move_nor_repeat_a_slot():
 async def test_a_daily_reminder_is_told_daily_with_the_same_words():
     clock = FakeClock(START)
     outbox = MemoryOutbox(clock)
-    world = World(lambda _: MemoryJobBook(clock, outbox))
+    world = World(lambda _: MemoryJobStore(clock, outbox))
     world.clock = clock
     world.restart()
     await world.add(Every(12 * HOUR, START))
@@ -261,7 +261,7 @@ async def test_jobs_that_are_off_wait_and_then_follow_their_policy():
 class Lane:
     """Work whose lane may be taken."""
 
-    def __init__(self, book: JobBook) -> None:
+    def __init__(self, book: JobStore) -> None:
         self.book = book
         self.is_taken = True
         self.asked = 0

@@ -36,7 +36,7 @@ from agentd.jobs.jobs import Jobs
 from agentd.jobs.questions import ISOLATED, Surroundings
 from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
-from agentd.testing import FakeClock, MemoryJobBook, MemoryLedger, MemoryOutbox
+from agentd.testing import FakeClock, MemoryJobStore, MemoryLedger, MemoryOutbox
 from agentd.testing.jobs import Ticket
 
 HOUR = timedelta(hours=1)
@@ -95,7 +95,7 @@ class World:
     def __init__(self, **table: object) -> None:
         self.clock = FakeClock()
         self.outbox = MemoryOutbox(self.clock)
-        self.book = MemoryJobBook(self.clock, self.outbox)
+        self.book = MemoryJobStore(self.clock, self.outbox)
         self.turns = Turns(MemoryLedger(self.clock))
         self.breaker = Breaker()
         self.over_budget = False

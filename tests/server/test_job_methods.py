@@ -13,7 +13,7 @@ from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
 from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.system_jobs import Consolidation, Heartbeat
-from agentd.testing import FakeClock, MemoryBeats, MemoryJobBook
+from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ def upkeep():
 @pytest.fixture
 def ask(upkeep):
     clock = FakeClock(NOW)
-    book = MemoryJobBook(clock)
+    book = MemoryJobStore(clock)
     agenda = Agenda(JobsSettings(), book, Triggers(), clock, lambda: None)
     beats = MemoryBeats(clock)
     heartbeat = Heartbeat(Pulse(), beats, lambda: timedelta(minutes=30))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentd.ports import BeatStore, JobBook, Journal, Ledger, Outbox, SessionStore
+from agentd.ports import BeatStore, JobStore, Journal, Ledger, Outbox, SessionStore
 from agentd.storage.beats import SqliteBeats
-from agentd.storage.jobs import SqliteJobBook
+from agentd.storage.jobs import SqliteJobStore
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
@@ -18,7 +18,7 @@ from agentd.storage.sqlite import Database
 from agentd.testing import (
     FakeClock,
     MemoryBeats,
-    MemoryJobBook,
+    MemoryJobStore,
     MemoryLedger,
     MemoryOutbox,
     MemorySessions,
@@ -34,7 +34,7 @@ class Stores:
     ledger: Ledger
     beats: BeatStore
     outbox: Outbox
-    jobs: JobBook
+    jobs: JobStore
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def stores(request, clock):
             ledger,
             beats,
             outbox,
-            MemoryJobBook(clock, outbox),
+            MemoryJobStore(clock, outbox),
         )
         return
     folder = request.getfixturevalue("tmp_path") / "state"
@@ -76,5 +76,5 @@ async def stores(request, clock):
             SqliteLedger(db, clock),
             SqliteBeats(db, clock),
             SqliteOutbox(db, clock),
-            SqliteJobBook(db, clock),
+            SqliteJobStore(db, clock),
         )

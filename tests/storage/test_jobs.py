@@ -1,4 +1,4 @@
-"""The contract of JobBook, over every implementation."""
+"""The contract of JobStore, over every implementation."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from agentd.errors import InvalidRequest, ToolFailed
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
-from agentd.testing import FakeClock, MemoryJobBook
+from agentd.testing import FakeClock, MemoryJobStore
 from agentd.tools.schedule import ScheduleCancel, ScheduleCreate, ScheduleList
 
 TEA = {"text": "tea", "cron": "0 9 * * 1-5"}
@@ -33,7 +33,7 @@ class Gate:
 class Desk:
     def __init__(self) -> None:
         self.clock = FakeClock(zone="Europe/Berlin")
-        book = MemoryJobBook(self.clock)
+        book = MemoryJobStore(self.clock)
         self.agenda = Agenda(JobsSettings(), book, Triggers(), self.clock, lambda: None)
         self.create = ScheduleCreate(self.agenda, self.clock)
         self.list = ScheduleList(self.agenda)

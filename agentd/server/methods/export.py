@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agentd.domain.message import Image
 from agentd.errors import AgentdError
-from agentd.ports import BeatStore, Blobs, JobBook, Ledger, Outbox, SessionStore
+from agentd.ports import BeatStore, Blobs, JobStore, Ledger, Outbox, SessionStore
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
@@ -34,7 +34,7 @@ class ExportMethods:
         self,
         outbox: Outbox,
         beats: BeatStore,
-        book: JobBook,
+        book: JobStore,
         ledger: Ledger,
         pictures: tuple[SessionStore, Blobs] | None = None,
     ) -> None:

@@ -35,7 +35,7 @@ from agentd.testing import (
     FactIndexDouble,
     FakeClock,
     MemoryFactStore,
-    MemoryJobBook,
+    MemoryJobStore,
     MemoryOutbox,
     MemorySessions,
     MemoryWorkspace,
@@ -136,7 +136,7 @@ class Talk:
 
     def may_schedule(self) -> Agenda:
         """Offer the tool for jobs from now on; returns where they go."""
-        book = MemoryJobBook(self.clock)
+        book = MemoryJobStore(self.clock)
         agenda = Agenda(JobsSettings(), book, Triggers(), self.clock, lambda: None)
         tool = ScheduleCreate(agenda, self.clock)
         self.tools[tool.spec.name] = tool
