@@ -89,6 +89,7 @@ FACT_ROWS = (
         "memory/forget",
         {"text": "{it}"},
         given=a_noted_word,
+        apart=True,  # one erasure takes out what another at the same time was to find
     ),
     Row("memory proposals", (), PROPOSED, "", "memory/proposals"),
 )
