@@ -33,9 +33,11 @@ from agentd.doctor.work import (
 )
 from agentd.domain.health import Problem
 from agentd.domain.turn import Kind, Origin
-from agentd.errors import ConfigError
+from agentd.engine.budget import SilentBudget
+from agentd.errors import BudgetReached, ConfigError
 from agentd.logs import OpenLog
 from agentd.paths import prompt
+from agentd.providers.metered import most_of
 from agentd.reload import Reload
 from agentd.server.methods.backup import BackupMethods
 from agentd.server.methods.doctor import DoctorMethods
@@ -128,7 +130,7 @@ class Upkeep:
             Problems(parts.model.problems, "the model's service answers", "provider"),
             Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
             Problems(self._problems, "no part of the daemon complains", "parts"),
-            Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT)),
+            Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal),
             Window(
                 config.provider.context_window,
                 limits.window,
@@ -161,3 +163,21 @@ class Upkeep:
 
     def _used_up(self, origin: Origin) -> Callable[[], Awaitable[bool]]:
         return self._ground.used_up(self._parts.stores.ledger, origin)
+
+    async def _refusal(self, origin: Origin) -> BudgetReached | None:
+        """Why even the smallest call of that origin would be refused by every service; None if one
+        would be made.
+        """
+        ground, parts = self._ground, self._parts
+        budget = SilentBudget(ground.budget, parts.stores.ledger, ground.clock, origin)
+        is_beat = origin is Origin.HEARTBEAT
+        fixed = 0 if is_beat else await parts.engine.fixed_tokens()
+        own = ground.config.heartbeat.model if is_beat else ""
+        refusals = []
+        services = ground.config.provider.services
+        for choice, service in zip(parts.model.choices, services, strict=True):
+            if choice.kind == "offline":
+                return None
+            most = most_of(fixed, service.max_tokens)
+            refusals.append(await budget.refusal(own or choice.model, most))
+        return refusals[0] if all(refusals) else None

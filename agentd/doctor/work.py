@@ -10,6 +10,8 @@ from agentd.domain.alert import DeliveryState
 from agentd.domain.health import Finding, Problem
 from agentd.domain.retention import Retained
 from agentd.domain.transcript import Coverage, History
+from agentd.domain.turn import Origin
+from agentd.errors import BudgetReached
 from agentd.ports import Clock, Outbox, SessionStore
 
 _RECENT_ALERTS = 200
@@ -171,10 +173,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Limits that have been reached; `beats` and `all_turns` tell."""
+    """Limits that have been reached, as `beats` and `all_turns` tell, and those that the next call
+    would pass: `refusal` says why it would not be made.
+    """
 
     all_turns: Callable[[], Awaitable[bool]]
     beats: Callable[[], Awaitable[bool]]
+    refusal: Callable[[Origin], Awaitable[BudgetReached | None]]
     code: str = "budget"
 
     async def look(self) -> Finding:
@@ -182,8 +187,12 @@ class Budgets:
         cure = "wait for the next day or month, or raise the limit in [budget]"
         if await self.all_turns():
             return Finding.fail(self.code, "the budget is used up: no model is called", cure)
+        if error := await self.refusal(Origin.USER):
+            return Finding.fail(self.code, f"no model is called: {error.message}", error.cure)
         if await self.beats():
             return Finding.warn(self.code, "the heartbeat's budget of today is used up", cure)
+        if error := await self.refusal(Origin.HEARTBEAT):
+            return Finding.warn(self.code, f"no beat calls the model: {error.message}", error.cure)
         return Finding.ok(self.code, "no limit is reached")
 
 

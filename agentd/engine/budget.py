@@ -10,6 +10,7 @@ from pydantic import Field
 from agentd.domain.money import Cap
 from agentd.domain.settings import Settings
 from agentd.domain.turn import Origin, Usage
+from agentd.errors import BudgetReached
 from agentd.ports import Clock, Ledger
 
 
@@ -115,7 +116,7 @@ class Budget:
 
 
 class SilentBudget:
-    """Whether the turns of an origin have used up what they may."""
+    """Whether the turns of an origin have used up what they may, or their next call would."""
 
     def __init__(
         self, limits: BudgetSettings | Budget, ledger: Ledger, clock: Clock, origin: Origin
@@ -135,3 +136,14 @@ class SilentBudget:
             if cap.tokens is not None and tokens >= cap.tokens:
                 return True
         return False
+
+    async def refusal(self, model: str, most: Usage) -> BudgetReached | None:
+        """Why a call of `model` that may use so much would not be made; None if it would be."""
+        now = self._clock.now().astimezone(self._clock.zone)
+        usd = self._limits.price(model, most)
+        for cap in self._limits.caps(now, self._origin):
+            try:
+                cap.check(await self._ledger.spent(cap.since, cap.origin), most.total_tokens, usd)
+            except BudgetReached as error:
+                return error
+        return None

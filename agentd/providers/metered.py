@@ -62,7 +62,7 @@ class Metered:
                     yield event
             return
         model = prompt.model or self.model
-        most = Usage(round(_input_tokens(prompt) * _MARGIN), prompt.max_tokens or self._max_tokens)
+        most = most_of(_input_tokens(prompt), prompt.max_tokens or self._max_tokens)
         price = self._limits.price
         try:
             held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)
@@ -87,6 +87,11 @@ class Metered:
                 await self._ledger.charge(
                     SessionKey(""), prompt.origin, model, used, price(model, used), reservation=held
                 )
+
+
+def most_of(input_tokens: int, max_tokens: int) -> Usage:
+    """What is set aside for a call of about so many tokens and an answer of `max_tokens` at most."""
+    return Usage(round(input_tokens * _MARGIN), max_tokens)
 
 
 def _input_tokens(prompt: Prompt) -> int:

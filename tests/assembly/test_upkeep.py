@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,20 +26,33 @@ from agentd.testing import Answers, FakeClock, RecordingSink
 LOG = OpenLog(Redactor(), None)
 
 
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    config = Config.model_validate({"workspace": {"archive_after_days": 30}})
-    environ = {"AGENTD_HOME": str(tmp_path)}
+@asynccontextmanager
+async def house(home: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
+    """The parts of a daemon with these tables of the configuration."""
+    config = Config.model_validate(tables)
+    environ = {"AGENTD_HOME": str(home)}
     ground = Ground(config, daemon_places(environ), FakeClock(), environ, Budget(config.budget))
     opened = open_parts(ground, Clients(), Answers(), shown=RecordingSink(), output=LOG)
     async with opened as parts:
         yield parts
 
 
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    async with house(tmp_path, workspace={"archive_after_days": 30}) as parts:
+        yield parts
+
+
+async def check(parts: Parts, code: str) -> dict[str, Any]:
+    """What doctor says under that code."""
+    answer = await Upkeep(parts, LOG).routes()["_agentd/doctor"]({}, None)
+    (found,) = [check for check in answer["checks"] if check["code"] == code]
+    return dict(found)
+
+
 async def complaint(parts: Parts) -> str:
     """What doctor says of the parts that complain; "" if none does."""
-    answer = await Upkeep(parts, LOG).routes()["_agentd/doctor"]({}, None)
-    (found,) = [check for check in answer["checks"] if check["code"] == "parts"]
+    found = await check(parts, "parts")
     return "" if found["level"] == "ok" else str(found["text"])
 
 
@@ -58,3 +73,23 @@ async def test_doctor_names_a_note_that_cannot_be_archived(parts: Parts) -> None
     os.utime(folder / "2025-01-01.md", (0, 0))
     await parts.memory.archiving.tidy()
     assert "is there already" in await complaint(parts)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "level", "words"),
+    [
+        ({"daily_usd": 0.01}, "openai", "fail", "[budget] daily_usd = 0.01 would be passed"),
+        ({"heartbeat_daily_tokens": 50}, "openai", "warn", "heartbeat_daily_tokens = 50 would be"),
+        ({"daily_usd": 100.0}, "openai", "ok", "no limit is reached"),
+        ({"daily_usd": 0.01}, "offline", "ok", "no limit is reached"),  # costs nothing
+    ],
+)
+async def test_doctor_tells_a_limit_that_every_call_would_pass(
+    tmp_path: Path, limits: dict[str, float], kind: str, level: str, words: str
+) -> None:
+    budget = {**limits, "prices": {"m": {"input": 3.0, "output": 15.0}}}
+    provider = {"kind": kind, "model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    async with house(tmp_path, budget=budget, provider=provider) as parts:
+        found = await check(parts, "budget")
+        assert found["level"] == level
+        assert words in found["text"]

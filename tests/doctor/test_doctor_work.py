@@ -24,7 +24,7 @@ from agentd.domain.health import Finding, Problem
 from agentd.domain.message import Text
 from agentd.domain.retention import Retained
 from agentd.domain.transcript import Coverage, NewRow, RowRole
-from agentd.domain.turn import MAIN, StopReason, Turn, TurnRequest, Usage
+from agentd.domain.turn import MAIN, Origin, StopReason, Turn, TurnRequest, Usage
 from agentd.errors import StorageError
 from agentd.testing import FakeClock, MemoryOutbox, MemorySessions
 
@@ -150,7 +150,10 @@ async def test_a_budget_that_is_used_up_is_told(
     async def answer(value: bool) -> bool:
         return value
 
-    check = Budgets(lambda: answer(all_turns), lambda: answer(beats))
+    async def made(origin: Origin) -> None:
+        return None
+
+    check = Budgets(lambda: answer(all_turns), lambda: answer(beats), made)
     assert level(await check.look()) == expected
 
 
