@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from agentd.domain.workspace import FACTS_PATH
 from agentd.providers.offline import words
 from agentd.providers.offline.hits import Line
-from agentd.providers.offline.holding import is_past, later_said, still_held, without_past
+from agentd.providers.offline.holding import (
+    is_past,
+    later_said,
+    says_of_user,
+    still_held,
+    without_past,
+)
 from agentd.providers.offline.phrases import (
     CLOSEST,
     FOUND,
@@ -26,11 +32,13 @@ from agentd.providers.offline.phrases import (
     is_ours,
 )
 from agentd.providers.offline.sentences import is_question, split, without_order
+from agentd.statements.asking import asked_relations
 from agentd.statements.explicit import requested
 
 _ENOUGH, _SURE, _NEARLY_ALL = 0.5, 0.6, 0.8
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
 _SAME = 0.05  # scores this near are equal
+_ASKED_FOR = 1.5  # above all scores: the line says the very thing that is asked for
 _AROUND = 0.8  # of a word that stands only above the line
 _NEAR = 0.2  # below the best: told as well
 _OTHERS = 2
@@ -125,6 +133,7 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
     wanted = words.terms(question)
     if not wanted:
         return []
+    relations = asked_relations(question)
     enough = _ENOUGH_PAIRS if all(map(words.is_unspaced, wanted)) else _ENOUGH
     matches = []
     for line in found:
@@ -134,8 +143,11 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
         score = _score(wanted, text, line.context)
         if len(text) > _CHARS:
             text = max(split(text), key=lambda piece: _score(wanted, piece), default=text)
+        is_own = line.speaker != "assistant"
+        if is_own and not line.is_foreign and says_of_user(line.text, relations):
+            score = _ASKED_FOR
         if score >= enough:
-            matches.append(_Match(line, text, score * (0.8 if line.speaker == "assistant" else 1)))
+            matches.append(_Match(line, text, score * (1 if is_own else 0.8)))
     return matches
 
 

@@ -13,9 +13,9 @@ from agentd.domain.fact import Triple
 from agentd.providers.offline import words
 from agentd.providers.offline.hits import Line
 from agentd.providers.offline.sentences import order, without_order
-from agentd.statements.claims import claims, triple_of
+from agentd.statements.claims import USER, claims, triple_of
 from agentd.statements.normal import normalised
-from agentd.statements.relations import is_functional, slot
+from agentd.statements.relations import canonical, is_functional, slot
 
 _PAST = re.compile(
     r"\b(?:before|earlier|previous(?:ly)?|former(?:ly)?|used to|back then|(?<!how )old|früher|vorher"
@@ -59,6 +59,15 @@ def later_said(fact: str, heard: Sequence[str]) -> str:
     return ""
 
 
+def says_of_user(text: str, relations: Sequence[str]) -> bool:
+    """Whether the text says the user's value of one of these, and not only which it no longer is."""
+    if not relations:
+        return False
+    wanted = {(relation, False) for relation in relations}
+    triples = _triples(_UNTIL.sub("", text))
+    return any(t.subject == USER and canonical(t.relation) in wanted for t in triples)
+
+
 def is_past(line: Line) -> bool:
     """Whether the page of facts says so of an earlier time."""
     return line.is_fact and _UNTIL.match(line.text) is not None
@@ -85,8 +94,12 @@ def _is_outdated(
 
 def _values(text: str) -> Iterator[tuple[str, str]]:
     """What the text says of things that have one value at a time: the thing, and its value."""
-    plain = without_order(text)
-    triples: list[Triple | None] = [claim.triple for claim in claims(plain)] or [triple_of(plain)]
-    for triple in triples:
-        if triple is not None and is_functional(triple.relation):
+    for triple in _triples(text):
+        if is_functional(triple.relation):
             yield slot(triple), normalised(triple.value)
+
+
+def _triples(text: str) -> Iterator[Triple]:
+    plain = without_order(text)
+    triples = [claim.triple for claim in claims(plain)] or [triple_of(plain)]
+    return (triple for triple in triples if triple is not None)
