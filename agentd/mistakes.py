@@ -47,15 +47,34 @@ def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:
 
 
 def refusal(path: Path, marks: Mapping[Key, str], mistakes: Mapping[Key, str]) -> ConfigError:
-    """The error that names every mistake; `marks` say where keys stand."""
-    lines = []
+    """The error that names every mistake; `marks` say where keys stand: `line 3` of the file, or
+    `$NAME` for a variable of the environment.
+    """
+    lines, places = [], set[str]()
     for key, text in sorted(mistakes.items()):
         ends = range(len(key), 0, -1)
         mark = next((marks[key[:end]] for end in ends if key[:end] in marks), "")
-        lines.append(f"{mark + ': ' if mark else ''}{'.'.join(key) or 'the file'} {text}")
+        told = " ".join(filter(None, (".".join(key), text)))
+        lines.append(f"{mark + ': ' if mark else ''}{told}")
+        places |= {mark} | _set_in(key, marks)
+    variables = sorted(place for place in places if place.startswith("$"))
+    is_file = not variables or any(place.startswith("line") for place in places)
     count = "a mistake" if len(lines) == 1 else f"{len(lines)} mistakes"
-    msg = "\n  ".join([f"{path} has {count}:", *lines])
-    return ConfigError(msg, cure="correct the file; config.example.toml lists every key")
+    where = [str(path)] * is_file + ["the environment"] * bool(variables)
+    head = f"{' and '.join(where)} {'have' if len(where) > 1 else 'has'} {count}:"
+    wrong = " and ".join(["the file"] * is_file + variables)
+    return ConfigError(
+        "\n  ".join([head, *lines]), cure=f"correct {wrong}; config.example.toml lists every key"
+    )
+
+
+def _set_in(table: Key, marks: Mapping[Key, str]) -> set[str]:
+    """Where keys of the table stand: what is wrong with it as a whole may be wrong in any of them.
+    Of all tables together nobody knows which, so there it is the file, if that says anything.
+    """
+    below = {at for key, at in marks.items() if key[: len(table)] == table}
+    lines = {at for at in below if not at.startswith("$")}
+    return below if table else lines or below
 
 
 def _unknown(key: Key, known: Collection[Key]) -> str:

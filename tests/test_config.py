@@ -103,6 +103,66 @@ def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None
     assert "$AGENTD__LOG__NONE: log.none is no key" in told
 
 
+@pytest.mark.parametrize(
+    ("text", "environ", "head", "cure"),
+    [
+        (
+            "",
+            {"AGENTD__LOG__KEEP": "many"},
+            "the environment has a mistake:",
+            "$AGENTD__LOG__KEEP;",
+        ),
+        (
+            "[log]\nkeep = 3\n",
+            {"AGENTD__LOG__KEEP": "many", "AGENTD__LGO": "1"},
+            "the environment has 2 mistakes:",
+            "$AGENTD__LGO and $AGENTD__LOG__KEEP;",
+        ),
+        (
+            "[log]\nkeep = 0\n",
+            {"AGENTD__LGO": "1"},
+            "config.toml and the environment have 2 mistakes:",
+            "the file and $AGENTD__LGO;",
+        ),
+        (
+            "[memory_search]\nvector_weight = 0.0\n",
+            {"AGENTD__MEMORY_SEARCH__TEXT_WEIGHT": "0", "AGENTD__LOG__KEEP": "3"},
+            "config.toml and the environment have a mistake:",
+            "the file and $AGENTD__MEMORY_SEARCH__TEXT_WEIGHT;",
+        ),
+        (
+            "",
+            {
+                "AGENTD__MEMORY_SEARCH__TEXT_WEIGHT": "0",
+                "AGENTD__MEMORY_SEARCH__VECTOR_WEIGHT": "0",
+            },
+            "the environment has a mistake:",
+            "$AGENTD__MEMORY_SEARCH__TEXT_WEIGHT and $AGENTD__MEMORY_SEARCH__VECTOR_WEIGHT;",
+        ),
+        ("[log]\nkeep = 0\n", {"AGENTD__LOG__LEVEL": "debug"}, "config.toml has", "the file;"),
+        (
+            '[heartbeat]\ntarget = "webhook"\n',
+            {"AGENTD__LOG__KEEP": "3"},
+            "config.toml has a mistake:",
+            "the file;",
+        ),
+        (
+            "",
+            {"AGENTD__HEARTBEAT__TARGET": "webhook"},
+            "the environment has a mistake:",
+            "$AGENTD__HEARTBEAT__TARGET;",
+        ),
+    ],
+)
+def test_what_has_the_mistake_is_what_is_to_be_corrected(
+    tmp_path: Path, text: str, environ: dict[str, str], head: str, cure: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(write(tmp_path, text), environ)
+    assert head in refused.value.message.partition("\n")[0]
+    assert f"correct {cure}" in refused.value.cure
+
+
 def test_no_time_limit_can_be_nothing_since_elsewhere_that_means_none(tmp_path: Path) -> None:
     keys = [setting.key for setting in describe(read(Path("absent"), {}))]
     limits = [key for key in keys if key.endswith("timeout") or key == "server.drop_after"]
