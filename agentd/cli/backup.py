@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, answer
+from agentd.cli.plain import counted
 from agentd.cli.report import AsJson, ConfigPath, reporting, show
 from agentd.paths import daemon_places
 
@@ -41,11 +42,12 @@ def restore(
 
 
 def _written(result: dict[str, Any]) -> str:
-    return f"{result['files']} files in {result['file']}, {result['bytes']:,} bytes, checked"
+    files, size = counted(result["files"], "file"), counted(result["bytes"], "byte")
+    return f"{files} in {result['file']}, {size}, checked"
 
 
 def _restored(result: dict[str, Any]) -> str:
-    lines = [f"{result['restored']} files restored; start the daemon with `agentd up`"]
+    lines = [f"{counted(result['restored'], 'file')} restored; start the daemon with `agentd up`"]
     lines += [f"moved aside: {path}" for path in result["aside"]]
     if result["forgotten"] is None:
         lines.append(
@@ -54,7 +56,7 @@ def _restored(result: dict[str, Any]) -> str:
         )
     elif result["forgotten"]:
         lines.append(
-            f"forgotten again: {result['forgotten']} facts that were forgotten since the backup; the"
-            " daemon erases their words when it starts"
+            f"forgotten again: {counted(result['forgotten'], 'fact')} forgotten since the backup; the"
+            " daemon erases the words when it starts"
         )
     return "\n".join(lines)

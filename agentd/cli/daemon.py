@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from agentd.cli.ask import answer, sockets
-from agentd.cli.plain import spent, words
+from agentd.cli.plain import counted, spent, words
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.paths import daemon_places
 
@@ -116,13 +116,15 @@ def _compaction(last: dict[str, Any] | None) -> str:
 
 
 def _index(index: dict[str, Any]) -> str:
-    counts = ", ".join(f"{index.get(name)} {name}" for name in ("files", "chunks", "pending"))
+    files, chunks = (counted(index.get(f"{noun}s", 0), noun) for noun in ("file", "chunk"))
+    counts = f"{files}, {chunks}, {index.get('pending', 0)} pending"
     why = f" ({index['why']})" if index.get("why") else ""
     return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}"
 
 
 def _graph(graph: dict[str, Any]) -> str:
-    counts = ", ".join(f"{graph.get(name)} {name}" for name in ("concepts", "facts", "episodes"))
+    nouns = ("concept", "fact", "episode")
+    counts = ", ".join(counted(graph.get(f"{noun}s", 0), noun) for noun in nouns)
     done = graph.get("consolidated")
     if not done:
         return f"{counts}; not consolidated yet"
@@ -131,15 +133,17 @@ def _graph(graph: dict[str, Any]) -> str:
 
 
 def _retention(retention: dict[str, Any]) -> str:
-    told = f"after {retention['days']} days; last {words(retention.get('last'))}"
+    told = f"after {counted(retention['days'], 'day')}; last {words(retention.get('last'))}"
     why = ", ".join(f"{n} {reason}" for reason, n in (retention.get("kept") or {}).items())
     kept = f", unsaved ones kept: {why}" if why else ""
-    return f"{told}, {retention.get('removed')} rows erased{kept}"
+    return f"{told}, {counted(retention.get('removed', 0), 'row')} erased{kept}"
 
 
 def _cost(cost: dict[str, Any]) -> str:
     told = []
     for name, key in (("today", "today"), ("this month", "month")):
         usd, tokens = cost.get(f"{key}_usd", 0), cost.get(f"{key}_tokens", 0)
-        told.append(f"{name} {spent(usd, tokens)}" + (f" ({tokens:,} tokens)" if usd else ""))
+        told.append(
+            f"{name} {spent(usd, tokens)}" + (f" ({counted(tokens, 'token')})" if usd else "")
+        )
     return "; ".join(told)

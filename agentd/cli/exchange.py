@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, answer, ask, fitted
-from agentd.cli.plain import visible
+from agentd.cli.plain import counted, visible
 from agentd.cli.report import AsJson, reporting, show
 from agentd.cli.texts import Output, check_writable, placed, read_text, write_text
 from agentd.errors import GraphError, InvalidRequest
@@ -115,7 +115,7 @@ def _ended(told: dict[str, Any]) -> str:
 
 
 def _sent(told: dict[str, Any]) -> str:
-    said = f"{told['facts']} facts, {told['taken_back']} taken back"
+    said = f"{counted(told['facts'], 'fact')}, {told['taken_back']} taken back"
     return f"written to {told['file']}: {said}"
 
 
@@ -132,6 +132,6 @@ def _verified(found: dict[str, Any]) -> str:
     if found["bad"] is not None:
         what = f"entry {found['bad']}" if found["bad"] else "the head record"
         return f"the chain is broken: {what}: {found['why']}"
-    lines = [f"{found['entries']} entries, each as it was written"]
+    lines = [f"{counted(found['entries'], 'entry', 'entries')}, each as it was written"]
     lines += [f"changed since it was entered: {visible(place)}" for place in found["changed"]]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, sockets
+from agentd.cli.plain import counted
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.paths import daemon_places
 
@@ -35,4 +36,4 @@ def export(target: Target, config: ConfigFile = None, as_json: AsJson = False) -
 
 
 def _told(done: dict[str, Any]) -> str:
-    return f"{done['files']} files, {done['bytes']} bytes: {done['path']}"
+    return f"{counted(done['files'], 'file')}, {counted(done['bytes'], 'byte')}: {done['path']}"

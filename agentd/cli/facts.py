@@ -12,7 +12,7 @@ import typer
 
 from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import fields, visible
+from agentd.cli.plain import counted, fields, visible
 from agentd.cli.report import AsJson, as_line, reporting, show
 from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
@@ -259,7 +259,8 @@ def _validated(result: dict[str, Any]) -> str:
     lines += [f"{fact_id}  was not said again for long" for fact_id in result["stale"]]
     lines += [f"{fact_id}  is one too many" for fact_id in result["evicted"]]
     if not lines:
-        return f"nothing to do about {result['checked']} facts"
-    verb = "would be" if result["dry_run"] else "were"
-    head = f"{len(lines)} of {result['checked']} facts {verb} put aside; `history` shows what became of one:"
+        return f"nothing to do about {counted(result['checked'], 'fact')}"
+    facts = counted(result["checked"], "fact")
+    verb = "would be" if result["dry_run"] else "was" if len(lines) == 1 else "were"
+    head = f"{len(lines)} of {facts} {verb} put aside; `history` shows what became of one:"
     return "\n".join([head, *lines])

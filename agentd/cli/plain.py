@@ -74,9 +74,14 @@ def revealed(text: str) -> str:
     return "".join(f"\\u{ord(c):04x}" if _steers(c) else c for c in text)
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """“1 fact”, “2,000 facts”; `nouns` is the plural where that takes more than an s."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
 def spent(usd: float, tokens: int) -> str:
     """What calls cost; what has no price is told in tokens, since “$0.00” would say that it was free."""
-    return f"{tokens:,} tokens" if tokens and not usd else f"${usd:.2f}"
+    return counted(tokens, "token") if tokens and not usd else f"${usd:.2f}"
 
 
 def _field_lines(values: Mapping[str, Any], indent: str) -> Iterable[str]:

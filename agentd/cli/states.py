@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, ask
+from agentd.cli.plain import counted
 from agentd.cli.report import AsJson, reporting, show
 from agentd.cli.texts import Output, placed, read_text, write_text
 from agentd.errors import Busy
@@ -119,6 +120,5 @@ def _show(told: dict[str, Any], output: Path | None, *, as_json: bool) -> None:
 
 def _written(told: dict[str, Any]) -> str:
     gone = f", {told['gone']} gone" if "gone" in told else ""
-    return (
-        f"written to {told['file']}: {told['episodes']} episodes{gone}, state {told['state'][:12]}"
-    )
+    kept = counted(told["episodes"], "episode")
+    return f"written to {told['file']}: {kept}{gone}, state {told['state'][:12]}"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentd.cli.plain import spent, visible
+from agentd.cli.plain import counted, spent, visible
 from agentd.client.conversation import Conversation
 from agentd.errors import AgentdError
 
@@ -52,5 +52,5 @@ def worded(status: Mapping[str, Any], session: str) -> str:
     if "today_usd" in (cost := status.get("cost") or {}):
         parts.append(f"today {spent(cost['today_usd'], cost.get('today_tokens', 0))}")
     if count := len(status.get("problems") or []):
-        parts.append(f"{count} problem{'s' if count > 1 else ''}: see `agentd status`")
+        parts.append(f"{counted(count, 'problem')}: see `agentd status`")
     return " · ".join(part for part in parts if part)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentd.cli.plain import counted
 from agentd.client.reply import words
 from agentd.ports import Clock
 
@@ -84,4 +85,4 @@ def _indented(text: str) -> Iterator[str]:
     lines = text.splitlines()
     yield from (f"    {line}" for line in lines[:_LONGEST])
     if len(lines) > _LONGEST:
-        yield f"    … {len(lines) - _LONGEST} more lines"
+        yield f"    … {counted(len(lines) - _LONGEST, 'more line')}"

@@ -328,7 +328,8 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
             "last": {"at": "2019-12-31T11:00:00+00:00", "outcome": "quiet", "reason": "ack"},
         },
         "compaction": {"last": None},
-        "index": {"files": 3, "state": "ready"},
+        "index": {"files": 3, "chunks": 1, "pending": 0, "state": "ready", "embedder": "static"},
+        "graph": {"enabled": True, "concepts": 2, "facts": 1, "episodes": 1},
         "cost": {"today_usd": 0.0, "today_tokens": 1234, "month_usd": 2, "month_tokens": 5678},
         "problems": [{"code": "no_key", "text": "no key is set", "cure": "set it"}],
     }
@@ -339,6 +340,8 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "1, 1 at work; last used 2020-01-02 08:30" in said
     assert "next 2020-06-01 19:00; last 2019-12-31 20:00: quiet (ack)" in said
     assert "today 1,234 tokens; this month $2.00 (5,678 tokens)" in said
+    assert "3 files, 1 chunk, 0 pending; ready, embedder static" in said
+    assert "2 concepts, 1 fact, 1 episode; not consolidated yet" in said
     assert "no key is set (no_key)" in said
     assert "→ set it" in said
 

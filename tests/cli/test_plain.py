@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.cli.plain import fields, folded, table
+from agentd.cli.plain import counted, fields, folded, table
 
 _ALERT = {"id": 1, "delivered": "journal sent, socket pending", "text": "Call the dentist " * 5}
 
@@ -17,6 +17,15 @@ def test_only_the_last_column_may_hold_long_text() -> None:
 
 def test_a_value_of_several_lines_stays_in_its_column() -> None:
     assert fields({"id": 1, "text": "Due now:\n- tea"}) == "id    1\ntext  Due now:\n      - tea"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 entries"), (1, "1 entry"), (2, "2 entries"), (1234, "1,234 entries")],
+)
+def test_one_thing_is_not_told_as_many(number: int, words: str) -> None:
+    assert counted(number, "entry", "entries") == words
+    assert counted(number, "line") == words.replace("entries", "lines").replace("entry", "line")
 
 
 def test_what_does_not_fit_goes_on_below_its_column() -> None:
