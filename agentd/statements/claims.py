@@ -7,7 +7,7 @@ questions, suppositions, quotes, code, pasted text and work to be done on a text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -21,6 +21,7 @@ from agentd.statements.own_words import HOLE, own_words
 from agentd.statements.rules import events, german, people, places, taste, work
 from agentd.statements.rules.rule import NAMED, Rule
 from agentd.statements.sentences import Sentence, sentences
+from agentd.statements.shared import each_told
 
 LONGEST = 50_000  # characters that are read of a message: nobody types more about himself
 LONGEST_SENTENCE = 300
@@ -202,12 +203,32 @@ def _of_clause(
     clause = _AFTER.sub("", clause)
     before = _BEFORE.match(clause)
     forms = (clause[before.end() :], clause) if before else (clause,)
+    if parts := each_told(forms[0]):
+        told = tuple(_of_parts(parts, sentence, speaker, said_on))
+        yield from told
+        if told:
+            return
     for form in forms:
         for rule in _RULES:
             match = rule.match(form)
             if match is not None and (values := _values(rule, match, speaker)):
                 yield from _told(rule, values, sentence, said_on)
                 return
+
+
+def _of_parts(
+    parts: Sequence[str], sentence: Sentence, speaker: str, said_on: date | None
+) -> Iterator[Claim]:
+    """What the parts claim, each thing once; nothing if the rules do not know all of them."""
+    found: dict[Triple | None, Claim] = {}
+    for part in parts:
+        told = tuple(_of_clause(part, sentence, speaker, said_on))
+        # A name in passing is no part: “my sister Klara sings” says only that.
+        if all(claim.triple is None or is_by_the_way(claim.triple, part) for claim in told):
+            return
+        for claim in told:
+            found.setdefault(claim.triple, claim)
+    yield from found.values()
 
 
 def _values(rule: Rule, match: re.Match[str], speaker: str) -> dict[str, str] | None:
@@ -263,8 +284,10 @@ def _told(
     members = _LIST.split(values["v"]) if rule.lists else [values["v"]]
     for member in members:
         yield from _claim(rule, {**values, "v": member}, sentence, said_on)
-    if rule.subject == NAMED:
-        name = Rule(rule.pattern, "{P} {n} is called {w}.", "{n} name", Category.PERSONAL, "{w}")
+    if rule.subject.endswith(NAMED):
+        kind = rule.subject.removesuffix(NAMED)
+        called = f"{{P}} {kind} is called {{w}}."
+        name = Rule(rule.pattern, called, f"{kind} name", Category.PERSONAL, "{w}")
         yield from _claim(name, values, sentence, said_on)
     if rule.denied:
         denial = Rule(

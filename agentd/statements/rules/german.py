@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from agentd.domain.fact import Category
 from agentd.statements.calendar import WHEN
-from agentd.statements.rules.rule import LIST, NAME, PHRASE, PROPER, Rule, rule
+from agentd.statements.rules.rule import LIST, NAME, NAMED, PHRASE, PROPER, Rule, rule
 from agentd.statements.rules.taste import TASTE
 
 _MY = r"(?:mein|meine|unser|unsere|unsre)"
@@ -17,6 +19,8 @@ _KIN = {
     "father": "Vater|Papa", "boss": "Chef|Chefin", "doctor": "Hausarzt|Hausärztin|Arzt|Ärztin",
     "dentist": "Zahnarzt|Zahnärztin", "partner": "Partner|Partnerin",
 }  # fmt: skip
+_ANIMALS = ("dog", "cat", "rabbit", "hamster", "horse", "bird")
+_NOW = r"(?:jetzt |derzeit |zur zeit |aktuell )?"
 _FAVOURITES = {
     "food": "essen|gericht", "colour": "farbe", "film": "film", "book": "buch", "song": "lied|song",
     "band": "band", "drink": "getränk", "animal": "tier", "team": "verein|mannschaft",
@@ -31,12 +35,30 @@ def _kin(kind: str, words: str) -> Rule:
     return rule(pattern, f"{{P}} {kind} is called {{v}}.", f"{kind} name")
 
 
+def _of_kin(kind: str, words: str) -> Iterator[Rule]:
+    """Where a relative lives and works, with the name or without."""
+    who = rf"{_MY} (?:{words})"
+    by_name = rf"{who},? {_CAPITAL.replace('<v>', '<w>')},?"
+    lives, works = (
+        rf"(?:wohnt|lebt) {_NOW}in {_PLACE}",
+        rf"arbeitet {_NOW}(?:bei|für) (?:der |dem )?{PROPER}",
+    )
+    told = f"{{P}} {kind}"
+    yield rule(f"{by_name} {lives}", f"{told} {{w}} lives in {{v}}.", "home", subject=kind + NAMED)
+    yield rule(
+        f"{by_name} {works}", f"{told} {{w}} works at {{v}}.", "employer", subject=kind + NAMED
+    )
+    yield rule(f"{who} {lives}", f"{told} lives in {{v}}.", f"{kind} home")
+    yield rule(f"{who} {works}", f"{told} works at {{v}}.", f"{kind} employer")
+
+
 def _favourite(kind: str, words: str) -> Rule:
     pattern = rf"{_MY} lieblings-?(?:{words}) ist {PHRASE}"
     return rule(pattern, f"{{P}} favourite {kind} is {{v}}.", f"favourite {kind}", TASTE)
 
 
 RULES = (
+    *(r for kind, words in _KIN.items() if kind not in _ANIMALS for r in _of_kin(kind, words)),
     *(_kin(kind, words) for kind, words in _KIN.items()),
     *(_favourite(kind, words) for kind, words in _FAVOURITES.items()),
     rule(rf"ich (?:heiße|heisse) {NAME}|mein name ist {NAME}", "{P} name is {v}.", "name"),

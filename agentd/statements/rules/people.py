@@ -20,6 +20,7 @@ _LANGUAGE = r"(?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|R
 _JOB = r"(?:[a-zA-Z-]+ ){0,3}?(?:engineer|developer|programmer|designer|teacher|nurse|doctor|physician|surgeon|dentist|lawyer|attorney|accountant|architect|scientist|researcher|professor|lecturer|student|writer|author|journalist|editor|photographer|musician|artist|chef|cook|baker|electrician|plumber|carpenter|mechanic|pilot|firefighter|paramedic|pharmacist|psychologist|therapist|consultant|analyst|manager|administrator|librarian|translator|farmer|gardener|freelancer|founder|sysadmin|data scientist|biologist|chemist|physicist|economist|vet|veterinarian|barista|bartender|actor|actress|pensioner|retiree)"
 # One of several who is told apart by the name: of her there is one value at a time.
 _NAMED = rf"{MY} (?:(?:older|elder|younger|big|little|twin|best|good|old|new|late) )?{_ONE},? (?P<w>{_CAPITAL.removeprefix('(?P<v>').removesuffix(')')}),?"
+_BY_NAME = "{n}" + NAMED
 _SINCE = r"(?: (?:last|this|in|since|now|recently)\b[^,;:!?]{0,30})?"
 # A thing of which there is one at a time, and whose name is no secret.
 _OWN = rf"(?P<n>(?:(?-i:[a-z])[a-z-]+ ){{0,2}}?(?!(?:{SEVERAL}|names?|favou?rite|password|passphrase|passcode|pin|secret|token|key)\b)(?-i:[a-z])[a-z-]+)"
@@ -48,12 +49,12 @@ RULES = (
     rule(rf"{MY} {_ONE}{_CALLED} {_NOT_NAMES}{NAME}", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"{MY} (?P<n>boss|manager|landlord|landlady|doctor|dentist|therapist|lawyer|accountant|coach|vet|tax advisor|best friend) is (?P<v>(?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? |Prof\.? )?(?!(?-i:[A-Z])\w+(?:ish|ian|ese|can|man|tch)\b)(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?)", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"the name of {MY} {_ONE} is {NAME}", "{P} {n} is called {v}.", "{n} name"),
-    rule(rf"{_NAMED} (?:(?:now |currently |still )?lives|is (?:now )?living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject=NAMED),
-    rule(rf"{_NAMED} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} moved to {v}.", "home", subject=NAMED),
-    rule(rf"{_NAMED} (?:(?:now |currently |still )?works|is (?:now )?working) (?:now )?(?:at|for) (?P<a>the )?{PROPER}{_SINCE}", "{P} {n} {w} works at {a}{v}.", "employer", subject=NAMED),
-    rule(rf"{_NAMED} is (?:now )?(?P<v>(?:a|an) {_JOB})", "{P} {n} {w} is {v}.", "job", subject=NAMED),
-    rule(rf"{_NAMED} (?:is|turned) (?:now )?(?P<v>\d{{1,3}})(?: years? old)?", "{P} {n} {w} is {v} years old.", "age", subject=NAMED),
-    rule(rf"{_NAMED.removesuffix(',?')}'s birthday (?:is|'s)(?: on)? (?P<v>{WHEN})", "{P} {n} {w}'s birthday is {v}.", "birthday", subject=NAMED),
+    rule(rf"{_NAMED} (?:(?:now |currently |still )?lives|is (?:now )?living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject=_BY_NAME),
+    rule(rf"{_NAMED} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} moved to {v}.", "home", subject=_BY_NAME),
+    rule(rf"{_NAMED} (?:(?:now |currently |still )?works|is (?:now )?working) (?:now )?(?:at|for) (?P<a>the )?{PROPER}{_SINCE}", "{P} {n} {w} works at {a}{v}.", "employer", subject=_BY_NAME),
+    rule(rf"{_NAMED} is (?:now )?(?P<v>(?:a|an) {_JOB})", "{P} {n} {w} is {v}.", "job", subject=_BY_NAME),
+    rule(rf"{_NAMED} (?:is|turned) (?:now )?(?P<v>\d{{1,3}})(?: years? old)?", "{P} {n} {w} is {v} years old.", "age", subject=_BY_NAME),
+    rule(rf"{_NAMED.removesuffix(',?')}'s birthday (?:is|'s)(?: on)? (?P<v>{WHEN})", "{P} {n} {w}'s birthday is {v}.", "birthday", subject=_BY_NAME),
     rule(rf"{MY} {_ONE},? {_CAPITAL}(?<!Mr)(?<!Dr)(?:,? (?!said|says|told|thinks|asked|wrote)[^\d?!]{{0,120}})?", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"{_CAPITAL} is {MY} {_ONE}", "{P} {n} is called {v}.", "{n} name"),
     rule(rf"{I_HAVE} (?:a|an|one) {_ADJ}{_ONE} (?:called|named) {NAME}", "{P} {n} is called {v}.", "{n} name"),

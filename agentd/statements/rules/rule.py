@@ -20,7 +20,7 @@ PHRASE = r"(?P<v>[^\s,;:!?()][^,;:!?()]{0,78})"
 # A few words, or a list of them.
 LIST = r"(?P<v>[^\s;:!?()][^;:!?()]{0,78})"
 
-NAMED = "{n} {w}"  # the subject that is told apart from others of its kind by a name
+NAMED = " {w}"  # ends a subject that is told apart from others of its kind by a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Rule:
     """`pattern` must match a whole clause, whatever its case. In `told` and `relation` its named
     groups stand in braces, `{S}` for “The user” and `{P}` for “The user's”; `value` is the triple's. A rule
     whose value must not be a loose word (`it`, `the way …`) is `strict`; one that names a list
-    gives a claim for each member when it `lists`. One whose subject is `NAMED` says besides that `n` is
-    called `w`.
+    gives a claim for each member when it `lists`. One whose subject ends with `NAMED` says
+    besides that it is called `w`.
     """
 
     pattern: str
