@@ -71,7 +71,7 @@ class SessionOptions:
         values = [known["value"] for known in option["options"]]
         if value not in values:
             raise InvalidRequest(
-                f"value: {name} cannot be {value[:100]!r}", cure=f"choose {', '.join(values)}"
+                f"there is no {name} {value[:100]!r} to choose", cure=f"choose {', '.join(values)}"
             )
         if name == "mode":
             return replace(choices, mode=Mode(value))

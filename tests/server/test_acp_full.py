@@ -85,7 +85,11 @@ async def test_options_are_kept_and_all_of_them_come_back(house):
     ("method", "params", "words"),
     [
         ("session/set_mode", {"modeId": "yolo"}, "yolo"),
-        ("session/set_config_option", {"configId": "model", "value": "x"}, "model cannot be 'x'"),
+        (
+            "session/set_config_option",
+            {"configId": "model", "value": "x"},
+            "there is no model 'x' to choose",
+        ),
         ("session/set_config_option", {"configId": "colour", "value": "x"}, "colour"),
         ("session/set_config_option", {"configId": "model", "value": True}, "value"),
     ],
@@ -209,6 +213,7 @@ async def test_the_model_of_a_session_is_said_and_chosen_in_words(house):
     await client.answer(await client.prompt("main", "/model other"))
     assert (await house.store.choices(SessionKey("main"))).model == "other"
     frame = await client.answer(await client.prompt("main", "/model gone"))
+    assert frame["error"]["message"] == "there is no model 'gone' to choose"
     assert frame["error"]["data"]["cure"] == "choose usual, other"
 
 
