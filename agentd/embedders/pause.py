@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 
+from agentd.domain.settings import format_duration
 from agentd.errors import EmbedderFault
 from agentd.ports import Clock
 
@@ -34,8 +36,9 @@ class Pause:
         """Raise EmbedderFault, with the last failure in it, during a pause."""
         left = self.left
         if left and self.fault is not None:
+            wait = format_duration(timedelta(seconds=math.ceil(left)))
             raise EmbedderFault(
-                f"{self.fault.message} The next try comes in {math.ceil(left)} s.",
+                f"{self.fault.message} The next try comes in {wait}.",
                 cure=self.fault.cure,
             )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from typing import Any
 
 import structlog
 
 from agentd.domain.health import Problem
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent
+from agentd.domain.settings import format_duration
 from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing
@@ -97,7 +100,8 @@ class CircuitBreaker:
 
     def _refusal(self) -> ProviderError:
         left = self._left()
-        when = f"the next try comes in {left:.0f} s" if left else "a try is under way"
+        wait = format_duration(timedelta(seconds=math.ceil(left)))
+        when = f"the next try comes in {wait}" if left else "a try is under way"
         why = f"; last: {self._cause.message}" if self._cause else ""
         return failure("breaker_open", when + why, retry_after=left)
 

@@ -150,11 +150,11 @@ async def test_a_service_that_keeps_failing_is_left_alone_for_a_while(asking, se
     embedder = asking()
     for _ in range(5):
         await fault(embedder)
-    assert "next try comes in 30 s" in (await fault(embedder)).message
+    assert "next try comes in 30s" in (await fault(embedder)).message
     assert len(service.requests) == 5
     await clock.advance(31)
     assert "500" in (await fault(embedder)).message
-    assert "next try comes in 60 s" in (await fault(embedder)).message
+    assert "next try comes in 1m" in (await fault(embedder)).message
     await clock.advance(61)
     assert len(await embedder.embed(["a"])) == 1
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentd.domain.memory import Chunk, Source
+from agentd.domain.settings import parse_duration
 from agentd.embedders import worker as workers
 from agentd.errors import EmbedderFault
 from agentd.search.backfill import Backfill
@@ -80,7 +81,7 @@ async def test_a_killed_process_costs_its_batch_and_a_pause(serving, clock, told
     async with serving() as worker:
         told_so = await fault(worker, "crash")
         assert "SIGKILL" in told_so.message
-        assert "The next try comes in 1 s" in (await fault(worker, "b")).message
+        assert "The next try comes in 1s" in (await fault(worker, "b")).message
         await clock.advance(1.1)
         assert len(await worker.embed(["crash", "b"])) == 2
     assert [request["texts"] for request in told("asked")] == [["crash"], ["b", "crash"]]
@@ -131,7 +132,9 @@ async def test_the_pause_doubles_with_each_failure_and_ends_with_a_success(servi
         for _ in range(12):
             assert "the model is broken" in (await fault(worker, "a")).message
             again = await fault(worker, "a")
-            pauses.append(int(again.message.split()[-2]))
+            pauses.append(
+                parse_duration(again.message.split()[-1].removesuffix(".")).total_seconds()
+            )
             assert again.cure == "mend it"
             await clock.advance(pauses[-1] + 0.1)
     assert pauses[:4] == [1, 2, 4, 8]

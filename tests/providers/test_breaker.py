@@ -89,8 +89,12 @@ async def test_a_refusal_says_when_the_next_try_comes_and_what_was_wrong():
     with pytest.raises(ProviderError) as caught:
         await anext(bench.breaker.stream(HELLO))
     assert (caught.value.retry_after, caught.value.retryable) == (20, False)
-    assert "20 s" in caught.value.message
+    assert "in 20s" in caught.value.message
     assert "overloaded" in caught.value.message
+    await bench.clock.advance(20)
+    await bench.fail(1)
+    with pytest.raises(ProviderError, match="the next try comes in 1m;"):
+        await anext(bench.breaker.stream(HELLO))
 
 
 async def test_after_thirty_seconds_one_answer_closes_it():
