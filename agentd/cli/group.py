@@ -64,6 +64,7 @@ class Group(typer.Typer):
         super().__init__(
             cls=_QuickGroup,
             help=summary,
+            context_settings={"help_option_names": ["--help", "-h"]},  # commands take them over
             no_args_is_help=True,
             add_completion=False,
             rich_markup_mode=None,

@@ -317,6 +317,13 @@ def test_a_beat_is_explained_by_what_it_would_look_at(daemon: ScriptedDaemon) ->
     ]
 
 
+@pytest.mark.parametrize("command", [[], ["facts"], ["facts", "graph"], ["logs"], ["status"]])
+def test_a_short_option_asks_for_help_too(command: list[str]) -> None:
+    helped = runner.invoke(app, [*command, "-h"])
+    assert helped.exit_code == 0
+    assert helped.output == runner.invoke(app, [*command, "--help"]).output
+
+
 def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> None:
     full = {
         **STATUS,
