@@ -175,12 +175,20 @@ class Refusal(StrEnum):
 class Learned:
     """What became of a statement. `fact` is the one that now says it: a new one, or for a duplicate
     the one that was there. It is None when the statement was refused, and only then there is a `reason`.
+    `before` are facts that the same words asked to keep, in the order they were said.
     """
 
     fact: Fact | None
     is_new: bool = False
     superseded: tuple[Fact, ...] = ()
     reason: Refusal | None = None
+    before: tuple[Fact, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is known now, one sentence for each fact; "" where nothing was kept."""
+        facts = (*self.before, self.fact) if self.fact else self.before
+        return " ".join(fact.text for fact in facts)
 
 
 @dataclass(frozen=True, slots=True)

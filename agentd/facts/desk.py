@@ -12,9 +12,11 @@ from agentd.domain.fact import (
     Category,
     ErasureReport,
     Fact,
+    FactSource,
     Learned,
     Matches,
     Provenance,
+    Statement,
 )
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError, Busy
@@ -63,7 +65,7 @@ class Desk:
         origin = await self._origin(bare, session)
         statement = explicit_statement(bare, now, today, origin, category)
         besides = explicit_besides(bare, now, today, origin)
-        return (await self._facts.learn([*besides, statement]))[-1]
+        return _together(await self._facts.learn([*besides, statement]), besides)
 
     async def matching(self, query: str) -> Matches:
         """Sure are the fact of that id, facts with that very sentence or that subject and value, or
@@ -134,6 +136,31 @@ class Desk:
             if share_said(text, said) >= _SAID:
                 return Provenance(session, seq)
         return Provenance(session)
+
+
+def _together(learned: Sequence[Learned], besides: Sequence[Statement]) -> Learned:
+    """The last one, with those before it that were asked for as well: neither names in passing nor what
+    holds no longer.
+    """
+    last = learned[-1]
+    also = [
+        one
+        for one, said in zip(learned, besides, strict=False)
+        if one.fact and said.source is FactSource.EXPLICIT and not _denies(said)
+    ]
+    if last.fact is None or not also:
+        return last
+    superseded = (fact for one in (*also, last) for fact in one.superseded)
+    return Learned(
+        last.fact,
+        last.is_new or any(one.is_new for one in also),
+        tuple(superseded),
+        before=tuple(one.fact for one in also if one.fact),
+    )
+
+
+def _denies(said: Statement) -> bool:
+    return said.triple is not None and canonical(said.triple.relation)[1]
 
 
 def _asks(said: str) -> bool:

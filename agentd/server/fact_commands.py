@@ -34,8 +34,8 @@ class FactCommands:
             return f"Not remembered: {REFUSED[learned.reason]}."
         assert learned.fact is not None
         if not learned.is_new:
-            return f"I know that already: {learned.fact.text}"
-        lines = [f"I'll remember that: {learned.fact.text}"]
+            return f"I know that already: {learned.text}"
+        lines = [f"I'll remember that: {learned.text}"]
         lines += [f"It replaces: {fact.text}" for fact in learned.superseded]
         return "\n".join(lines)
 

@@ -97,9 +97,9 @@ def told(learned: Learned) -> ToolOutput:
         return ToolOutput(f"Not kept: {_REFUSED[learned.reason]}.", is_error=True)
     assert learned.fact is not None
     if not learned.is_new:
-        return ToolOutput(f"Known already: {learned.fact.text}")
+        return ToolOutput(f"Known already: {learned.text}")
     old = "".join(f" It replaces: {fact.text}" for fact in learned.superseded)
-    return ToolOutput(f"Remembered: {learned.fact.text}{old}")
+    return ToolOutput(f"Remembered: {learned.text}{old}")
 
 
 def _digest(text: str) -> str:

@@ -57,3 +57,41 @@ def test_a_name_in_passing_is_no_more_than_read_out_of_it() -> None:
     assert explicit_statement(*asked).triple is None
     (name,) = explicit_besides(*asked)
     assert (name.text, name.source) == ("The user's dog is called Max.", FactSource.EXTRACTED)
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "last"),
+    [
+        (
+            "my sister is called Klara and lives in Bern",
+            "The user's sister is called Klara.",
+            "The user's sister Klara lives in Bern.",
+        ),
+        (
+            "I work at Hasselblad and live in Gothenburg",
+            "The user works at Hasselblad.",
+            "The user lives in Gothenburg.",
+        ),
+    ],
+)
+def test_two_things_in_one_sentence_are_two_facts(said: str, before: str, last: str) -> None:
+    asked = (said, NOW, NOW.date(), Provenance())
+    (first,) = explicit_besides(*asked)
+    assert (first.text, first.source) == (before, FactSource.EXPLICIT)
+    kept = explicit_statement(*asked)
+    assert kept.text == last
+    assert kept.triple is not None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am allergic to nuts and eggs",
+        "I live in Bern and work at Siemens. The boiler hums.",
+        "I live in Bern and work at Siemens, while the old boiler hums along quietly downstairs",
+    ],
+)
+def test_a_list_or_more_than_the_two_things_is_kept_as_it_was_said(said: str) -> None:
+    asked = (said, NOW, NOW.date(), Provenance())
+    assert explicit_statement(*asked).text == said
+    assert explicit_besides(*asked) == ()

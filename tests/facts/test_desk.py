@@ -50,6 +50,21 @@ async def test_more_than_one_sentence_is_kept_whole():
     assert "fish" in learned.fact.text
 
 
+async def test_two_things_in_one_sentence_are_both_kept_and_told():
+    asked, facts = desk()
+    learned = await asked.remember("remember that my sister is called Klara and lives in Bern")
+    name, home = "The user's sister is called Klara.", "The user's sister Klara lives in Bern."
+    assert learned.text == f"{name} {home}"
+    assert [said.text for said in facts.learned] == [name, home]
+    assert [said.triple.relation for said in facts.learned] == ["sister name", "home"]
+
+
+async def test_a_name_in_passing_is_not_told_as_asked_for():
+    asked, _ = desk()
+    learned = await asked.remember("my sister Klara lives in Bern")
+    assert learned.text == "The user's sister Klara lives in Bern."
+
+
 async def test_the_category_is_told_or_read():
     asked, _ = desk()
     assert (await asked.remember("Always answer in French")).fact.category is Category.INSTRUCTION

@@ -49,6 +49,26 @@ async def test_a_sentence_to_remember_becomes_a_fact(talk, book, said, kept):
 @pytest.mark.parametrize(
     "said",
     [
+        "remember that my sister is called Klara and lives in Bern",
+        "merk dir: meine Schwester heißt Klara und wohnt in Bern",
+    ],
+)
+async def test_two_things_of_a_relative_are_two_facts(talk, book, said):
+    kept = ["The user's sister is called Klara.", "The user's sister Klara lives in Bern."]
+    assert await talk.say(said) == f"I'll remember that: {' '.join(kept)}"
+    assert await texts(book) == kept
+    assert await talk.say("where does Klara live?") == f"You told me: {kept[1]}"
+
+
+async def test_where_the_user_works_is_told_with_the_place_beside(talk, book):
+    await talk.say("remember that I work at Hasselblad in Gothenburg")
+    reply = await talk.say("where do I work?")
+    assert reply == "You told me: The user works at Hasselblad in Gothenburg."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "note in my diary that I saw a fox",
         "remember that I saw a fox. It was red.",
         "remember this:\n- milk\n- bread",
