@@ -316,8 +316,15 @@ class Chat:
                     self._screen.call_ended(call)
             case "available_commands_update":
                 self._catalog.learn(update.get("availableCommands") or [])
-            case "session_info_update" if "agentd/turnEnded" in marked and self._saying is None:
-                self._overheard(marked)
+            case "session_info_update":
+                self._informed(marked)
+
+    def _informed(self, marked: Mapping[str, Any]) -> None:
+        """How a turn goes: of one that was typed here that it waits, of another that it has ended."""
+        if self._saying is None and "agentd/turnEnded" in marked:
+            self._overheard(marked)
+        elif self._saying is not None and (retry := marked.get("agentd/retry")):
+            self._screen.delayed(str(retry.get("text", "")), float(retry.get("seconds", 0)))
 
     def _overheard(self, ending: Mapping[str, Any]) -> None:
         """The end of a turn whose message was not typed here."""

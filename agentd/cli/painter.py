@@ -12,7 +12,7 @@ from agentd.cli.blocks import Block, Blocks
 from agentd.cli.canvas import Canvas, Size
 from agentd.cli.markdown import Renderer
 from agentd.cli.plain import folded, visible
-from agentd.cli.screen import asked, changes
+from agentd.cli.screen import asked, changes, next_try
 from agentd.cli.toolcalls import Call
 from agentd.ports import Clock
 
@@ -37,6 +37,7 @@ class Painter:
         self._calls: list[Call] = []
         self._begun = False  # whether the answer has shown something, from which blocks keep off
         self._waiting: float | None = None  # since when nothing has come
+        self._delay: tuple[str, float] | None = None  # why there is no answer yet, until when
         self._reading = False
         self._next: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None
@@ -51,6 +52,7 @@ class Painter:
     def end_line(self) -> None:
         """Finish what has begun of the answer."""
         self._done += self._blocks.finish()
+        self._delay = None
         self._paint()
         self._begun = False
 
@@ -89,6 +91,14 @@ class Painter:
             lines.append(self._styled(self._hung(line), style))
         self._above("\n".join(lines))
 
+    def delayed(self, why: str, seconds: float) -> None:
+        """The turn's next try comes in so many seconds: the line of the wait says so."""
+        now = self._clock.monotonic()
+        self._delay = (visible(why), now + seconds)
+        if self._waiting is None:
+            self._waiting = now
+        self._paint()
+
     def work(self, *, going_on: bool) -> None:
         """A turn has begun, or ended."""
         self._waiting = self._clock.monotonic() if going_on else None
@@ -126,10 +136,16 @@ class Painter:
         lines = self._shown(block, width) if block else []
         lines += [self._render.dim(self._clipped(self._call(call))) for call in self._calls]
         if not lines and self._waiting is not None:
-            waited = self._clock.monotonic() - self._waiting
-            if waited >= _PATIENCE:
-                return [self._render.dim(f"⋯ {waited:.0f} s (Ctrl-C cancels)")]
+            told = folded(self._wait(self._waiting), width)
+            return [self._render.dim(line) for line in told.split("\n") if line]
         return lines
+
+    def _wait(self, since: float) -> str:
+        """Why and how long nothing has come; "" while that is not worth a word."""
+        now = self._clock.monotonic()
+        if self._delay is not None and (left := self._delay[1] - now) > 0:
+            return f"⋯ {next_try(self._delay[0], left)} (Ctrl-C cancels)"
+        return f"⋯ {now - since:.0f} s (Ctrl-C cancels)" if now - since >= _PATIENCE else ""
 
     def _shown(self, block: Block, width: int) -> list[str]:
         lines = self._render.lines(block, width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from agentd.cli.plain import revealed, visible
 from agentd.cli.toolcalls import Call
 
 _MARK = "·"
+_WORTH_A_LINE = 2.0  # seconds; a shorter delay is over before it has been read
 
 
 class Display(Protocol):
@@ -38,6 +40,9 @@ class Display(Protocol):
 
     def question(self, call: Mapping[str, Any]) -> None:
         """What the user is asked to allow, with every change in full view."""
+
+    def delayed(self, why: str, seconds: float) -> None:
+        """The turn's next try comes in so many seconds."""
 
     def work(self, *, going_on: bool) -> None:
         """A turn has begun, or ended."""
@@ -93,11 +98,23 @@ class Screen:
         for line in changes(call):
             self.line(f"    {line}")
 
+    def delayed(self, why: str, seconds: float) -> None:
+        """Nothing moves here: a line, where the wait is worth one."""
+        if seconds >= _WORTH_A_LINE:
+            self.aside(next_try(why, seconds))
+
     def work(self, *, going_on: bool) -> None:
         """Nothing moves here."""
 
     def still(self, *, reading: bool) -> None:
         """Nothing moves here."""
+
+
+def next_try(why: str, seconds: float) -> str:
+    """Why a turn waits (a sentence), and for how long still."""
+    sentence = " ".join(why.split()).rstrip(".")
+    left = max(1, math.ceil(round(seconds, 1)))
+    return f"{sentence[:1].lower()}{sentence[1:]}; next try in {left} s"
 
 
 def asked(call: Mapping[str, Any]) -> str:

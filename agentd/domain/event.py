@@ -66,6 +66,16 @@ class AnswerRetracted:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerDelayed:
+    """The model could not be asked; the next try comes in `seconds`. `text` says why in a sentence."""
+
+    session: SessionKey
+    reason: str
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Noticed:
     """Something the user should know: a compaction, an alert, a recovery."""
 
@@ -89,6 +99,7 @@ TurnEvent = (
     | ToolCallStarted
     | ToolCallEnded
     | AnswerRetracted
+    | AnswerDelayed
     | Noticed
     | TurnEnded
 )

@@ -80,6 +80,15 @@ class Restarted:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The call has failed and is made again in `seconds`. `text` says why in a sentence for people."""
+
+    reason: str
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The whole answer; always the last event of a stream, and the only one that may be stored.
 
@@ -95,4 +104,4 @@ class Answered:
     reservation: int | None = None
 
 
-ProviderEvent = TextDelta | ThoughtDelta | Restarted | Answered
+ProviderEvent = TextDelta | ThoughtDelta | Restarted | RetryScheduled | Answered

@@ -18,13 +18,21 @@ from functools import partial
 from itertools import count
 
 from agentd.domain.event import (
+    AnswerDelayed,
     AnswerRetracted,
     TextChunk,
     ThoughtChunk,
     TurnStarted,
 )
 from agentd.domain.message import Block, Text, ToolUse
-from agentd.domain.prompt import Answered, ModelStop, Restarted, TextDelta, ThoughtDelta
+from agentd.domain.prompt import (
+    Answered,
+    ModelStop,
+    Restarted,
+    RetryScheduled,
+    TextDelta,
+    ThoughtDelta,
+)
 from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import Failure, Receipt, StopReason, Turn, Usage
 from agentd.engine import prompt as prompts
@@ -163,6 +171,8 @@ class Loop:
                             progress.sink.emit(ThoughtChunk(session, text))
                         case Restarted(reason):
                             self._retract(progress, reason)
+                        case RetryScheduled(reason, text, seconds):
+                            progress.sink.emit(AnswerDelayed(session, reason, text, seconds))
                         case Answered():
                             return event
         except ProviderError as error:

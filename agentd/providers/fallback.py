@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from agentd.domain.health import Problem
-from agentd.domain.prompt import Answered, Prompt, ProviderEvent, Restarted
+from agentd.domain.prompt import Answered, Prompt, ProviderEvent, Restarted, RetryScheduled
 from agentd.errors import ProviderError
 from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.events import closing
@@ -87,7 +87,7 @@ class Fallback:
                     async for event in events:
                         if isinstance(event, Answered):
                             self._answered_by(provider, failures)
-                        shown = not isinstance(event, (Answered, Restarted))
+                        shown = not isinstance(event, (Answered, Restarted, RetryScheduled))
                         yield event
                 return
             except ProviderError as error:

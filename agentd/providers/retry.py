@@ -8,11 +8,11 @@ from typing import NoReturn
 
 import structlog
 
-from agentd.domain.prompt import Answered, Prompt, ProviderEvent, Restarted
+from agentd.domain.prompt import Answered, Prompt, ProviderEvent, Restarted, RetryScheduled
 from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing
-from agentd.providers.faults import ONCE_MORE
+from agentd.providers.faults import FAULTS, ONCE_MORE
 from agentd.providers.settings import ServiceSettings
 
 log = structlog.get_logger()
@@ -26,7 +26,8 @@ class Retrying:
 
     Waits double from half a second to eight, less up to half by chance, so that many clients do not
     come back at once; a longer `Retry-After` is waited for, unless it is over the limit: then the
-    call fails at once. Deltas of a failed try are taken back with `Restarted`.
+    call fails at once. Deltas of a failed try are taken back with `Restarted`; every wait begins with
+    `RetryScheduled`.
     """
 
     def __init__(
@@ -66,10 +67,11 @@ class Retrying:
                 return
             except ProviderError as error:
                 wait = self._wait(error, attempt)
-                reason = error.kind
+                reason, text = error.kind, _told(error)
             log.info("provider_retry", kind=reason, attempt=attempt, wait_s=round(wait, 2))
             if shown:
                 yield Restarted(reason)
+            yield RetryScheduled(reason, text, wait)
             await self._clock.sleep(wait)
             attempt += 1
 
@@ -83,6 +85,12 @@ class Retrying:
             _refuse(error, asked, self._limit)
         backoff = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT)
         return max(asked, backoff * (1 - self._chance() / 2))
+
+
+def _told(error: ProviderError) -> str:
+    """Why a try failed, without the details that its message has for the log."""
+    fault = FAULTS.get(error.kind)
+    return fault.message if fault else error.message
 
 
 def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from agentd.domain.event import (
+    AnswerDelayed,
     AnswerRetracted,
     Noticed,
     TextChunk,
@@ -46,12 +47,12 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
         case AnswerRetracted():
             text = f"\n\n[This answer was cut and is not kept: {event.reason}]\n\n"
             yield from text_updates("agent_message_chunk", text, {"agentd/retracted": True})
+        case AnswerDelayed():
+            yield {"sessionUpdate": "session_info_update", "_meta": _delay(event)}
         case Noticed():
             yield from notice_updates(event.text, event.tag)
-        case TurnEnded(turn=turn):
-            if window and turn.context_tokens:
-                yield _turn_usage(turn, window)
-            yield {"sessionUpdate": "session_info_update", "_meta": _ending(turn)}
+        case TurnEnded():
+            yield from _end_updates(event.turn, window)
         case _:
             assert_never(event)
 
@@ -119,6 +120,12 @@ def usage_update(used: int, window: int) -> Update:
     return {"sessionUpdate": "usage_update", "used": used, "size": window}
 
 
+def _end_updates(turn: Turn, window: int) -> Iterator[Update]:
+    if window and turn.context_tokens:
+        yield _turn_usage(turn, window)
+    yield {"sessionUpdate": "session_info_update", "_meta": _ending(turn)}
+
+
 def _turn_usage(turn: Turn, window: int) -> Update:
     meta = {"agentd/usage": turn.usage.as_json(), "agentd/costUsd": turn.cost_usd}
     return {**usage_update(turn.context_tokens, window), "_meta": meta}
@@ -154,6 +161,11 @@ def join_chunks(events: Iterable[tuple[int, TurnEvent]]) -> Iterator[tuple[int, 
             yield seq, event
     if held is not None:
         yield held[0], type(held[1])(held[1].session, "".join(parts))
+
+
+def _delay(event: AnswerDelayed) -> dict[str, Any]:
+    seconds = round(event.seconds, 1)
+    return {"agentd/retry": {"reason": event.reason, "text": event.text, "seconds": seconds}}
 
 
 def _ending(turn: Turn) -> dict[str, Any]:

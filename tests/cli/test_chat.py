@@ -125,6 +125,20 @@ async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answ
     ]
 
 
+async def test_why_an_answer_waits_is_told_where_the_wait_is_worth_a_line(daemon, capsys) -> None:
+    def answer(params, wire):
+        for why, seconds in (("The service failed inside.", 0.5), ("It is overloaded.", 19.2)):
+            retry = {"reason": "r", "text": why, "seconds": seconds}
+            update = {"sessionUpdate": "session_info_update", "_meta": {"agentd/retry": retry}}
+            wire.notify("session/update", {"sessionId": "main", "update": update})
+        wire.words("main", "Done.")
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+    await talk(daemon, "hi")
+    assert capsys.readouterr().out.splitlines() == ["· it is overloaded; next try in 20 s", "Done."]
+
+
 @pytest.mark.parametrize(
     ("typed", "outcome"),
     [

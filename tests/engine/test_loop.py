@@ -8,9 +8,17 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.event import AnswerRetracted, TextChunk
+from agentd.domain.event import AnswerDelayed, AnswerRetracted, TextChunk
 from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, assistant
-from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.domain.prompt import (
+    Answered,
+    Effect,
+    ModelStop,
+    Prompt,
+    RetryScheduled,
+    TextDelta,
+    ToolSpec,
+)
 from agentd.domain.tool import (
     Approval,
     Decision,
@@ -435,6 +443,36 @@ async def test_words_of_a_stream_that_ends_too_early_are_taken_back_and_not_stor
         AnswerRetracted,
     ]
     assert [r.role for r in await world.store.rows(MAIN)] == ["user", "notice"]
+
+
+class Delayed(ScriptedProvider):
+    """Every answer comes with the second try."""
+
+    async def stream(self, prompt: Prompt):
+        yield RetryScheduled("overloaded", "The service is overloaded.", 20.0)
+        async for event in super().stream(prompt):
+            yield event
+
+
+async def test_why_an_answer_waits_is_told_at_once_and_stored_nowhere(world) -> None:
+    world.provider = Delayed()
+    await world.start()
+    turn = await world.say("hi")
+    first, second = world.events.of(AnswerDelayed, TextChunk)
+    assert first == AnswerDelayed(MAIN, "overloaded", "The service is overloaded.", 20.0)
+    assert (second.text, turn.text) == ("ok", "ok")
+    assert [(r.role, r.text) for r in await world.store.rows(MAIN)] == [
+        ("user", "hi"),
+        ("assistant", "ok"),
+    ]
+
+
+async def test_nobody_is_told_why_a_silent_turn_waits(world) -> None:
+    world.provider = Delayed()
+    await world.start()
+    beat = TurnRequest(SessionKey("heartbeat:main"), "go", "beat:1", Origin.HEARTBEAT)
+    assert (await (await world.sessions.submit(beat)).wait()).text == "ok"
+    assert world.events.events == []
 
 
 @pytest.mark.parametrize(("answer", "questions"), [(Decision.ALWAYS, 1), (Decision.ONCE, 2)])

@@ -3,7 +3,7 @@
 import pytest
 
 from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
-from agentd.domain.prompt import Answered, Prompt, Restarted, TextDelta
+from agentd.domain.prompt import Answered, Prompt, Restarted, RetryScheduled, TextDelta
 from agentd.errors import ContextOverflow, ProviderError
 from agentd.providers.anthropic_request import request_body as anthropic_body
 from agentd.providers.breaker import CircuitBreaker
@@ -124,6 +124,17 @@ async def test_what_was_shown_is_taken_back():
 async def test_nothing_is_taken_back_that_was_not_shown():
     events = await two(failure("auth")).ask()
     assert not [e for e in events if isinstance(e, Restarted)]
+
+
+async def test_a_wait_that_was_told_is_nothing_to_take_back():
+    class Waiting(Breaking):
+        async def stream(self, prompt):
+            yield RetryScheduled("overloaded", "The service is overloaded.", 1.0)
+            raise self.error
+
+    chain = Chain(Waiting(failure("overloaded")), scripted("second", "whole"))
+    events = await chain.ask()
+    assert [type(e) for e in events] == [RetryScheduled, TextDelta, Answered]
 
 
 async def test_when_nobody_answers_the_error_names_them_all_and_the_first_ones_cure():

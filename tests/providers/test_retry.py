@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from agentd.domain.message import assistant, user
-from agentd.domain.prompt import Answered, ModelStop, Prompt, Restarted, TextDelta
+from agentd.domain.prompt import (
+    Answered,
+    ModelStop,
+    Prompt,
+    Restarted,
+    RetryScheduled,
+    TextDelta,
+)
 from agentd.domain.turn import Usage
 from agentd.errors import ContextOverflow, ProviderError
 from agentd.providers.faults import failure
@@ -53,7 +60,7 @@ async def test_a_failure_that_passes_is_not_seen():
 async def test_four_tries_are_made_and_the_last_error_is_raised():
     clock = FakeClock()
     inner, provider = retrying(*(failure("server_error") for _ in range(9)), clock=clock)
-    (error,) = await run(provider, clock)
+    error = (await run(provider, clock))[-1]
     assert error.kind == "server_error"
     assert len(inner.prompts) == 4
 
@@ -79,7 +86,7 @@ async def test_an_overflow_stays_an_overflow():
 async def test_a_silent_model_is_asked_just_once_more():
     clock = FakeClock()
     inner, provider = retrying(*(failure("empty_answer") for _ in range(9)), clock=clock)
-    (error,) = await run(provider, clock)
+    error = (await run(provider, clock))[-1]
     assert (error.kind, len(inner.prompts)) == ("empty_answer", 2)
 
 
@@ -107,6 +114,27 @@ async def test_the_services_own_wait_is_kept_to_the_second():
         assert len(inner.prompts) == 1
         await clock.advance(0.1)
     assert len(inner.prompts) == 2
+
+
+async def test_each_wait_is_told_before_it_begins_with_its_reason_but_no_details():
+    clock = FakeClock()
+    overload = failure("overloaded", "HTTP 529, request req_1", retry_after=20)
+    inner, provider = retrying(overload, failure("connect"), "ok", clock=clock)
+    events = provider.stream(HELLO)
+    assert await anext(events) == RetryScheduled("overloaded", "The service is overloaded.", 20)
+    assert len(inner.prompts) == 1
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(anext(events))
+        await clock.advance(20)
+    assert second.result() == RetryScheduled("connect", "The service cannot be reached.", 1.0)
+    await events.aclose()
+
+
+async def test_where_no_other_try_comes_none_is_told():
+    clock = FakeClock()
+    _, provider = retrying(*(failure("overloaded") for _ in range(9)), clock=clock)
+    events = await run(provider, clock)
+    assert [type(e) for e in events] == [RetryScheduled] * 3 + [ProviderError]
 
 
 async def test_a_wait_over_the_limit_fails_at_once_and_says_so():
@@ -140,8 +168,10 @@ async def test_words_that_were_shown_are_taken_back():
     clock = FakeClock()
     provider = Retrying(Cut(), ProviderSettings(), clock)
     events = await run(provider, clock)
-    assert events[:3] == [TextDelta("Half"), Restarted("stream_cut"), TextDelta("Half")]
-    assert isinstance(events[3], Answered)
+    assert events[:2] == [TextDelta("Half"), Restarted("stream_cut")]
+    assert isinstance(events[2], RetryScheduled)
+    assert events[3] == TextDelta("Half")
+    assert isinstance(events[4], Answered)
 
 
 async def test_what_is_no_provider_error_passes_through():

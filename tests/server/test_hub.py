@@ -2,7 +2,14 @@
 
 import json
 
-from agentd.domain.event import Noticed, TextChunk, ToolCallStarted, TurnEnded, TurnStarted
+from agentd.domain.event import (
+    AnswerDelayed,
+    Noticed,
+    TextChunk,
+    ToolCallStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from agentd.domain.turn import Turn
 from agentd.server.hub import Hub
 
@@ -65,6 +72,23 @@ def test_who_comes_after_the_end_sees_nothing_of_it():
     turn(hub, "a")
     hub.attach("main", peer)
     assert peer.params == []
+
+
+def test_a_delay_is_shown_to_those_who_watch_and_not_to_who_comes_later():
+    hub, early, late = Hub(), Peer(), Peer()
+    hub.attach("main", early)
+    turn(hub, end=False)
+    hub.emit(AnswerDelayed("main", "overloaded", "The service is overloaded.", 19.96))
+    hub.attach("main", late)
+    told = early.params[-1]
+    retry = {"reason": "overloaded", "text": "The service is overloaded.", "seconds": 20.0}
+    assert told["update"] == {
+        "sessionUpdate": "session_info_update",
+        "_meta": {"agentd/retry": retry},
+    }
+    assert told["_meta"] == {"agentd/seq": 2, "agentd/messageId": "m1"}
+    assert late.words == ["question"]
+    assert late.numbers == [1]
 
 
 def test_the_author_is_not_shown_his_own_words():
