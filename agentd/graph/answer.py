@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple, assert_never
 
 from agentd.domain.concept import FactHash
+from agentd.graph.naming import MINUS
 from agentd.graph.path import Way
 from agentd.graph.query import Kind
 
@@ -131,9 +132,10 @@ class Answer:
 
 def one_line(text: str) -> str:
     """The text with each run of white space and control characters as one blank. What joins letters, or
-    keeps them apart, stays: emoji, Persian and the scripts of India are written with it.
+    keeps them apart, stays: emoji, Persian and the scripts of India are written with it. The minus sign
+    of a label is the hyphen that people type.
     """
-    shown = (c if c.isprintable() or c in _JOINERS else " " for c in text)
+    shown = (c if c.isprintable() or c in _JOINERS else " " for c in text.replace(MINUS, "-"))
     return " ".join("".join(shown).split())
 
 

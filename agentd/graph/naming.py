@@ -27,7 +27,7 @@ _UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SPELLINGS = str.maketrans({"\u2019": "'", **dict.fromkeys("‐‑‒–—―", "-")})
 _GAP = re.compile(r"[\s_-]+")
-_MINUS = "−"
+MINUS = "−"  # a hyphen that means something
 
 
 def normal_label(text: str) -> str:
@@ -187,10 +187,10 @@ def _joint(gap: re.Match[str]) -> str:
     before = "" if is_first else run[: len(run) - len(run.lstrip("-"))]
     after = "" if is_last else run[len(run.rstrip("-")) :]
     if is_first or is_last:
-        return _MINUS * len(before + after)
+        return MINUS * len(before + after)
     if len(before) == len(run):
         return "-"
-    return _MINUS * len(before) + "-" + _MINUS * len(after)
+    return MINUS * len(before) + "-" + MINUS * len(after)
 
 
 def _split(word: str) -> str:

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentd.graph.answer import one_line
+from agentd.graph.answer import Answer, Row, Unknown, one_line
 from agentd.graph.history import History
+from agentd.graph.naming import normal_label
 from agentd.graph.path import Way
 from agentd.graph.picture import Arrow, Node, Picture
 from agentd.graph.picture_dot import as_dot
 from agentd.graph.picture_layout import LETTERS, arrange
 from agentd.graph.picture_svg import as_html, as_svg
 from agentd.graph.picture_text import aligned, columns
+from agentd.graph.query import Kind
 from agentd.graph.recall import Recollection
 from agentd.testing import FakeClock
 from tests.graph.lines import NOW, LineGraph
@@ -263,6 +265,20 @@ def test_letters_stay_joined_and_what_steers_a_terminal_is_a_blank():
         assert word in aligned((("a", "b"), (word, "x")))
     assert one_line("a\x1b[31m\u202e\u2028b\n") == "a [31m b"
     assert columns("a\u0301\u200d\ufe0f") == 1
+
+
+def test_a_hyphen_that_means_something_is_shown_as_people_type_it():
+    label = normal_label("AB-")
+    row = Row("user", label, (), 1.0, 1.0)
+    for told in (
+        aligned((("blood",), (label,))),
+        as_svg(Picture("blood", (Node(label, 0, 1.0),), ())),
+        aligned(Answer(Kind.CONCEPT, (row,)).as_table()),
+        str(Unknown(label)),
+    ):
+        assert "ab-" in told
+        assert "\u2212" not in told
+    assert normal_label(one_line(label)) == label
 
 
 async def test_tables_are_aligned():
