@@ -26,6 +26,9 @@ log = structlog.get_logger()
 
 _LONGEST_SLEEP = 60.0
 _LATE = 3 * _LONGEST_SLEEP
+# Only one wake is at work, but one that has ended counts until the loop comes round, and where a poke
+# falls just there APScheduler must not leave it out: it would come again in a day.
+_ENDING = 1_000
 _DRAIN = 2.0  # a stop may take five seconds in all
 
 
@@ -95,7 +98,7 @@ class Scheduler:
                 id=rhythm.name,
                 next_run_time=self._clock.now(),
                 coalesce=True,
-                max_instances=1,
+                max_instances=_ENDING,
                 misfire_grace_time=None,  # however late: after a suspend everything is
             )
         self._is_started = True
@@ -171,6 +174,9 @@ class Scheduler:
             await rhythm.idle.wait()
 
     async def _wake(self, rhythm: _Rhythm) -> None:
+        if not rhythm.idle.is_set():  # it looks at the due times when it ends
+            rhythm.is_changed = True
+            return
         rhythm.woken_at = self._clock.monotonic()
         rhythm.idle.clear()
         delay = self._longest_sleep

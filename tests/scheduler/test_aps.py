@@ -134,6 +134,40 @@ async def test_what_becomes_due_while_due_times_are_read_is_not_slept_through() 
         await until(lambda: ticks.count == 2)
 
 
+class Poked(Ticks):
+    """What is due is told once; then others change it, `late` rounds of the loop after."""
+
+    def __init__(self, late: int) -> None:
+        super().__init__()
+        self.late = late
+        self.is_asked = False
+        self.scheduler: Scheduler | None = None
+
+    async def next_due(self) -> datetime | None:
+        if not self.is_asked:
+            self.is_asked = True
+            self._poke_after(self.late)
+        return None
+
+    def _poke_after(self, rounds: int) -> None:
+        loop = asyncio.get_running_loop()
+        if rounds:
+            loop.call_soon(self._poke_after, rounds - 1)
+            return
+        assert self.scheduler is not None
+        self.scheduler.poke()
+        self.scheduler.poke()
+
+
+@pytest.mark.parametrize("late", range(1, 8))
+async def test_a_poke_just_after_a_tick_is_not_slept_through(late: int) -> None:
+    ticks = Poked(late)
+    scheduler = ticks.scheduler = Scheduler(RealClock(), {"beat": ticks})
+    async with scheduler:
+        await until(lambda: ticks.count >= 2)
+        assert ticks.most == 1
+
+
 async def test_a_poke_wakes_a_sleeping_schedule() -> None:
     ticks = Ticks()
     async with Scheduler(RealClock(), {"beat": ticks}) as scheduler:
