@@ -125,6 +125,8 @@ class ScriptedDaemon:
             wire.connection.close()
 
     def _answer(self, frame: dict[str, Any], wire: Wire) -> None:
+        if "method" not in frame:
+            return  # the answer to a question that was taken back meanwhile
         method, params = frame["method"], frame["params"]
         self.calls.append((method, params))
         if "id" not in frame:

@@ -220,9 +220,10 @@ def _line(fact: dict[str, Any]) -> str:
 
 
 def _added(result: dict[str, Any]) -> str:
+    lines = [f"remembered: {visible(fact['text'])}" for fact in result["before"]]
     if not result["new"]:
-        return f"known already: {visible(result['fact']['text'])}"
-    lines = [f"remembered: {visible(result['fact']['text'])}"]
+        return "\n".join([*lines, f"known already: {visible(result['fact']['text'])}"])
+    lines.append(f"remembered: {visible(result['fact']['text'])}")
     lines += [f"  replaces: {visible(fact['text'])}" for fact in result["superseded"]]
     return "\n".join(lines)
 

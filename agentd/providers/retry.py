@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator, Callable
+from datetime import timedelta
 from typing import NoReturn
 
 import structlog
 
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent, Restarted, RetryScheduled
+from agentd.domain.settings import format_duration
 from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing
@@ -97,7 +99,7 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
     raise ProviderError(
         f"{error.message} It asks for a pause of {asked:.0f} s, more than the {limit:.0f} s that "
         "a call waits.",
-        cure=f"Try again in {asked:.0f} s, or raise [provider] retry_after_limit.",
+        cure=f"Try again in {format_duration(timedelta(seconds=round(asked)))}, or raise [provider] retry_after_limit.",
         kind=error.kind,
         retry_after=asked,
     ) from error

@@ -36,7 +36,7 @@ FACT_ROWS = (
     Row(
         "facts add",
         ("my favourite lake is number {it}", "--category", "preference"),
-        {"fact": FACT, "new": bool, "superseded": [FACT]},
+        {"fact": FACT, "new": bool, "superseded": [FACT], "before": [FACT]},
         "remembered: The user's favourite lake is",
         "facts/add",
         {"text": "my favourite lake is number {it}", "category": "preference"},

@@ -210,3 +210,12 @@ def test_odd_characters_stay_in_one_line(shell: Shell, wire: Wire, said: str, ke
     page(shell).write_text(page(shell).read_text("utf-8") + "\n")
     assert known(wire)[made["id"]] == made["text"]
     assert json.loads(shell.ok("doctor", "--json").out)
+
+
+def test_each_of_two_things_that_one_text_says_is_told(shell: Shell) -> None:
+    said = shell.ok("facts", "add", "my sister is called Klara and lives in Bern")
+    first, second = said.out.splitlines()
+    assert first.startswith("remembered: ")
+    assert second.startswith("remembered: ")
+    assert "Klara" in first
+    assert "Bern" in second

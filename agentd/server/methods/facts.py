@@ -178,4 +178,5 @@ def _learned(learned: Learned) -> dict[str, Any]:
         "fact": learned.fact.as_json(),
         "new": learned.is_new,
         "superseded": [fact.as_json() for fact in learned.superseded],
+        "before": [fact.as_json() for fact in learned.before],
     }
