@@ -88,7 +88,7 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it(tmp_path: 
         assert gone(shell.root) == set()
         shell.ok("stop")
         restored = shell.ok("restore", str(tmp_path / "b.tar.gz"), "--force").out
-        assert "forgotten again: 1 facts" in restored
+        assert "forgotten again: 1 fact " in restored
         assert holding(shell.root), "the test could not fail"
         shell.wake()
         assert gone(shell.root) == set()
