@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentd.domain.message import Text
@@ -58,6 +58,19 @@ async def test_what_was_imported_is_announced_once_it_is_there() -> None:
 
 
 @given(st.lists(LINE, min_size=1, max_size=10))
+@example(
+    [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+        },
+        {"role": "user", "content": []},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c", "content": "seen"}],
+        },
+    ]
+)
 def test_its_next_request_is_one_that_a_service_takes(lines) -> None:
     rows = asyncio.run(imported(lines))
     scene = Scene(TurnRequest(KEY, "go on", "m"), ("sys",), (), rows, "", "[Now: noon]", "scripted")

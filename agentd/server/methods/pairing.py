@@ -17,6 +17,8 @@ from agentd.domain.transcript import NewRow, RowRole
 
 _CLIP = 2000  # characters of a call or result that becomes words
 
+_NOTHING = (Text(""),)  # prompts say of an empty message of the user that it is one
+
 Group = list[Block]  # the blocks of neighbours of one role: the service reads them as one message
 
 
@@ -24,7 +26,7 @@ def paired(rows: Sequence[NewRow]) -> list[NewRow]:
     """The rows with calls and results that have each other; all others as words."""
     spoken = [row for row in rows if row.role.is_spoken]
     groups = [
-        (role, [block for row in group for block in row.blocks])
+        (role, [block for row in group for block in row.blocks or _NOTHING])
         for role, group in groupby(spoken, key=lambda row: row.role)
     ]
     kept = _pairs(groups)
