@@ -55,9 +55,8 @@ def test_what_is_paired_stays_as_it_is() -> None:
             NewRow(USER, (result("a"),)),
         ],
         [NewRow(ASSISTANT, (use("a"),))],
-        [NewRow(ASSISTANT, (use("a"),)), NewRow(USER, ()), NewRow(USER, (result("a"),))],
     ],
-    ids=["unanswered", "unasked", "half", "late", "twice", "again", "cut", "behind nothing"],
+    ids=["unanswered", "unasked", "half", "late", "twice", "again", "cut"],
 )
 def test_what_is_not_becomes_words(rows: list[NewRow]) -> None:
     whole = paired([NewRow(USER, (Text("go"),)), *rows])
