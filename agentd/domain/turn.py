@@ -36,6 +36,7 @@ class Origin(StrEnum):
     FLUSH = "flush"
     SUMMARY = "summary"
     EXTRACTION = "extraction"
+    FORGETTING = "forgetting"
     JOB = "job"
     EMBEDDING = "embedding"  # no turn: a service makes vectors
 
