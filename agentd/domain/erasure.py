@@ -38,6 +38,25 @@ _ENDED = 3  # letters from which on a companion may have an ending
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Exact words at one place that are to be erased there: `path:line`, or `sessions/KEY.jsonl:line`."""
+
+    where: str
+    span: str
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to be erased. `spans` are exact words that are masked wherever they stand, `marks` words
+    that are masked at their place alone, `sentences` words whose whole sentences go.
+    """
+
+    spans: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Needles:
     """What a forgotten fact is recognised by.
 

@@ -85,6 +85,17 @@ class Noticed:
 
 
 @dataclass(frozen=True, slots=True)
+class FactsChanged:
+    """What is known about the user has changed by what was said here. `text` says it in one line;
+    `changes` are objects `{op, id, text, old}`, `old` the sentences that hold no longer.
+    """
+
+    session: SessionKey
+    text: str
+    changes: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The turn is over, one way or the other."""
 
@@ -101,5 +112,6 @@ TurnEvent = (
     | AnswerRetracted
     | AnswerDelayed
     | Noticed
+    | FactsChanged
     | TurnEnded
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -24,16 +25,11 @@ class Category(StrEnum):
 
 
 class FactSource(StrEnum):
-    """How a fact came to be known."""
+    """How a fact came to be known. Whoever kept it, the later word of the user's holds."""
 
     EXPLICIT = "explicit"  # the user asked for it to be remembered
     FILE = "file"  # the user wrote or changed its line by hand
     EXTRACTED = "extracted"  # it was read out of a conversation
-
-    @property
-    def authority(self) -> int:
-        """A fact of lower authority never replaces one of a higher."""
-        return 1 if self is FactSource.EXTRACTED else 2
 
     @property
     def confidence(self) -> float:
@@ -46,6 +42,8 @@ class FactStatus(StrEnum):
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"  # a newer one says otherwise
+    ENDED = "ended"  # it held once, and nothing came in its place
+    PROPOSED = "proposed"  # no words of the user prove it: he decides
     FORGOTTEN = "forgotten"  # its words are erased; the id stays dead
 
 
@@ -67,23 +65,61 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """Something that may become a fact. `text` is one sentence in the third person."""
+class Evidence:
+    """Words of the user that say a fact: characters `start` to `end` of a row's text. Without a session
+    they stand in no transcript; `start == end` where only the row is known. Context evidence is the
+    agent's question that a short answer belongs to.
+    """
 
-    text: str
-    category: Category
+    at: datetime  # when it was said
+    session: SessionKey = NO_SESSION
+    seq: int = 0
+    start: int = 0
+    end: int = 0
+    is_context: bool = False
+    fact_id: str = ""  # "" until the fact has its id
+
+    @property
+    def origin(self) -> Provenance:
+        """The row."""
+        return Provenance(self.session, self.seq)
+
+
+class Op(StrEnum):
+    """What words of the user do to what is known."""
+
+    ADD = "add"
+    REPLACE = "replace"  # the new fact takes the place of others
+    END = "end"  # others hold no longer, and nothing takes their place
+    SAME = "same"  # others were said once more
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One change of what is known, as it was read from the user's words. `text` is one sentence; `ids`
+    are the facts that are replaced, ended or repeated.
+    """
+
+    op: Op
+    at: datetime  # when the words were said
     source: FactSource
-    at: datetime  # when it was said: it holds from then on
-    origin: Provenance = Provenance()
+    text: str = ""
+    category: Category = Category.PERSONAL
     triple: Triple | None = None
+    ids: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    is_proven: bool = True  # False: no words of the user were found that say it
+    valid_from: datetime | None = None  # None: since it was said
+    valid_to: datetime | None = None
     confidence: float | None = None  # None: what its source is worth
     is_carried: bool = False  # out of an export: what was forgotten since stays forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact. `text` is "" once forgotten. `valid_to` and `superseded_by` are set when it is no
-    longer so; a fact that upkeep put aside has no successor.
+    """One fact. `text` is "" once forgotten. `noted_at` is when it was said or written, `valid_from`
+    since when it holds. `valid_to` is set when that has an end, `superseded_by` when another took its
+    place.
     """
 
     id: str
@@ -109,6 +145,11 @@ class Fact:
     def is_active(self) -> bool:
         """Whether it holds now."""
         return self.status is FactStatus.ACTIVE
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its words are still there."""
+        return self.status is not FactStatus.FORGOTTEN
 
     def as_json(self) -> dict[str, Any]:
         """The shape in `agentd facts list`."""
@@ -151,74 +192,122 @@ class FactHit:
         return {**self.fact.as_json(), "score": self.score, "scores": dict(self.scores)}
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """A fact was said once more: the evidence that it matters."""
-
-    fact_id: str
-    at: datetime
-    origin: Provenance
-
-
 class Refusal(StrEnum):
-    """Why a statement did not become a fact."""
+    """Why an operation changed nothing."""
 
-    AUTHORITY = "authority"  # the user himself said otherwise
     CREDENTIAL = "secret"  # it looks like a key or tells a password
     EMPTY = "empty"
-    FORGOTTEN = "forgotten"  # the user had it erased
-    SUSPICIOUS = "suspicious"  # it reads like orders to the agent
+    FORGOTTEN = "forgotten"  # the user had it erased, and has not said it since
     TOO_LONG = "too_long"
+    UNKNOWN_ID = "unknown_id"  # it names no fact that holds
+    UNPROVEN = "unproven"  # no words of the user say so, and nothing can wait for his yes
+
+
+class ChangeKind(StrEnum):
+    """What a change did."""
+
+    ADD = "add"
+    REPLACE = "replace"
+    END = "end"
+    EDIT = "edit"  # the user changed a line by hand
+    MERGE = "merge"
+    ACCEPT = "accept"  # the user said yes to a proposed fact
+    FORGET = "forget"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a change found of a fact that it let hold no longer, without its words."""
+
+    id: str
+    status: FactStatus
+    valid_to: datetime | None = None
+    superseded_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """One change in the list of changes. It holds ids, never words. `new` is "" where nothing came."""
+
+    op: ChangeKind
+    at: datetime
+    session: SessionKey = NO_SESSION
+    new: str = ""
+    before: tuple[Before, ...] = ()
+    id: int = 0  # 0 until it is stored
+    undone: bool = False
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The facts that it let hold no longer."""
+        return tuple(one.id for one in self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class FactWrite:
+    """What one transaction does to the rows of facts."""
+
+    facts: tuple[Fact, ...] = ()  # as they are now
+    removed: tuple[str, ...] = ()  # taken back as if they had never been learnt
+    evidence: tuple[Evidence, ...] = ()
+    changes: tuple[FactChange, ...] = ()
+    undone: tuple[int, ...] = ()  # changes by id
+    marks: Mapping[SessionKey, int] = field(default_factory=dict)  # rows read up to here
+    unburied: tuple[bytes, ...] = ()  # tombstones of what was said again since
+    parked: tuple[str, ...] | None = None  # lines that went from the page; None: as before
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What became of a statement. `fact` is the one that now says it: a new one, or for a duplicate
-    the one that was there. It is None when the statement was refused, and only then there is a `reason`.
-    `before` are facts that the same words asked to keep, in the order they were said.
+    """What became of an operation. `fact` is the one that now says it: a new one, a proposed one, or
+    the one that was there. `gone` are the facts that it let hold no longer. With a `reason` nothing
+    changed.
     """
 
-    fact: Fact | None
+    fact: Fact | None = None
     is_new: bool = False
-    superseded: tuple[Fact, ...] = ()
+    gone: tuple[Fact, ...] = ()
     reason: Refusal | None = None
-    before: tuple[Fact, ...] = ()
+    change: FactChange | None = None
 
-    @property
-    def text(self) -> str:
-        """What is known now, one sentence for each fact; "" where nothing was kept."""
-        facts = (*self.before, self.fact) if self.fact else self.before
-        return " ".join(fact.text for fact in facts)
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """Something that is left, with the number by which the user can name it."""
+
+    n: int
+    where: str  # `path:line`, or `sessions/KEY.jsonl:line`
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape in answers."""
+        return {"n": self.n, "where": self.where, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureReport:
-    """What forgetting did. `places` counts masked places by where they were (`transcripts`, `notes`,
-    `versions`, `log` …); `kept` are the user's own lines that still say it, as `path:line`;
-    `backups` are copies that still hold it.
+    """What forgetting did, or would do. `places` counts masked places by where they were (`transcripts`,
+    `notes`, `versions`, `log` …). `also` are lines that mention the same and stay unless the user names
+    them. `pending` are places that are still to be erased, `backups` copies that still hold it.
     """
 
-    places: dict[str, int]
-    kept: tuple[str, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict)
+    also: tuple[Mention, ...] = ()
+    pending: tuple[str, ...] = ()
     backups: tuple[str, ...] = ()
-    pending: tuple[str, ...] = ()  # places that could not be reached yet; tried again
 
     def __add__(self, other: ErasureReport) -> ErasureReport:
-        """Both together."""
+        """Both together; what is left is numbered anew."""
         places = {
             place: self.places.get(place, 0) + other.places.get(place, 0)
             for place in (*self.places, *other.places)
         }
+        left = dict.fromkeys((one.where, one.text) for one in (*self.also, *other.also))
         return ErasureReport(
             places,
-            *(
-                tuple(dict.fromkeys((*mine, *theirs)))
-                for mine, theirs in (
-                    (self.kept, other.kept),
-                    (self.backups, other.backups),
-                    (self.pending, other.pending),
-                )
-            ),
+            tuple(Mention(n, where, text) for n, (where, text) in enumerate(left, start=1)),
+            tuple(dict.fromkeys((*self.pending, *other.pending))),
+            tuple(dict.fromkeys((*self.backups, *other.backups))),
         )
 
     def in_words(self, count: int) -> str:
@@ -227,8 +316,9 @@ class ErasureReport:
         said = sum(self.places.values())
         places = "one place" if said == 1 else f"{said} places"
         lines = [f"{what} forgotten, with {places} that said it."]
-        if self.kept:
-            lines.append(f"The user wrote it himself here, where it stays: {', '.join(self.kept)}.")
+        if self.also:
+            where = ", ".join(one.where for one in self.also)
+            lines.append(f"These mention the same and stay: {where}.")
         if self.backups:
             lines.append(f"Copies that may still hold it: {', '.join(self.backups)}.")
         if self.pending:
@@ -239,15 +329,15 @@ class ErasureReport:
         """The shape in answers."""
         return {
             "places": dict(self.places),
-            "kept": list(self.kept),
-            "backups": list(self.backups),
+            "also": [one.as_json() for one in self.also],
             "pending": list(self.pending),
+            "backups": list(self.backups),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Facts that a request may mean: those that say its words, or else those near it in meaning."""
+    """Facts that a request may mean: those that it names for sure, or else those near it."""
 
     sure: tuple[Fact, ...] = ()
     maybe: tuple[Fact, ...] = ()

@@ -5,7 +5,7 @@ model      Provider, Breaker, Ledger
 turns      Tool, Gate, Approver, EventSink, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
-facts      Facts, FactDesk, FactStore, FactIndex, Eraser
+facts      Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser
 graph      GraphStore, Walk
 memory     Recall, MemoryIndex, ChunkStore, Embedder
 schedule   BeatStore, JobStore, Triggers
@@ -22,7 +22,16 @@ from __future__ import annotations
 
 from agentd.ports.alerts import AlertSink, Outbox
 from agentd.ports.clock import Clock
-from agentd.ports.facts import Eraser, FactDesk, FactIndex, Facts, FactStore
+from agentd.ports.facts import (
+    Eraser,
+    ErasureStore,
+    FactIndex,
+    Facts,
+    FactService,
+    FactStore,
+    FactVectorStore,
+    ProposalStore,
+)
 from agentd.ports.graph import GraphStore, Walk
 from agentd.ports.health import Probe
 from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
@@ -44,10 +53,12 @@ __all__ = [
     "ContextSource",
     "Embedder",
     "Eraser",
+    "ErasureStore",
     "EventSink",
-    "FactDesk",
     "FactIndex",
+    "FactService",
     "FactStore",
+    "FactVectorStore",
     "Facts",
     "Gate",
     "GraphStore",
@@ -57,6 +68,7 @@ __all__ = [
     "MemoryIndex",
     "Outbox",
     "Probe",
+    "ProposalStore",
     "Provider",
     "Recall",
     "SessionStore",

@@ -6,69 +6,66 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from agentd.domain.erasure import Needles
+from agentd.domain.erasure import Erasure
 from agentd.domain.fact import (
     NO_SESSION,
     Category,
     ErasureReport,
+    Evidence,
     Fact,
+    FactChange,
     FactHit,
+    FactWrite,
     Learned,
     Matches,
     Neighbour,
-    Sighting,
-    Statement,
+    Operation,
 )
 from agentd.domain.turn import SessionKey
-from agentd.statements.explicit import Request
 
 
 class FactStore(Protocol):
-    """The rows of facts. `memory/facts.md` is their home: they can be made from it again."""
+    """The rows of facts, their evidence and their changes. `memory/facts.md` is the facts' home: their
+    rows can be made from it again.
+    """
 
     async def facts(self) -> tuple[Fact, ...]:
-        """All of them, superseded and forgotten ones too, the oldest first."""
+        """All of them, in every status, the oldest first."""
 
-    async def save(
-        self,
-        facts: Sequence[Fact],
-        *,
-        marks: Mapping[SessionKey, int] | None = None,
-        sightings: Sequence[Sighting] = (),
-    ) -> None:
-        """Add facts or replace those of the same id, move high-water marks, count sightings: all in
-        one transaction.
+    async def write(self, write: FactWrite) -> tuple[FactChange, ...]:
+        """Do all of it in one transaction; gives the changes with their ids. Marks never go back, and
+        the same evidence counts once.
         """
 
     async def rebuild(self, facts: Sequence[Fact]) -> None:
-        """Make these all there are; marks, sightings and tombstones stay."""
+        """Make these all there are; marks, evidence, changes and tombstones stay."""
+
+    async def evidence(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
+        """The words that say each of these, the oldest first."""
+
+    async def changes(self, limit: int) -> tuple[FactChange, ...]:
+        """The newest changes first."""
 
     async def marks(self) -> Mapping[SessionKey, int]:
         """The last row of each session that facts were read from."""
 
-    async def sightings(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Sighting]]:
-        """When each of these was said, the oldest first."""
-
     async def bury(self, fact_ids: Sequence[str], digests: Sequence[bytes], at: datetime) -> None:
-        """Blank the facts, mark them forgotten, and keep keyed hashes of what they said."""
+        """Blank the facts, mark them forgotten, drop their evidence, and keep keyed hashes of what they
+        said.
+        """
 
-    async def buried(self) -> frozenset[bytes]:
-        """The keyed hashes of all that was forgotten."""
-
-    async def unbury(self, digests: Sequence[bytes]) -> None:
-        """Take hashes back: the user said it again on purpose."""
-
-    async def park(self, fact_ids: Sequence[str]) -> None:
-        """Remember that the lines of exactly these facts are gone from the file, unanswered yet."""
+    async def buried(self) -> Mapping[bytes, datetime]:
+        """The keyed hashes of all that was forgotten, each with when that was."""
 
     async def parked(self) -> tuple[str, ...]:
-        """Their ids."""
+        """Facts whose lines are gone from the page, unanswered yet."""
 
-    async def answer(self, fact_id: str, at: datetime, *, accepted: bool) -> None:
-        """Remember what the user said to the proposal of a fact; his last word counts."""
 
-    async def answered(self) -> Mapping[str, bool]:
-        """Whether he accepted, for each fact that he has answered about."""
+class FactVectorStore(Protocol):
+    """Vectors of facts."""
+
+    async def facts(self) -> tuple[Fact, ...]:
+        """See FactStore."""
 
     async def vectors(self, model: str) -> Mapping[str, bytes]:
         """The stored vectors of that model by fact id."""
@@ -76,13 +73,30 @@ class FactStore(Protocol):
     async def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
         """Store vectors of facts that are still there and not forgotten."""
 
-    async def begin_erasure(self, needles: Needles) -> int:
-        """Remember durably that these words are to be erased everywhere; returns a number."""
 
-    async def erasures(self) -> Mapping[int, Needles]:
-        """What is still to be erased."""
+class ProposalStore(Protocol):
+    """What the user has answered to proposed lines of his files."""
 
-    async def end_erasure(self, number: int) -> None:
+    async def answer(self, fact_id: str, at: datetime, *, accepted: bool) -> None:
+        """Remember what the user said to the proposal of a fact; his last word counts."""
+
+    async def answered(self) -> Mapping[str, bool]:
+        """Whether he accepted, for each fact that he has answered about."""
+
+
+class ErasureStore(Protocol):
+    """What is being erased. The words go last, with everything else of it."""
+
+    async def begin(self, erasure: Erasure) -> int:
+        """Remember durably that this is to be erased everywhere; gives its number."""
+
+    async def update(self, number: int, erasure: Erasure) -> None:
+        """It has come this far."""
+
+    async def open(self) -> Mapping[int, Erasure]:
+        """What is still to be erased, by number."""
+
+    async def end(self, number: int) -> None:
         """It is done: not a byte of the words stays in the store's files."""
 
 
@@ -109,15 +123,19 @@ class FactIndex(Protocol):
 
 
 class Facts(Protocol):
-    """What is known about the user, as tools and commands use it."""
+    """What is known about the user."""
 
     async def learn(
         self,
-        statements: Sequence[Statement],
+        operations: Sequence[Operation],
         *,
+        session: SessionKey = NO_SESSION,
         marks: Mapping[SessionKey, int] | None = None,
     ) -> tuple[Learned, ...]:
-        """Take statements in, in order: duplicates are counted, contradictions supersede."""
+        """Do the operations in order; a bad one costs itself alone. `session` is where the changes are
+        told. With `marks` the rows up to there are read, in the same transaction. Raises WorkspaceError,
+        StorageError; then nothing was learnt.
+        """
 
     async def all(self) -> tuple[Fact, ...]:
         """Every fact, forgotten ones as ids."""
@@ -128,8 +146,38 @@ class Facts(Protocol):
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
         """The fact with all it replaced and was replaced by, the oldest first. Raises NotFound."""
 
-    async def forget(self, fact_ids: Sequence[str]) -> ErasureReport:
-        """Erase facts and what they say everywhere agentd wrote it. Raises NotFound."""
+    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
+        """Erase facts and what says them, with those mentions of the preview that are named by number.
+        Raises NotFound.
+        """
+
+    async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
+        """What `forget` would do; nothing is done. Raises NotFound."""
+
+
+class FactService(Protocol):
+    """What the owner asks of his facts, himself or through a model."""
+
+    async def remember(
+        self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
+    ) -> tuple[Learned, ...]:
+        """What the owner's message that holds `quote` (without one, his last message) says, read in a
+        clean prompt. Empty where nothing was read out of it: then `text` is to be asked.
+        """
+
+    async def own_sentence(self, session: SessionKey, quote: str) -> str:
+        """The whole sentence of the owner's own words around the quote, "" if he did not say it."""
+
+    async def keep(
+        self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
+    ) -> tuple[Learned, ...]:
+        """Keep words that are the owner's own, or that he has said yes to."""
+
+    async def matching(self, query: str) -> Matches:
+        """The active facts that he may mean. `query` may be an id."""
+
+    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
+        """See Facts."""
 
 
 class Eraser(Protocol):
@@ -139,37 +187,7 @@ class Eraser(Protocol):
     def name(self) -> str:
         """The place in an ErasureReport."""
 
-    async def erase(self, needles: Needles) -> int:
+    async def erase(self, erasure: Erasure) -> int:
         """Mask them; returns how many places had them. When this returns, no byte of what was masked
         is left in the files of this place. Repeating it is harmless.
-        """
-
-
-class FactDesk(Protocol):
-    """What the owner asks of his facts, in his own words."""
-
-    async def remember(
-        self, text: str, *, session: SessionKey = NO_SESSION, category: Category | None = None
-    ) -> Learned:
-        """Keep what he asked to be remembered; a sentence about "me" becomes one about the user."""
-
-    async def matching(self, query: str) -> Matches:
-        """The active facts that he may mean. `query` may be an id. Raises Busy if none is known, but
-        something that he has said of it could not be read yet.
-        """
-
-    async def forget(self, fact_ids: Sequence[str]) -> ErasureReport:
-        """Erase facts, everywhere. Raises NotFound."""
-
-    async def was_said(self, text: str, session: SessionKey) -> bool:
-        """Whether his own last words in the session say this."""
-
-    async def asked_last(self, session: SessionKey) -> Request | None:
-        """What his last message in the session asks to be remembered or forgotten, in his words; None
-        if it does not begin with such a request.
-        """
-
-    async def was_asked_to_forget(self, session: SessionKey, fact: Fact | None = None) -> bool:
-        """Whether his last message in the session asks for something to be forgotten, or names this
-        fact in answer to the question which one the message before meant.
         """

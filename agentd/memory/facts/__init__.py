@@ -1,0 +1,1 @@
+"""What agentd knows about its user: learnt from his words, told to the model, taken back, forgotten."""
