@@ -134,6 +134,7 @@ class Fact:
     superseded_by: str = ""
     origin: Provenance = Provenance()
     triple: Triple | None = None
+    replaces: tuple[str, ...] = ()  # of a proposed fact: what a yes to it puts aside
 
     @classmethod
     def grave(cls, fact_id: str, at: datetime) -> Self:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from agentd.domain.erasure import Needles
 from agentd.domain.fact import (
+    Before,
     Category,
+    ChangeKind,
+    Evidence,
     Fact,
+    FactChange,
     FactSource,
     FactStatus,
+    FactWrite,
     Provenance,
-    Sighting,
     Triple,
 )
 from agentd.domain.turn import SessionKey
@@ -24,13 +28,13 @@ from agentd.storage.sqlite import Database
 _ALL = "SELECT * FROM facts ORDER BY noted_at, id"
 _PUT = """
 INSERT INTO facts (id, text, category, source, confidence, valid_from, noted_at, status, valid_to,
-    superseded_by, session, seq, triple)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    superseded_by, session, seq, triple, replaces)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET text = excluded.text, category = excluded.category,
     source = excluded.source, confidence = excluded.confidence, valid_from = excluded.valid_from,
     noted_at = excluded.noted_at, status = excluded.status, valid_to = excluded.valid_to,
     superseded_by = excluded.superseded_by, session = excluded.session, seq = excluded.seq,
-    triple = excluded.triple
+    triple = excluded.triple, replaces = excluded.replaces
 """
 _DROP_STALE_VECTORS = """
 DELETE FROM fact_vectors WHERE fact_id = ?1
@@ -40,11 +44,19 @@ _MARK = """
 INSERT INTO fact_marks (session, seq) VALUES (?, ?)
 ON CONFLICT (session) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > seq
 """
-_SEEN = "INSERT OR IGNORE INTO fact_sightings (fact_id, at, session, seq) VALUES (?, ?, ?, ?)"
-_UNLINK_SIGHTINGS = "UPDATE OR REPLACE fact_sightings SET session = '', seq = 0 WHERE session = ?"
-_SIGHTINGS = """
-SELECT * FROM fact_sightings WHERE fact_id IN (SELECT value FROM json_each(?)) ORDER BY at, id
+_PUT_EVIDENCE = """
+INSERT OR IGNORE INTO fact_evidence (fact_id, at, session, seq, begins, ends, is_context)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+_EVIDENCE = """
+SELECT * FROM fact_evidence WHERE fact_id IN (SELECT value FROM json_each(?)) ORDER BY at, id
+"""
+_UNLINK_EVIDENCE = """
+UPDATE OR REPLACE fact_evidence SET session = '', seq = 0, begins = 0, ends = 0 WHERE session = ?
+"""
+_PUT_CHANGE = (
+    "INSERT INTO fact_changes (at, session, op, new, before) VALUES (?, ?, ?, ?, ?) RETURNING id"
+)
 _PUT_VECTOR = """
 INSERT INTO fact_vectors (fact_id, model, vector) SELECT id, ?2, ?3 FROM facts
 WHERE id = ?1 AND status <> 'forgotten'
@@ -52,8 +64,15 @@ ON CONFLICT (fact_id, model) DO UPDATE SET vector = excluded.vector
 """
 
 
+_REMOVE = (
+    "DELETE FROM fact_vectors WHERE fact_id = ?",
+    "DELETE FROM fact_evidence WHERE fact_id = ?",
+    "DELETE FROM facts WHERE id = ?",
+)
+
+
 class SqliteFacts:
-    """The FactStore of the state database."""
+    """The FactStore, FactVectorStore and ProposalStore of the state database."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -62,23 +81,29 @@ class SqliteFacts:
         """See FactStore."""
         return await self._db.read(rows_of)
 
-    async def save(
-        self,
-        facts: Sequence[Fact],
-        *,
-        marks: Mapping[SessionKey, int] | None = None,
-        sightings: Sequence[Sighting] = (),
-    ) -> None:
-        """See FactStore. Marks never go back; the same sighting counts once."""
+    async def write(self, write: FactWrite) -> tuple[FactChange, ...]:
+        """See FactStore."""
 
-        def change(conn: sqlite3.Connection) -> None:
-            for fact in facts:
+        def change(conn: sqlite3.Connection) -> tuple[FactChange, ...]:
+            for fact in write.facts:
                 conn.execute(_DROP_STALE_VECTORS, (fact.id, well_formed(fact.text)))
-            conn.executemany(_PUT, map(_columns, facts))
-            conn.executemany(_MARK, (marks or {}).items())
-            conn.executemany(_SEEN, map(_sighting, sightings))
+            conn.executemany(_PUT, map(_columns, write.facts))
+            for fact_id in write.removed:
+                for query in _REMOVE:
+                    conn.execute(query, (fact_id,))
+            conn.executemany(_PUT_EVIDENCE, map(_evidence_columns, write.evidence))
+            conn.executemany(_MARK, write.marks.items())
+            undone = ((number,) for number in write.undone)
+            conn.executemany("UPDATE fact_changes SET undone = 1 WHERE id = ?", undone)
+            unburied = ((digest,) for digest in write.unburied)
+            conn.executemany("DELETE FROM fact_tombstones WHERE digest = ?", unburied)
+            if write.parked is not None:
+                conn.execute("DELETE FROM fact_parked")
+                parked = ((fact_id,) for fact_id in write.parked)
+                conn.executemany("INSERT INTO fact_parked (fact_id) VALUES (?)", parked)
+            return tuple(_put_change(conn, one) for one in write.changes)
 
-        await self._db.write(change)
+        return await self._db.write(change)
 
     async def rebuild(self, facts: Sequence[Fact]) -> None:
         """See FactStore. Vectors stay where the words are the same."""
@@ -98,16 +123,20 @@ class SqliteFacts:
         rows = await self._db.read(lambda c: c.execute("SELECT * FROM fact_marks").fetchall())
         return {SessionKey(row["session"]): row["seq"] for row in rows}
 
-    async def sightings(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Sighting]]:
+    async def evidence(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
         """See FactStore."""
         ids = json.dumps(list(fact_ids))
-        rows = await self._db.read(lambda conn: conn.execute(_SIGHTINGS, (ids,)).fetchall())
-        found: dict[str, list[Sighting]] = {fact_id: [] for fact_id in fact_ids}
+        rows = await self._db.read(lambda conn: conn.execute(_EVIDENCE, (ids,)).fetchall())
+        found: dict[str, list[Evidence]] = {fact_id: [] for fact_id in fact_ids}
         for row in rows:
-            found[row["fact_id"]].append(
-                Sighting(row["fact_id"], moment(row["at"]), _provenance(row))
-            )
+            found[row["fact_id"]].append(_load_evidence(row))
         return found
+
+    async def changes(self, limit: int) -> tuple[FactChange, ...]:
+        """See FactStore."""
+        query = "SELECT * FROM fact_changes ORDER BY id DESC LIMIT ?"
+        rows = await self._db.read(lambda conn: conn.execute(query, (limit,)).fetchall())
+        return tuple(map(_load_change, rows))
 
     async def bury(self, fact_ids: Sequence[str], digests: Sequence[bytes], at: datetime) -> None:
         """See FactStore."""
@@ -118,36 +147,17 @@ class SqliteFacts:
                 if known:
                     put_row(conn, Fact.grave(fact_id, at))
                 conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact_id,))
-                conn.execute("DELETE FROM fact_sightings WHERE fact_id = ?", (fact_id,))
+                conn.execute("DELETE FROM fact_evidence WHERE fact_id = ?", (fact_id,))
             hashes = ((digest, stamp(at)) for digest in digests)
-            conn.executemany("INSERT OR IGNORE INTO fact_tombstones VALUES (?, ?)", hashes)
+            conn.executemany("INSERT OR REPLACE INTO fact_tombstones VALUES (?, ?)", hashes)
 
         await self._db.write(change)
 
-    async def buried(self) -> frozenset[bytes]:
+    async def buried(self) -> Mapping[bytes, datetime]:
         """See FactStore."""
-        query = "SELECT digest FROM fact_tombstones"
+        query = "SELECT digest, at FROM fact_tombstones"
         rows = await self._db.read(lambda conn: conn.execute(query).fetchall())
-        return frozenset(row["digest"] for row in rows)
-
-    async def unbury(self, digests: Sequence[bytes]) -> None:
-        """See FactStore."""
-        query, values = "DELETE FROM fact_tombstones WHERE digest = ?", [(d,) for d in digests]
-
-        def change(conn: sqlite3.Connection) -> None:
-            conn.executemany(query, values)
-
-        await self._db.write(change)
-
-    async def park(self, fact_ids: Sequence[str]) -> None:
-        """See FactStore."""
-
-        def change(conn: sqlite3.Connection) -> None:
-            conn.execute("DELETE FROM fact_parked")
-            rows = ((fact_id,) for fact_id in fact_ids)
-            conn.executemany("INSERT INTO fact_parked (fact_id) VALUES (?)", rows)
-
-        await self._db.write(change)
+        return {row["digest"]: moment(row["at"]) for row in rows}
 
     async def parked(self) -> tuple[str, ...]:
         """See FactStore."""
@@ -185,31 +195,6 @@ class SqliteFacts:
 
         await self._db.write(change)
 
-    async def begin_erasure(self, needles: Needles) -> int:
-        """See FactStore. The same words are not kept twice."""
-        text = dumps(needles.as_json())
-
-        def change(conn: sqlite3.Connection) -> int:
-            known = conn.execute("SELECT id FROM fact_erasures WHERE needles = ?", (text,))
-            if found := known.fetchone():
-                return int(found["id"])
-            query = "INSERT INTO fact_erasures (needles) VALUES (?) RETURNING id"
-            ((number,),) = conn.execute(query, (text,)).fetchall()
-            return int(number)
-
-        return await self._db.write(change)
-
-    async def erasures(self) -> Mapping[int, Needles]:
-        """See FactStore."""
-        query = "SELECT * FROM fact_erasures ORDER BY id"
-        rows = await self._db.read(lambda conn: conn.execute(query).fetchall())
-        return {row["id"]: Needles.from_json(json.loads(row["needles"])) for row in rows}
-
-    async def end_erasure(self, number: int) -> None:
-        """See FactStore. Slow: the database is written anew."""
-        query = "DELETE FROM fact_erasures WHERE id = ?"
-        await self._db.erase(lambda conn: conn.execute(query, (number,)).rowcount)
-
 
 def rows_of(conn: sqlite3.Connection) -> tuple[Fact, ...]:
     """All facts, the oldest first."""
@@ -224,7 +209,7 @@ def put_row(conn: sqlite3.Connection, fact: Fact) -> None:
 def unlink_session(conn: sqlite3.Connection, session: SessionKey) -> None:
     """Let no fact know any more that it was said in this session."""
     conn.execute("UPDATE facts SET session = '', seq = 0 WHERE session = ?", (session,))
-    conn.execute(_UNLINK_SIGHTINGS, (session,))
+    conn.execute(_UNLINK_EVIDENCE, (session,))
     conn.execute("DELETE FROM fact_marks WHERE session = ?", (session,))
 
 
@@ -245,12 +230,48 @@ def _columns(fact: Fact) -> tuple[object, ...]:
         fact.origin.session,
         fact.origin.seq,
         fields,
+        ",".join(fact.replaces),
     )
 
 
-def _sighting(sighting: Sighting) -> tuple[object, ...]:
-    origin = sighting.origin
-    return (sighting.fact_id, stamp(sighting.at), origin.session, origin.seq)
+def _evidence_columns(one: Evidence) -> tuple[object, ...]:
+    said = (one.session, one.seq, one.start, one.end, one.is_context)
+    return (one.fact_id, stamp(one.at), *said)
+
+
+def _load_evidence(row: sqlite3.Row) -> Evidence:
+    return Evidence(
+        moment(row["at"]),
+        SessionKey(row["session"]),
+        row["seq"],
+        row["begins"],
+        row["ends"],
+        is_context=bool(row["is_context"]),
+        fact_id=row["fact_id"],
+    )
+
+
+def _put_change(conn: sqlite3.Connection, change: FactChange) -> FactChange:
+    before = [[b.id, b.status, maybe_stamp(b.valid_to), b.superseded_by] for b in change.before]
+    values = (stamp(change.at), change.session, change.op, change.new, dumps(before))
+    ((number,),) = conn.execute(_PUT_CHANGE, values).fetchall()
+    return replace(change, id=int(number))
+
+
+def _load_change(row: sqlite3.Row) -> FactChange:
+    before = tuple(
+        Before(fact_id, FactStatus(status), maybe_moment(until), by)
+        for fact_id, status, until, by in json.loads(row["before"])
+    )
+    return FactChange(
+        ChangeKind(row["op"]),
+        moment(row["at"]),
+        SessionKey(row["session"]),
+        row["new"],
+        before,
+        row["id"],
+        bool(row["undone"]),
+    )
 
 
 def _load(row: sqlite3.Row) -> Fact:
@@ -267,6 +288,7 @@ def _load(row: sqlite3.Row) -> Fact:
         superseded_by=row["superseded_by"],
         origin=_provenance(row),
         triple=Triple(*json.loads(row["triple"])) if row["triple"] else None,
+        replaces=tuple(filter(None, row["replaces"].split(","))),
     )
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from agentd.domain.fact import Fact, Triple
+from agentd.domain.fact import Fact
 from agentd.storage.codec import stamp
 from agentd.storage.facts import put_row, rows_of
 
-Names = Callable[[str, Triple | None], Sequence[bytes]]
+Digest = Callable[[str], bytes]
 
 
 def graves_in(file: Path) -> frozenset[bytes] | None:
@@ -26,9 +26,9 @@ def graves_in(file: Path) -> frozenset[bytes] | None:
         return None
 
 
-def bury_again(file: Path, graves: frozenset[bytes], names: Names, now: datetime) -> int:
-    """Forget each fact whose words have a hash among the graves, as `names` makes them, and keep the
-    hashes; gives how many facts there were. Their sightings stay: they tell where the words stand.
+def bury_again(file: Path, graves: frozenset[bytes], digest: Digest, now: datetime) -> int:
+    """Forget each fact whose words have a hash among the graves, as `digest` makes them, and keep the
+    hashes; gives how many facts there were. Their evidence stays: it tells where the words stand.
     """
     with closing(sqlite3.connect(file, isolation_level=None)) as conn:
         conn.row_factory = sqlite3.Row
@@ -37,12 +37,12 @@ def bury_again(file: Path, graves: frozenset[bytes], names: Names, now: datetime
         found = [
             fact
             for fact in rows_of(conn)
-            if fact.text and not graves.isdisjoint(names(fact.text, fact.triple))
+            if fact.text and digest(fact.text) in graves
         ]
         for fact in found:
             put_row(conn, Fact.grave(fact.id, now))
             conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact.id,))
-        kept = [(digest, stamp(now)) for digest in graves]
+        kept = [(grave, stamp(now)) for grave in graves]
         conn.executemany("INSERT OR IGNORE INTO fact_tombstones VALUES (?, ?)", kept)
         conn.execute("COMMIT")
     return len(found)

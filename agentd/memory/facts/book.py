@@ -1,0 +1,473 @@
+"""The one owner of the facts: it takes in what is said, keeps page and rows level, takes changes back,
+and forgets.
+
+The page is changed first and the rows second. A crash between the two is made good when the page is
+next compared with the rows. What somebody else did to the page meanwhile is taken in before anything
+is written to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from agentd.domain.erasure import MASK
+from agentd.domain.fact import (
+    NO_SESSION,
+    ErasureReport,
+    Fact,
+    FactChange,
+    FactHit,
+    FactStatus,
+    FactWrite,
+    Learned,
+    Op,
+    Operation,
+    Provenance,
+    Refusal,
+)
+from agentd.domain.health import Problem
+from agentd.domain.turn import SessionKey
+from agentd.errors import EditConflict, InvalidRequest, NotFound, WorkspaceError
+from agentd.memory.facts import changes
+from agentd.memory.facts.annotation import MOST_CHARS, clean, clean_triple
+from agentd.memory.facts.keeping import Forgetting, Keeping, moved, parsed, quietly
+from agentd.memory.facts.known import Digests, Known
+from agentd.memory.facts.notices import Notices
+from agentd.memory.facts.operations import Batch, Context
+from agentd.memory.facts.reconcile import Change, Differences, compare, page_facts, reconciled
+from agentd.ports import Clock, FactIndex, FactStore, Workspace
+from agentd.redaction import tells_secret
+
+log = structlog.get_logger()
+
+_T = TypeVar("_T")
+_TRIES = 5
+_FAR_TOO_LONG = 16 * MOST_CHARS  # not even looked at
+
+
+class FactBook:
+    """The facts. Nothing is read before it is first asked. `key` makes hashes of what is forgotten
+    useless to others.
+    """
+
+    def __init__(
+        self,
+        store: FactStore,
+        index: FactIndex,
+        workspace: Workspace,
+        clock: Clock,
+        *,
+        new_id: Callable[[], str],
+        key: bytes,
+        forgetting: Forgetting,
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._clock = clock
+        self._new_id = new_id
+        self._forgetting = forgetting
+        self._changed: list[Callable[[], None]] = []
+        self._digests = Digests(key)
+        self._keeping = Keeping(store, workspace, self._digests, forgetting)
+        self._lock = asyncio.Lock()
+        self._known = Known()
+        self._digest: str | None = None  # of the page that the rows are level with
+        self._parked: tuple[str, ...] = ()
+        self._is_erasing = False
+        self._notices = Notices()
+
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Call this after each change, once it is durable. It must not block."""
+        self._changed.append(changed)
+
+    async def learn(
+        self,
+        operations: Sequence[Operation],
+        *,
+        session: SessionKey = NO_SESSION,
+        marks: Mapping[SessionKey, int] | None = None,
+    ) -> tuple[Learned, ...]:
+        """See Facts."""
+
+        async def work(batch: Batch) -> tuple[Learned, ...]:
+            return tuple(_done(batch, operation) for operation in operations)
+
+        concerned = [i for operation in operations for i in operation.ids]
+        texts = [operation.text for operation in operations if operation.text]
+        done = await self._change(work, session=session, ids=concerned, texts=texts, marks=marks)
+        learned = _numbered(*done)
+        self._notices.count(learned)
+        return learned
+
+    async def all(self) -> tuple[Fact, ...]:
+        """See Facts."""
+        await self._refresh()
+        return tuple(self._known)
+
+    async def find(self, query: str, limit: int) -> Sequence[FactHit]:
+        """See Facts."""
+        await self._refresh()
+        return await self._index.find(query, limit)
+
+    async def history(self, fact_id: str) -> tuple[Fact, ...]:
+        """See Facts."""
+        await self._refresh()
+        if self._known.get(fact_id) is None:
+            raise _unknown(fact_id)
+        return self._known.chain(fact_id)
+
+    async def changes(self, limit: int) -> tuple[FactChange, ...]:
+        """The newest changes first. Raises StorageError."""
+        return await self._store.changes(limit)
+
+    async def undo(
+        self, change: int | None = None, session: SessionKey | None = None
+    ) -> FactChange:
+        """Take a change back: the newest that can be, of a session if one is given, or the one of this
+        number. Raises NotFound where there is none, InvalidRequest where it cannot be taken back.
+        """
+
+        async def attempt() -> FactChange:
+            listed = await self._store.changes(changes.LISTED)
+            found = changes.chosen(listed, self._known, change, session)
+            await self._carry_out(changes.undone(found, self._known))
+            return replace(found, undone=True)
+
+        return await self._level_first(attempt)
+
+    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
+        """Let one fact stand for others that say the same. Raises NotFound, InvalidRequest."""
+        evidence = await self._store.evidence(others)
+
+        async def work(batch: Batch) -> FactChange:
+            kept, *rest = (self._holding(i) for i in (keep, *dict.fromkeys(others)))
+            if kept in rest or not rest:
+                raise InvalidRequest(
+                    "a fact cannot be merged with itself", cure="name the others after it"
+                )
+            said = [one for other in rest for one in evidence.get(other.id, ())]
+            return batch.merge(kept, rest, said)
+
+        _, (change,) = await self._change(work, ids=[keep, *others])
+        return change
+
+    async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
+        """Let proposed facts hold. Raises NotFound."""
+
+        async def work(batch: Batch) -> tuple[Learned, ...]:
+            return tuple(batch.accept(self._proposed(fact_id)) for fact_id in fact_ids)
+
+        return _numbered(*await self._change(work))
+
+    async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
+        """Take proposed facts away. Raises NotFound."""
+
+        async def attempt() -> tuple[Fact, ...]:
+            facts = tuple(self._proposed(fact_id) for fact_id in fact_ids)
+            ids = tuple(fact.id for fact in facts)
+            await self._carry_out(Change(FactWrite(removed=ids), dropped=frozenset(ids)))
+            return facts
+
+        return await self._level_first(attempt)
+
+    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
+        """See Facts. Raises WorkspaceError, StorageError; what was begun is then finished by `sync`."""
+
+        async def attempt() -> None:
+            self._living(fact_ids)
+            now = self._clock.now()
+            left = tuple(i for i in self._parked if i not in fact_ids)
+            batch = Batch(self._known, self._context({}, {}, NO_SESSION))
+            batch.forgotten(fact_ids)
+            write = replace(batch.write(), parked=left)
+            buried = dict.fromkeys(fact_ids, now)
+            await self._carry_out(Change(write, buried=buried, also=tuple(also)))
+
+        await self._level_first(attempt)
+        return await self._erase()
+
+    async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
+        """See Facts."""
+        await self._refresh()
+        facts = self._living(fact_ids)
+        return await self._forgetting.preview(facts, await self._store.evidence(fact_ids))
+
+    async def put_aside(self, successors: Mapping[str, str]) -> tuple[Fact, ...]:
+        """Let active facts hold no longer, each for the fact named beside it or for none where that is
+        ""; gives them as they are now. What has a successor that no longer holds itself stays.
+        """
+
+        async def work(batch: Batch) -> tuple[Fact, ...]:
+            return batch.retire(successors)
+
+        return (await self._change(work))[0]
+
+    async def unlink(self, session: SessionKey) -> int:
+        """Forget that facts were said in this session; they stay. Gives how many there were."""
+
+        async def work(batch: Batch) -> int:
+            said_there = [fact for fact in self._known if fact.origin.session == session]
+            for fact in said_there:
+                batch.put(replace(fact, origin=Provenance()))
+            return len(said_there)
+
+        return (await self._change(work))[0]
+
+    async def sync(self) -> None:
+        """Take in what the user did to the page, and erase what he forgot by it."""
+        await self._refresh()
+        if self._is_erasing:
+            await self._erase()
+
+    async def parked(self) -> tuple[Fact, ...]:
+        """Facts whose lines are gone from the page, too many at once to be taken for forgotten."""
+        await self._refresh()
+        return self._missing()
+
+    async def restore_parked(self) -> tuple[Fact, ...]:
+        """Write their lines again."""
+
+        async def attempt() -> tuple[Fact, ...]:
+            missing = self._missing()
+            await self._carry_out(Change(FactWrite(parked=()), written=missing))
+            return missing
+
+        return await self._level_first(attempt)
+
+    async def accept_parked(self) -> ErasureReport:
+        """Forget them, everywhere."""
+        return await self.forget([fact.id for fact in await self.parked()])
+
+    async def rebuild(self) -> int:
+        """Make the rows anew from the page; gives how many there are. What the page cannot tell stays:
+        facts that are parked, and all that miss while lines are unreadable.
+        """
+        async with self._lock:
+            self._known = await asyncio.to_thread(Known, await self._store.facts())
+            text, _ = await self._keeping.look()
+            page = await parsed(text or "")
+            parked = set(await self._store.parked())
+            keeps_all = text is None or bool(page.troubles())
+            now = self._clock.now()
+            facts = page_facts(page, self._known, now, lambda f: keeps_all or f.id in parked)
+            await self._store.rebuild(facts)
+            self._tell()
+            self._digest = None
+            await self._level()
+            return len(self._known)
+
+    @property
+    def not_kept(self) -> Mapping[str, int]:
+        """How much was not kept since the start, by reason."""
+        return dict(self._notices.not_kept)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the page."""
+        return self._notices.problems(len(self._parked))
+
+    async def _change(
+        self,
+        work: Callable[[Batch], Awaitable[_T]],
+        *,
+        session: SessionKey = NO_SESSION,
+        ids: Sequence[str] = (),
+        texts: Sequence[str] = (),
+        marks: Mapping[SessionKey, int] | None = None,
+    ) -> tuple[_T, tuple[FactChange, ...]]:
+        """The result of work on a batch, carried out, with the changes as they are stored; all of it or
+        nothing. `ids` and `texts` name the facts whose evidence the work asks for.
+        """
+
+        async def attempt() -> tuple[_T, tuple[FactChange, ...]]:
+            named = [fact.id for text in texts if (fact := self._known.saying(text)) is not None]
+            current = [fact.id for i in ids if (fact := self._known.current(i)) is not None]
+            evidence = await self._store.evidence([*ids, *current, *named])
+            said = {i: {one.origin for one in each} for i, each in evidence.items()}
+            batch = Batch(self._known, self._context(await self._store.buried(), said, session))
+            try:
+                result = await work(batch)
+                written = batch.facts()
+                stored = await self._carry_out(Change(batch.write(marks), written))
+            except BaseException:
+                batch.undo()
+                await self._index.put(batch.originals())
+                raise
+            return result, stored
+
+        return await self._level_first(attempt)
+
+    def _context(
+        self,
+        graves: Mapping[bytes, datetime],
+        said: Mapping[str, set[Provenance]],
+        session: SessionKey,
+    ) -> Context:
+        now = self._clock.now()
+        return Context(self._digests, graves, said, self._new_id, session, now)
+
+    def _living(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
+        found = []
+        for fact_id in fact_ids:
+            fact = self._known.alive(fact_id)
+            if fact is None:
+                raise _unknown(fact_id)
+            found.append(fact)
+        return tuple(found)
+
+    def _holding(self, fact_id: str) -> Fact:
+        fact = self._known.get(fact_id)
+        if fact is None or not fact.is_active:
+            raise _unknown(fact_id)
+        return fact
+
+    def _proposed(self, fact_id: str) -> Fact:
+        fact = self._known.get(fact_id)
+        if fact is None or fact.status is not FactStatus.PROPOSED:
+            raise NotFound(
+                f"no proposed fact has the id {fact_id}",
+                cure="`agentd facts pending` lists what waits for your yes",
+            )
+        return fact
+
+    def _missing(self) -> tuple[Fact, ...]:
+        return tuple(fact for i in self._parked if (fact := self._known.alive(i)) is not None)
+
+    async def _level_first(self, attempt: Callable[[], Awaitable[_T]]) -> _T:
+        """The result of a change that is made on what the page says now."""
+        async with self._lock:
+            for _ in range(_TRIES):
+                try:
+                    await self._level()
+                    return await attempt()
+                except EditConflict:
+                    log.info("facts_changed_meanwhile")
+            raise moved()
+
+    async def _refresh(self) -> None:
+        """Be level with the page if it can be read; what was known of it counts otherwise."""
+        try:
+            is_level = self._digest is not None and (await self._keeping.look())[1] == self._digest
+            if is_level and not self._ended():
+                return
+            async with self._lock:
+                for _ in range(_TRIES):
+                    try:
+                        await self._level()
+                        break
+                    except EditConflict:
+                        log.info("facts_changed_meanwhile")
+        except WorkspaceError as error:
+            self._notices.unreadable = error
+
+    async def _level(self) -> None:
+        """Take in what was done to the page, and let end what has an end by now. Raises EditConflict,
+        WorkspaceError, StorageError.
+        """
+        if self._digest is None:
+            self._known = await asyncio.to_thread(Known, await self._store.facts())
+            self._parked = await self._store.parked()
+            await self._index.put(tuple(self._known))
+        text, digest = await self._keeping.look()
+        self._notices.unreadable = None
+        if digest != self._digest:
+            await self._take_in(text or "", digest)
+        if ended := self._ended():
+            await self._carry_out(Change(FactWrite(ended), written=ended))
+
+    def _ended(self) -> tuple[Fact, ...]:
+        """Facts that held until a time that has come, as they are from now on."""
+        now = self._clock.now()
+        over = [f for f in self._known if f.is_active and f.valid_to and f.valid_to <= now]
+        return tuple(replace(fact, status=FactStatus.ENDED) for fact in over)
+
+    async def _take_in(self, text: str, digest: str) -> None:
+        page = await parsed(text)
+        now, trusted = self._clock.now(), bool(text.strip())
+        compared = partial(
+            compare, page, self._known, self._parked, now, objection, trusted=trusted
+        )
+        found = await quietly(text, compared)
+        batch = Batch(self._known, self._context(await self._store.buried(), {}, NO_SESSION))
+        change, refused = reconciled(found, batch, objection, now)
+        if change.write.parked == self._parked:
+            change = replace(change, write=replace(change.write, parked=None))
+        self._digest = digest
+        try:
+            await self._carry_out(change)
+        except BaseException:
+            self._digest = None  # then all is read again
+            raise
+        if found != Differences():
+            log.info("facts_page_changed", gone=len(change.buried), dead=len(found.dead))
+        self._notices.troubles, self._notices.refused = page.troubles(), refused
+        self._notices.dead = len(found.dead)
+
+    async def _carry_out(self, change: Change) -> tuple[FactChange, ...]:
+        before, self._digest = self._digest, None  # a failure half-way: compare all again
+        try:
+            self._digest, stored = await self._keeping.carry_out(change, before or "", self._known)
+        except EditConflict:
+            self._digest = before
+            raise
+        for fact in change.write.facts:
+            if (held := self._known.get(fact.id)) is None or held.is_alive:
+                self._known.put(fact)
+        for fact_id in change.write.removed:
+            self._known.remove(fact_id)
+        self._is_erasing = self._is_erasing or bool(change.buried or change.revived)
+        if gone := (*change.buried, *change.write.removed):
+            await self._index.remove(gone)
+        if change.write.parked is not None:
+            self._parked = change.write.parked
+        if change.write.facts:
+            await self._index.put(change.write.facts)
+        self._tell()
+        return stored
+
+    def _tell(self) -> None:
+        for changed in self._changed:
+            changed()
+
+    async def _erase(self) -> ErasureReport:
+        self._is_erasing = False
+        return await self._forgetting.carry_out()
+
+
+def objection(text: str) -> Refusal | None:
+    """Why the text must not become a fact; None if it may. What is left of something that was forgotten
+    is EMPTY.
+    """
+    if text.strip() == MASK:
+        return Refusal.EMPTY
+    return Refusal.CREDENTIAL if tells_secret(text) else None
+
+
+def _done(batch: Batch, operation: Operation) -> Learned:
+    """Do one operation, unless its words cannot be a fact's."""
+    if operation.op in (Op.ADD, Op.REPLACE):
+        if len(operation.text) > _FAR_TOO_LONG or len(text := clean(operation.text)) > MOST_CHARS:
+            return Learned(reason=Refusal.TOO_LONG)
+        if why := objection(text) if text else Refusal.EMPTY:
+            return Learned(reason=why)
+        operation = replace(operation, text=text)
+    return batch.do(replace(operation, triple=clean_triple(operation.triple)))
+
+
+def _numbered(learned: Sequence[Learned], stored: Sequence[FactChange]) -> tuple[Learned, ...]:
+    """The results with their changes as they are stored, which are in the same order."""
+    changes_made = iter(stored)
+    return tuple(
+        replace(one, change=next(changes_made)) if one.change is not None else one
+        for one in learned
+    )
+
+
+def _unknown(fact_id: str) -> NotFound:
+    return NotFound(f"there is no fact {fact_id}", cure="`agentd facts list` shows all of them")

@@ -1,0 +1,116 @@
+"""Which change is taken back, and what that does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentd.domain.fact import (
+    Before,
+    ChangeKind,
+    Fact,
+    FactChange,
+    FactStatus,
+    FactWrite,
+)
+from agentd.domain.turn import SessionKey
+from agentd.errors import InvalidRequest, NotFound
+from agentd.memory.facts.known import Known
+from agentd.memory.facts.reconcile import Change
+
+LISTED = 1_000  # changes, the newest, that can be taken back
+
+_KEEPS_NEW = frozenset({ChangeKind.MERGE, ChangeKind.ACCEPT})
+
+
+def chosen(
+    listed: Sequence[FactChange], known: Known, number: int | None, session: SessionKey | None
+) -> FactChange:
+    """The change of that number, or else the newest that can be taken back, of the session if one is
+    given. `listed` are all changes, the newest first. Raises NotFound, InvalidRequest.
+    """
+    if number is None:
+        own = [one for one in listed if session is None or one.session == session]
+        for one in own:
+            if (
+                not one.undone
+                and one.op is not ChangeKind.FORGET
+                and not _why_not(one, listed, known)
+            ):
+                return one
+        raise NotFound("there is no change to take back", cure="`agentd facts changes` lists them")
+    for one in listed:
+        if one.id == number:
+            if one.undone:
+                raise InvalidRequest(
+                    f"change {number} was taken back already",
+                    cure="`agentd facts changes` lists what can be",
+                )
+            if why := _why_not(one, listed, known):
+                raise InvalidRequest(f"change {number} cannot be taken back: {why[0]}", cure=why[1])
+            return one
+    raise NotFound(f"there is no change {number}", cure="`agentd facts changes` lists them")
+
+
+def undone(change: FactChange, known: Known) -> Change:
+    """What taking it back does to page and rows."""
+    restored = [
+        _restored(fact, before)
+        for before in change.before
+        if (fact := known.alive(before.id)) is not None
+    ]
+    if change.op is ChangeKind.ACCEPT:
+        replaced = tuple(one.id for one in change.before if one.id != change.new)
+        restored = [
+            replace(fact, replaces=replaced) if fact.id == change.new else fact for fact in restored
+        ]
+    takes_new = change.new and change.op not in _KEEPS_NEW
+    removed = (change.new,) if takes_new and known.alive(change.new) else ()
+    write = FactWrite(tuple(restored), removed=removed, undone=(change.id,))
+    return Change(write, written=tuple(restored), dropped=frozenset(removed))
+
+
+def _restored(fact: Fact, before: Before) -> Fact:
+    return replace(
+        fact,
+        status=before.status,
+        valid_to=before.valid_to,
+        superseded_by=before.superseded_by,
+    )
+
+
+def _why_not(
+    change: FactChange, listed: Sequence[FactChange], known: Known
+) -> tuple[str, str] | None:
+    """Why a change cannot be taken back and what to do instead; None if it can."""
+    if change.op is ChangeKind.FORGET:
+        return "what was forgotten is erased", "say it again if you want it known"
+    mine = {change.new, *change.old} - {""}
+    newer = [one for one in listed if one.id > change.id and not one.undone]
+    if _is_behind_forgetting(mine, listed):
+        return "what it was about was forgotten since", "`agentd facts list` shows what holds"
+    if change.new and known.get(change.new) is None:
+        return "its fact is not there any more", "`agentd facts list` shows what holds"
+    for one in newer:
+        if mine & {one.new, *one.old}:
+            return f"change {one.id} came after it", f"take back change {one.id} first"
+    for before in change.before:
+        fact = known.get(before.id)
+        if fact is None:
+            return "its fact is not there any more", "`agentd facts list` shows what holds"
+        if before.id != change.new and fact.status is FactStatus.ACTIVE and not fact.valid_to:
+            return "the former fact holds again already", "`agentd facts list` shows what holds"
+    return None
+
+
+def _is_behind_forgetting(mine: set[str], listed: Sequence[FactChange]) -> bool:
+    """Whether something that these facts came of, or led to, was forgotten."""
+    reached, grown = set(mine), True
+    while grown:
+        grown = False
+        for one in listed:
+            ids = {one.new, *one.old} - {""}
+            if one.op is not ChangeKind.FORGET and ids & reached and not ids <= reached:
+                reached |= ids
+                grown = True
+    return any(one.op is ChangeKind.FORGET and reached & set(one.old) for one in listed)

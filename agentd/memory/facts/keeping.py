@@ -1,0 +1,156 @@
+"""Carries a change out: on the page, then in the rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from agentd.domain.fact import ErasureReport, Evidence, Fact, FactChange, FactWrite
+from agentd.domain.tool import FileAction
+from agentd.domain.turn import Kind, SessionKey
+from agentd.domain.workspace import FACTS_PATH, Author, Reader
+from agentd.errors import EditConflict, FileMissing
+from agentd.failpoints import hit
+from agentd.memory.facts.known import Digests, Known
+from agentd.memory.facts.page import Page, parse
+from agentd.memory.facts.reconcile import Change
+from agentd.ports import FactStore, Workspace
+
+_T = TypeVar("_T")
+
+_READER = Reader(SessionKey("facts"), Kind.MAIN)
+_AUTHOR = Author("facts")
+_SHORT = 20_000  # letters that are read at once; more would keep others waiting
+
+
+class Forgetting(Protocol):
+    """Erases what facts said, everywhere else."""
+
+    async def begin(
+        self,
+        facts: Sequence[Fact],
+        evidence: Mapping[str, Sequence[Evidence]],
+        also: Sequence[int] = (),
+    ) -> None:
+        """Remember durably what is to be erased: their words are about to go. Repeating it is
+        harmless. `also` are numbers of mentions in the preview.
+        """
+
+    async def carry_out(self) -> ErasureReport:
+        """Erase all that was begun."""
+
+    async def preview(
+        self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
+    ) -> ErasureReport:
+        """What would be erased; nothing is done."""
+
+
+class Keeping:
+    """The page in the workspace and the rows in the store."""
+
+    def __init__(
+        self, store: FactStore, workspace: Workspace, digests: Digests, forgetting: Forgetting
+    ) -> None:
+        self._store = store
+        self._workspace = workspace
+        self._digests = digests
+        self._forgetting = forgetting
+
+    async def look(self) -> tuple[str | None, str]:
+        """The page's text, None if there is none, and its digest. Bytes that are no text stand there as
+        `surrogateescape` puts them. Raises FileUnreadable.
+        """
+        try:
+            view = await self._workspace.read_damaged(FACTS_PATH, _READER)
+        except FileMissing:
+            return None, ""
+        return view.text, view.digest
+
+    async def carry_out(
+        self, change: Change, digest: str, known: Known
+    ) -> tuple[str, tuple[FactChange, ...]]:
+        """Do it; gives the page's new digest and the changes as they are stored. `known` has the facts
+        as they will be, but for those that are buried. Raises EditConflict, with nothing done, if the
+        page has another digest.
+        """
+        if not change.is_of_page:
+            return digest, await self._save(change, known)
+        if change.revived:
+            await self._begin(change.revived)
+        path = self._workspace.canonical(FACTS_PATH)
+        async with self._workspace.lock(path):
+            text, now = await self.look()
+            if now != digest:
+                raise moved()
+            after = await quietly(text or "", lambda: _rendered(text or "", change))
+            if after == (text or ""):
+                return digest, await self._save(change, known)
+            intent = await self._workspace.plan(path, FileAction.WRITE, _bytes(after))
+            if intent.before != digest:
+                raise moved()
+            if change.write.removed:
+                # Rows first: a line that goes while its row stays would be taken for forgotten.
+                changes = await self._save(change, known)
+                await self._workspace.apply(intent, _READER, _AUTHOR)
+                return intent.after, changes
+            await self._workspace.apply(intent, _READER, _AUTHOR)
+            hit("facts.written")
+            return intent.after, await self._save(change, known)
+
+    async def _save(self, change: Change, known: Known) -> tuple[FactChange, ...]:
+        gone = [fact for i in change.buried if (fact := known.alive(i)) is not None]
+        if gone:
+            await self._begin(gone, change.also)
+        changes: tuple[FactChange, ...] = ()
+        if change.write != FactWrite():
+            changes = await self._store.write(change.write)
+        by_time: dict[datetime, list[Fact]] = defaultdict(list)
+        for fact in gone:
+            by_time[change.buried[fact.id]].append(fact)
+        for at, facts in by_time.items():
+            hashes = [self._digests.of(fact.text) for fact in facts]
+            await self._store.bury([fact.id for fact in facts], hashes, at)
+        for fact in gone:
+            known.put(Fact.grave(fact.id, change.buried[fact.id]))
+        return changes
+
+    async def _begin(self, facts: Sequence[Fact], also: Sequence[int] = ()) -> None:
+        evidence = await self._store.evidence([fact.id for fact in facts])
+        await self._forgetting.begin(facts, evidence, also)
+
+
+async def parsed(text: str) -> Page:
+    """The page, read without keeping others waiting."""
+    return await quietly(text, lambda: parse(text))
+
+
+def _bytes(text: str) -> bytes:
+    """What was no text stays byte for byte."""
+    return text.encode(errors="surrogateescape")
+
+
+def _rendered(text: str, change: Change) -> str:
+    page = parse(text).edited(
+        change.written,
+        adopted=change.adopted,
+        cut=change.cut,
+        buried=change.buried,
+        dropped=change.dropped,
+    )
+    return page.render()
+
+
+async def quietly(text: str, work: Callable[[], _T]) -> _T:
+    """The result of work on a text; a long one is worked on in a thread."""
+    return work() if len(text) <= _SHORT else await asyncio.to_thread(work)
+
+
+def moved() -> EditConflict:
+    """The error for a page that others keep changing."""
+    return EditConflict(
+        f"{FACTS_PATH} keeps changing while facts are written to it",
+        cure="close what writes to it, then try again",
+    )

@@ -1,0 +1,120 @@
+"""The facts in memory, found by id and by what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from agentd.domain.fact import Fact, FactStatus
+
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′`´ʼ＇", "'"),
+        **dict.fromkeys("“”„‟«»″〝〞＂", '"'),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
+    }
+)
+_OUTER = " \t\"'.!?…。！？,;:"
+_USER = re.compile(r"(?<![\w'-])the (?=user(?![\w-]))")
+
+
+class Known:
+    """All facts by id; those that hold and those that are proposed also by their words."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self._facts: dict[str, Fact] = {}
+        self._by_words: dict[str, dict[str, None]] = defaultdict(dict)
+        for fact in facts:
+            self.put(fact)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self._facts.values())
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def get(self, fact_id: str) -> Fact | None:
+        """The fact, a forgotten one too."""
+        return self._facts.get(fact_id)
+
+    def alive(self, fact_id: str) -> Fact | None:
+        """The fact unless it is forgotten."""
+        fact = self._facts.get(fact_id)
+        return fact if fact is not None and fact.is_alive else None
+
+    def put(self, fact: Fact) -> None:
+        """Add it, or replace the one of its id."""
+        self._hide(fact.id)
+        self._facts[fact.id] = fact
+        if _is_found(fact):
+            self._by_words[comparable(fact.text)][fact.id] = None
+
+    def remove(self, fact_id: str) -> None:
+        """As if it had never been there."""
+        self._hide(fact_id)
+        self._facts.pop(fact_id, None)
+
+    def saying(self, text: str) -> Fact | None:
+        """The fact with these very words, one that holds rather than a proposed one."""
+        found = [self._facts[i] for i in self._by_words.get(comparable(text), ())]
+        return max(found, key=lambda fact: fact.is_active, default=None)
+
+    def current(self, fact_id: str) -> Fact | None:
+        """The fact that holds in the place of this one, itself if it still does; None if none does."""
+        fact, passed = self.alive(fact_id), {fact_id}
+        while fact is not None and fact.status is FactStatus.SUPERSEDED:
+            if fact.superseded_by in passed:
+                return None
+            passed.add(fact.superseded_by)
+            fact = self.alive(fact.superseded_by)
+        return fact if fact is not None and fact.is_active else None
+
+    def chain(self, fact_id: str) -> tuple[Fact, ...]:
+        """The fact with all it replaced and was replaced by, the oldest first."""
+        before: dict[str, list[str]] = defaultdict(list)
+        for fact in self:
+            if fact.superseded_by:
+                before[fact.superseded_by].append(fact.id)
+        found: dict[str, Fact] = {}
+        waiting = [fact_id]
+        while waiting:
+            one = self._facts.get(waiting.pop())
+            if one is not None and one.id not in found:
+                found[one.id] = one
+                waiting += [*before[one.id], one.superseded_by]
+        return tuple(sorted(found.values(), key=lambda fact: (fact.noted_at, fact.id)))
+
+    def _hide(self, fact_id: str) -> None:
+        before = self._facts.get(fact_id)
+        if before is not None and _is_found(before):
+            self._by_words[comparable(before.text)].pop(fact_id, None)
+
+
+class Digests:
+    """Keyed hashes by which something forgotten is known again, without its words."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def of(self, text: str) -> bytes:
+        """What a sentence is known by."""
+        name = f"text\0{comparable(text)}".encode(errors="replace")
+        return hmac.new(self._key, name, hashlib.sha256).digest()
+
+
+def comparable(text: str) -> str:
+    """The sentence without what says nothing: case, widths, kinds of quotes and dashes, blanks, the
+    article of “the user”, punctuation around it. Two with the same form have the same words.
+    """
+    text = unicodedata.normalize("NFKC", text.translate(_SAME)).casefold()
+    text = unicodedata.normalize("NFKC", text).translate(_SAME)
+    return _USER.sub("", " ".join(text.split())).strip(_OUTER)
+
+
+def _is_found(fact: Fact) -> bool:
+    return fact.status in (FactStatus.ACTIVE, FactStatus.PROPOSED)

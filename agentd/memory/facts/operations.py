@@ -1,0 +1,324 @@
+"""What operations do to the facts: one after the other, each seen by those behind it. Pure but for ids.
+
+Among the user's own words the later one holds, whoever kept the earlier one. What is said in other
+words, and what takes the place of what, whoever read the words has decided; here only times, ids and
+equal words count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agentd.domain.fact import (
+    Before,
+    ChangeKind,
+    Evidence,
+    Fact,
+    FactChange,
+    FactSource,
+    FactStatus,
+    FactWrite,
+    Learned,
+    Op,
+    Operation,
+    Provenance,
+    Refusal,
+)
+from agentd.domain.turn import SessionKey
+from agentd.memory.facts.known import Digests, Known
+
+_MOST_SURE = 0.95  # however often it is said
+_TOWARDS = 0.5  # of what is missing to that, with each new saying
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a batch needs besides the facts. `graves` are the digests of what was forgotten, each with
+    when; `said` the rows that are evidence of a fact already, by its id.
+    """
+
+    digests: Digests
+    graves: Mapping[bytes, datetime]
+    said: Mapping[str, Collection[Provenance]]
+    new_id: Callable[[], str]
+    session: SessionKey
+    now: datetime
+
+
+@dataclass(slots=True)
+class Batch:
+    """Operations on the facts in memory. `undo` takes all of them back; `write` is what they come to."""
+
+    known: Known
+    context: Context
+    _before: dict[str, Fact | None] = field(default_factory=dict)
+    _evidence: list[Evidence] = field(default_factory=list)
+    _unburied: list[bytes] = field(default_factory=list)
+    _changes: list[FactChange] = field(default_factory=list)
+
+    def do(self, operation: Operation) -> Learned:
+        """Do one operation. One that cannot be done changes nothing and says why."""
+        match operation.op:
+            case Op.ADD | Op.REPLACE:
+                return self._state(operation)
+            case Op.END:
+                return self._end(operation)
+            case Op.SAME:
+                return self._repeat(operation)
+
+    def accept(self, proposed: Fact) -> Learned:
+        """The user says yes to a proposed fact: it holds, as sure as what he says outright."""
+        sure = replace(
+            proposed,
+            status=FactStatus.ACTIVE,
+            source=FactSource.EXPLICIT,
+            confidence=max(proposed.confidence, FactSource.EXPLICIT.confidence),
+            replaces=(),
+        )
+        old = Before(proposed.id, proposed.status)
+        olds = self._targets(proposed.replaces)
+        gone = [self._set_aside(fact, self.context.now, proposed.id) for fact in olds]
+        self.put(sure)
+        before = (old, *(_before(fact) for fact in olds))
+        change = self._changed(ChangeKind.ACCEPT, proposed.id, before)
+        return Learned(sure, is_new=True, gone=tuple(gone), change=change)
+
+    def merge(self, kept: Fact, others: Sequence[Fact], evidence: Sequence[Evidence]) -> FactChange:
+        """Let one fact stand for others that say the same; what says them says it."""
+        for fact in others:
+            self._set_aside(fact, self.context.now, kept.id)
+        self._evidence += [replace(one, fact_id=kept.id) for one in evidence]
+        return self._changed(ChangeKind.MERGE, kept.id, tuple(map(_before, others)))
+
+    def edit(self, old: Fact, operation: Operation) -> Learned:
+        """The user has written another sentence in the line of a fact."""
+        self._said_again(operation)
+        fact = self._new(operation, FactStatus.ACTIVE)
+        gone = self._set_aside(old, operation.at, fact.id)
+        change = self._changed(ChangeKind.EDIT, fact.id, (_before(old),))
+        return Learned(fact, is_new=True, gone=(gone,), change=change)
+
+    def retire(self, successors: Mapping[str, str]) -> tuple[Fact, ...]:
+        """Let facts hold no longer, each for the active one named beside it, or for none."""
+        gone = []
+        for fact_id, by in successors.items():
+            fact, new = self.known.get(fact_id), self.known.get(by) if by else None
+            if fact is None or not fact.is_active or (by and (new is None or not new.is_active)):
+                continue
+            gone.append(self._set_aside(fact, new.noted_at if new else self.context.now, by))
+        return tuple(gone)
+
+    def put(self, fact: Fact) -> None:
+        """Let the fact be as it is here."""
+        self._before.setdefault(fact.id, self.known.get(fact.id))
+        self.known.put(fact)
+
+    def is_buried(self, text: str, at: datetime) -> bool:
+        """Whether the user had these words erased after they were said."""
+        forgotten = self.context.graves.get(self.context.digests.of(text))
+        return forgotten is not None and forgotten >= at
+
+    def forgotten(self, fact_ids: Sequence[str]) -> None:
+        """Put into the list of changes that these are to be erased."""
+        before = (self.known.alive(i) for i in fact_ids)
+        self._changed(ChangeKind.FORGET, "", tuple(_before(fact) for fact in before if fact))
+
+    def undo(self) -> None:
+        """Nothing of all that happened."""
+        for fact_id, fact in self._before.items():
+            if fact is None:
+                self.known.remove(fact_id)
+            else:
+                self.known.put(fact)
+
+    def facts(self) -> tuple[Fact, ...]:
+        """All that have changed, as they are now."""
+        return tuple(fact for i in self._before if (fact := self.known.get(i)) is not None)
+
+    def originals(self) -> tuple[Fact, ...]:
+        """What changed, as it was before."""
+        return tuple(fact for fact in self._before.values() if fact is not None)
+
+    def write(self, marks: Mapping[SessionKey, int] | None = None) -> FactWrite:
+        """What is to be stored."""
+        return FactWrite(
+            self.facts(),
+            evidence=tuple(self._evidence),
+            changes=tuple(self._changes),
+            marks=marks or {},
+            unburied=tuple(self._unburied),
+        )
+
+    def _state(self, operation: Operation) -> Learned:
+        """Keep a new fact, in the place of others if it replaces some."""
+        if operation.is_carried or not operation.is_proven:
+            if self.context.digests.of(operation.text) in self.context.graves:
+                return Learned(reason=Refusal.FORGOTTEN)
+        elif self.is_buried(operation.text, operation.at):
+            return Learned(reason=Refusal.FORGOTTEN)
+        olds = self._targets(operation.ids) if operation.op is Op.REPLACE else ()
+        there = self.known.saying(operation.text)
+        if there is not None and (there.is_active or not operation.is_proven):
+            return self._confirm(there, operation, [old for old in olds if old.id != there.id])
+        if there is not None:
+            return self.accept(there)
+        if not operation.is_proven:
+            fact = self._new(operation, FactStatus.PROPOSED, tuple(old.id for old in olds))
+            return Learned(fact, is_new=True)
+        self._said_again(operation)
+        return self._replace(operation, olds)
+
+    def _replace(self, operation: Operation, olds: Sequence[Fact]) -> Learned:
+        newer = [old for old in olds if old.noted_at > operation.at]
+        if newer:  # what was said since holds: this is history
+            by = min(newer, key=lambda fact: fact.noted_at)
+            fact = self._new(operation, FactStatus.SUPERSEDED, by=by)
+            return Learned(fact, is_new=True)
+        status = FactStatus.ACTIVE
+        if operation.valid_to is not None and operation.valid_to <= self.context.now:
+            status = FactStatus.ENDED
+        fact = self._new(operation, status)
+        gone = [self._set_aside(old, operation.at, fact.id) for old in olds]
+        kind = ChangeKind.REPLACE if olds else ChangeKind.ADD
+        change = self._changed(kind, fact.id, tuple(map(_before, olds)))
+        return Learned(fact, is_new=True, gone=tuple(gone), change=change)
+
+    def _confirm(self, there: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:
+        """It is known in these words already; what it replaces besides goes."""
+        if not operation.is_proven:
+            return Learned(there)
+        fact = self._heard_again(there, operation)
+        older = [old for old in olds if old.noted_at <= operation.at]
+        gone = [self._set_aside(old, operation.at, fact.id) for old in older]
+        change = None
+        if older:
+            change = self._changed(ChangeKind.REPLACE, fact.id, tuple(map(_before, older)))
+        return Learned(fact, gone=tuple(gone), change=change)
+
+    def _end(self, operation: Operation) -> Learned:
+        if not operation.is_proven:
+            return Learned(reason=Refusal.UNPROVEN)
+        olds = [old for old in self._targets(operation.ids) if old.noted_at <= operation.at]
+        if not olds:
+            return Learned(reason=Refusal.UNKNOWN_ID)
+        for old in olds:
+            self._add_evidence(old.id, operation.evidence)
+        until = operation.valid_to or operation.at
+        if until > self.context.now:  # it holds until then
+            gone = tuple(replace(old, valid_to=until) for old in olds)
+            for fact in gone:
+                self.put(fact)
+        else:
+            gone = tuple(self._set_aside(old, until) for old in olds)
+        change = self._changed(ChangeKind.END, "", tuple(map(_before, olds)))
+        return Learned(gone=gone, change=change)
+
+    def _repeat(self, operation: Operation) -> Learned:
+        if not operation.is_proven:
+            return Learned(reason=Refusal.UNPROVEN)
+        there = [fact for i in operation.ids if (fact := self._there(i)) is not None]
+        if not there:
+            return Learned(reason=Refusal.UNKNOWN_ID)
+        learned = Learned()
+        for fact in there:
+            if fact.status is FactStatus.PROPOSED:
+                self._add_evidence(fact.id, operation.evidence)
+                learned = self.accept(fact)
+            else:
+                learned = Learned(self._heard_again(fact, operation))
+        return learned
+
+    def _there(self, fact_id: str) -> Fact | None:
+        fact = self.known.get(fact_id)
+        if fact is not None and fact.status is FactStatus.PROPOSED:
+            return fact
+        return self.known.current(fact_id)
+
+    def _targets(self, ids: Sequence[str]) -> tuple[Fact, ...]:
+        """The facts that hold now under these ids, or in their place."""
+        found = (self.known.current(fact_id) for fact_id in ids)
+        return tuple({fact.id: fact for fact in found if fact is not None}.values())
+
+    def _new(
+        self,
+        operation: Operation,
+        status: FactStatus,
+        replaces: tuple[str, ...] = (),
+        by: Fact | None = None,
+    ) -> Fact:
+        since = operation.valid_from or operation.at
+        sure = operation.source.confidence
+        until = max(by.valid_from, since) if by else operation.valid_to
+        spoken = next((one for one in operation.evidence if not one.is_context), None)
+        fact = Fact(
+            id=self._fresh_id(),
+            text=operation.text,
+            category=operation.category,
+            source=operation.source,
+            confidence=sure if operation.confidence is None else operation.confidence,
+            valid_from=since,
+            noted_at=operation.at,
+            status=status,
+            valid_to=until,
+            superseded_by=by.id if by else "",
+            origin=spoken.origin if spoken else Provenance(),
+            triple=operation.triple,
+            replaces=replaces,
+        )
+        self.put(fact)
+        self._add_evidence(fact.id, operation.evidence)
+        return fact
+
+    def _heard_again(self, there: Fact, operation: Operation) -> Fact:
+        """The fact with one more piece of evidence, and the surer for it if that is new."""
+        known = self.context.said.get(there.id, ())
+        spoken = [one for one in operation.evidence if not one.is_context]
+        is_new = any(one.origin not in known for one in spoken)
+        self._add_evidence(there.id, operation.evidence)
+        sure = there.confidence
+        if is_new and sure < _MOST_SURE:
+            sure += (_MOST_SURE - sure) * _TOWARDS
+        source = there.source
+        if operation.source is not FactSource.EXTRACTED:
+            source = operation.source if source is FactSource.EXTRACTED else source
+            sure = max(sure, operation.source.confidence)
+        heard = replace(
+            there,
+            confidence=round(sure, 4),
+            source=source,
+            triple=there.triple or operation.triple,
+        )
+        if heard != there:
+            self.put(heard)
+        return heard
+
+    def _set_aside(self, old: Fact, at: datetime, by: str = "") -> Fact:
+        status = FactStatus.SUPERSEDED if by else FactStatus.ENDED
+        until = max(at, old.valid_from)
+        old = replace(old, status=status, valid_to=until, superseded_by=by)
+        self.put(old)
+        return old
+
+    def _changed(self, op: ChangeKind, new: str, before: tuple[Before, ...]) -> FactChange:
+        change = FactChange(op, self.context.now, self.context.session, new, before)
+        self._changes.append(change)
+        return change
+
+    def _said_again(self, operation: Operation) -> None:
+        digest = self.context.digests.of(operation.text)
+        if digest in self.context.graves:
+            self._unburied.append(digest)
+
+    def _add_evidence(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
+        self._evidence += [replace(one, fact_id=fact_id) for one in evidence]
+
+    def _fresh_id(self) -> str:
+        while self.known.get(fact_id := self.context.new_id()) is not None:
+            pass
+        return fact_id
+
+
+def _before(fact: Fact) -> Before:
+    return Before(fact.id, fact.status, fact.valid_to, fact.superseded_by)

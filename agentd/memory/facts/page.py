@@ -1,0 +1,299 @@
+"""`memory/facts.md`: lines that are facts, and whatever else the user wrote, kept as it is. Pure.
+
+A bullet is a fact. Above the other headings it holds, below `Proposed` stands what waits for the user's
+yes, below `Earlier` what is no longer so, and below `Forgotten` there are only marks; a bullet without a comment is a new fact wherever it stands.
+Lines that nobody touched keep every byte; a line that cannot be read stays where it is and is told
+as trouble.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, auto
+from typing import Final
+
+from agentd.domain.fact import Fact, FactStatus
+from agentd.memory.facts.annotation import (
+    BadLine,
+    Entry,
+    bullet,
+    read_bullet,
+    read_tombstone,
+    tombstone,
+)
+
+_TITLE = "# Facts"
+_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*$")
+_BULLET = re.compile(r"[-*+]\s+(.*)", re.DOTALL)
+_FACT = re.compile(r"(?P<text>.*?)\s*<!--\s*fact\s(?P<annotation>.*?)\s*-->\s*", re.DOTALL)
+_FORGOTTEN = re.compile(r"<!--\s*forgotten\s(.*?)\s*-->\s*")
+_OURS = re.compile(r"<!--\s*(?:fact|forgotten)\b|\bid=[a-z0-9]{4,8}\b|\bcategory=\w+ source=\w+")
+_NAMED = re.compile(r"\bid=\"?([A-Za-z0-9_-]{1,32})")
+_NOT_UTF_8 = re.compile("[\ud800-\udfff]")
+_GARBLED = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
+_GOES_ON = re.compile(r"[ \t]+(?![-*+]\s|\d+[.)]\s)\S")
+_FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
+
+
+class Part(Enum):
+    """A part of the page, told by the heading above."""
+
+    NOW = auto()
+    PROPOSED = auto()
+    EARLIER = auto()
+    FORGOTTEN = auto()
+
+
+_TITLES: Final = {
+    Part.PROPOSED: "## Proposed",
+    Part.EARLIER: "## Earlier",
+    Part.FORGOTTEN: "## Forgotten",
+}
+_PARTS: Final = {title.removeprefix("## ").casefold(): part for part, title in _TITLES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as it stands, without its end; a bullet has the lines along that go on with it. At most
+    one of `entry`, `buried` and `trouble` is set, none for other text.
+    """
+
+    raw: str
+    part: Part = Part.NOW
+    entry: Entry | None = None
+    buried: tuple[str, datetime] | None = None
+    trouble: BadLine | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the fact that stands here, or stood here; "" if there is none."""
+        if self.buried is not None:
+            return self.buried[0]
+        return self.entry.id if self.entry else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A line that cannot be read. `line` counts from 1."""
+
+    line: int
+    why: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A line with its place: `index` among the page's lines, `number` in the file, from 1."""
+
+    index: int
+    number: int
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The file."""
+
+    lines: tuple[Line, ...] = ()
+
+    def render(self) -> str:
+        """Its text."""
+        return "\n".join(line.raw for line in self.lines)
+
+    def placed(self) -> Iterator[Placed]:
+        """Every line with its number."""
+        number = 1
+        for index, line in enumerate(self.lines):
+            yield Placed(index, number, line)
+            number += 1 + line.raw.count("\n")
+
+    def entries(self) -> Mapping[str, Entry]:
+        """What is said under each id."""
+        return {line.entry.id: line.entry for line in self.lines if line.entry and line.entry.id}
+
+    def graves(self) -> Mapping[str, datetime]:
+        """When each forgotten fact was forgotten, by id."""
+        return dict(line.buried for line in self.lines if line.buried)
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """The lines that cannot be read."""
+        return tuple(
+            Trouble(place.number, str(trouble), trouble.cure)
+            for place in self.placed()
+            if (trouble := place.line.trouble) is not None
+        )
+
+    def damaged(self) -> frozenset[str]:
+        """The ids that lines still name which cannot be read."""
+        raws = [line.raw for line in self.lines if line.trouble is not None]
+        return frozenset(found for raw in raws for found in _NAMED.findall(raw))
+
+    def edited(
+        self,
+        facts: Sequence[Fact] = (),
+        *,
+        adopted: Mapping[int, Fact] | None = None,
+        cut: Collection[int] = (),
+        buried: Mapping[str, datetime] | None = None,
+        dropped: Collection[str] = (),
+    ) -> Page:
+        """The page with these facts, each in the part that its status asks for: in its line, or at the
+        end of the part. `adopted` gives facts to lines by their index, `cut` takes lines out by theirs,
+        `dropped` by id; `buried` leaves nothing of a fact but a mark.
+        """
+        wanted = {fact.id: fact for fact in facts}
+        gone = {*dropped, *(buried or {})}
+        lines: list[Line] = []
+        for index, line in enumerate(self.lines):
+            if index in cut or (line.entry and line.id in gone):
+                continue
+            fact = (adopted or {}).get(index) or wanted.get(line.id)
+            if line.entry is None or fact is None:
+                lines.append(line)
+            elif _part(fact) is line.part:
+                lines.append(_written(line, fact))
+                wanted.pop(fact.id, None)
+            else:
+                wanted.setdefault(fact.id, fact)
+        marked = {line.id for line in self.lines if line.buried}
+        fresh = [_fresh(fact) for fact in wanted.values() if fact.id not in gone]
+        fresh += [_grave(i, at) for i, at in (buried or {}).items() if i not in marked]
+        for part in Part:
+            if added := [line for line in fresh if line.part is part]:
+                _add(lines, part, added)
+                lines = list(_parted(lines))
+        return Page(tuple(lines))
+
+
+def parse(text: str) -> Page:
+    """The page; never fails. Of two lines with the same id the second is trouble."""
+    lines: list[Line] = []
+    part, in_fence = Part.NOW, False
+    seen: set[str] = set()
+    for raw in _joined(text.split("\n")):
+        if heading := _HEADING.match(raw):
+            part = _PARTS.get(heading[1].casefold(), Part.NOW)
+        if _FENCE.match(raw):
+            in_fence = not in_fence
+        line = _line(raw, part, is_quoted=in_fence)
+        if line.id and line.id in seen:
+            line = Line(raw, part, trouble=BadLine(f"the id {line.id} stands here once more"))
+        seen.add(line.id)
+        lines.append(line)
+    return Page(tuple(lines))
+
+
+def _joined(raws: Sequence[str]) -> Iterator[str]:
+    """The lines, a bullet together with those that go on with it."""
+    held: str | None = None
+    for raw in raws:
+        if held is not None and _GOES_ON.match(raw):
+            held = f"{held}\n{raw}"
+        else:
+            if held is not None:
+                yield held
+            held = raw if _BULLET.match(raw) else None
+            if held is None:
+                yield raw
+        if held is not None and held.rstrip().endswith("-->"):
+            yield held
+            held = None
+    if held is not None:
+        yield held
+
+
+def _line(raw: str, part: Part, *, is_quoted: bool) -> Line:
+    try:
+        if _NOT_UTF_8.search(raw):
+            raise BadLine("it is not UTF-8", "save the file as UTF-8, or correct the line")
+        if _GARBLED.search(raw):
+            raise BadLine("it has characters that no text has: it is damaged")
+        if found := _FORGOTTEN.fullmatch(raw):
+            return Line(raw, part, buried=read_tombstone(found[1]))
+        body = _BULLET.fullmatch(raw)
+        if body and (found := _FACT.fullmatch(body[1])):
+            return Line(raw, part, read_bullet(found["text"], found["annotation"]))
+        if _OURS.search(raw):
+            raise BadLine("it has a part of a comment of agentd's")
+        if not body or is_quoted or not body[1].strip():
+            return Line(raw, part)
+        return Line(raw, part, read_bullet(body[1], None))
+    except BadLine as why:
+        return Line(raw, part, trouble=why)
+
+
+def _parted(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines, each with the part that it stands in now."""
+    part = Part.NOW
+    for line in lines:
+        if line.entry is None and (heading := _HEADING.match(line.raw)):
+            part = _PARTS.get(heading[1].casefold(), Part.NOW)
+        yield line if line.part is part else replace(line, part=part)
+
+
+def _part(fact: Fact) -> Part:
+    if fact.status is FactStatus.PROPOSED:
+        return Part.PROPOSED
+    return Part.NOW if fact.is_active else Part.EARLIER
+
+
+def _written(line: Line, fact: Fact) -> Line:
+    """The line, changed only if it says something else."""
+    entry = line.entry
+    if entry is not None and entry.is_complete and entry.fact(entry.id, fact.noted_at) == fact:
+        return line
+    end = "\r" if line.raw.endswith("\r") else ""
+    fresh = _fresh(fact)
+    return Line(fresh.raw + end, line.part, fresh.entry)
+
+
+def _fresh(fact: Fact) -> Line:
+    raw = bullet(fact)
+    return _line(raw, _part(fact), is_quoted=False)
+
+
+def _grave(fact_id: str, at: datetime) -> Line:
+    return Line(tombstone(fact_id, at), Part.FORGOTTEN, buried=(fact_id, at))
+
+
+def _add(lines: list[Line], part: Part, added: Sequence[Line]) -> None:
+    """Put lines at the end of their part, which is made if there is none."""
+    if not any(line.raw.strip() for line in lines):
+        lines[:] = [Line(_TITLE), Line("")]
+    places = [index for index, line in enumerate(lines) if line.part is part]
+    if part is Part.NOW:
+        end = next((n for n, line in enumerate(lines) if line.part is not part), len(lines))
+    elif places:
+        end = places[-1] + 1
+    else:
+        last = _after_text(lines, _where(lines, part))
+        head = [Line("", lines[last - 1].part), Line(_TITLES[part], part)]
+        lines[last:last] = head
+        end = last + len(head)
+    end = _after_text(lines, end)
+    before = lines[end - 1] if end else Line("")
+    is_list = before.entry is not None or before.buried is not None
+    gap = [] if is_list or not before.raw.strip() else [Line("", part)]
+    lines[end:end] = [*gap, *added]
+    if lines[-1].raw.strip():
+        lines.append(Line("", lines[-1].part))
+
+
+def _where(lines: Sequence[Line], part: Part) -> int:
+    """Before which line a part that is not there yet begins."""
+    order = list(Part)
+    behind = order[order.index(part) + 1 :]
+    return next((n for n, line in enumerate(lines) if line.part in behind), len(lines))
+
+
+def _after_text(lines: Sequence[Line], end: int) -> int:
+    """Behind the last line before `end` that is not blank."""
+    while end and not lines[end - 1].raw.strip():
+        end -= 1
+    return end

@@ -1,0 +1,261 @@
+"""What the user changed on the page of facts, and what follows for page and rows. Pure.
+
+A line without an id is a new fact, a line with another text a new version of its fact; a line that is
+gone is forgotten, unless many go at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agentd.domain.fact import (
+    Category,
+    Evidence,
+    Fact,
+    FactSource,
+    FactWrite,
+    Learned,
+    Op,
+    Operation,
+    Refusal,
+)
+from agentd.memory.facts.annotation import Entry
+from agentd.memory.facts.known import Known
+from agentd.memory.facts.operations import Batch
+from agentd.memory.facts.page import Page, Part, Placed, Trouble
+
+Screen = Callable[[str], Refusal | None]
+
+_MANY = 5  # lines that may go at once
+_FEW = 5  # facts below which their share does not count
+_SHARE = 0.2
+_REFUSED = {  # what is told, and the cure
+    Refusal.EMPTY: ("it says nothing", "take the line out"),
+    Refusal.CREDENTIAL: (
+        "it holds a password or a key",
+        "take the line out, and keep secrets where they belong",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step from a state of page and rows to the next. `write` is for the rows, `written` are lines.
+    Lines without an id are meant by their index: `adopted` ones become the fact's, `cut` ones go.
+    `revived` are forgotten facts whose words stand in lines that are dropped: whoever wrote those down
+    made copies of them.
+    """
+
+    write: FactWrite = field(default_factory=FactWrite)
+    written: tuple[Fact, ...] = ()
+    adopted: Mapping[int, Fact] = field(default_factory=dict)
+    cut: frozenset[int] = frozenset()
+    dropped: frozenset[str] = frozenset()
+    revived: tuple[Fact, ...] = ()
+    buried: Mapping[str, datetime] = field(default_factory=dict)
+    also: tuple[int, ...] = ()  # mentions that are erased along with what is buried
+
+    @property
+    def is_of_page(self) -> bool:
+        """Whether lines change."""
+        return bool(self.written or self.adopted or self.cut or self.dropped or self.buried)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How the page differs from the rows."""
+
+    taken: tuple[Fact, ...] = ()  # facts as the page says them
+    rewritten: tuple[Fact, ...] = ()  # those of them that it does not say completely
+    edited: tuple[tuple[Placed, Fact], ...] = ()  # another text under the id of a fact
+    fresh: tuple[Placed, ...] = ()  # lines without an id
+    gone: tuple[str, ...] = ()  # facts whose line the user took out
+    parked: tuple[str, ...] = ()  # those of which that is doubted
+    buried: Mapping[str, datetime] = field(default_factory=dict)  # forgotten on the page alone
+    dead: tuple[Fact, ...] = ()  # forgotten facts that stand there again
+    # lines under unknown ids, and what speaks against them
+    refused: tuple[tuple[int, Refusal], ...] = ()
+
+
+def compare(
+    page: Page,
+    known: Known,
+    parked: Collection[str],
+    now: datetime,
+    screen: Screen,
+    *,
+    trusted: bool,
+) -> Differences:
+    """The differences. Unless the page is `trusted`, nothing that misses there is taken for gone.
+    Lines under unknown ids are screened, unless there are no rows at all: then the page makes them.
+    """
+    taken, rewritten, edited, fresh, dead, refused = [], [], [], [], [], []
+    graves = page.graves()
+    for place in page.placed():
+        entry = place.line.entry
+        if entry is None:
+            continue
+        row = known.get(entry.id) if entry.id else None
+        if not entry.id:
+            fresh.append(place)
+        elif entry.id in graves or (row and not row.is_alive):
+            dead.append(said_by(place, None, now))
+        elif row and row.is_active and not _is_over(place, now) and entry.text != row.text:
+            edited.append((place, row))
+        elif row is None and len(known) and (why := screen(entry.text)):
+            refused.append((place.number, why))
+        else:
+            said = said_by(place, row, now)
+            if said != row:
+                taken.append(said)
+            if not entry.is_complete or entry.status(now) is not said.status:
+                rewritten.append(said)
+    taken += [Fact.grave(i, at) for i, at in graves.items() if known.get(i) is None]
+    # A line that is damaged is there: who takes facts that miss for forgotten does not mean it.
+    there = page.entries().keys() | graves.keys() | page.damaged()
+    alive = [fact.id for fact in known if fact.is_alive]
+    missing = [fact_id for fact_id in alive if fact_id not in there]
+    newly = [fact_id for fact_id in missing if fact_id not in parked]
+    doubted = not trusted or bool(page.troubles()) or _are_many(len(newly), len(alive))
+    return Differences(
+        tuple(taken),
+        tuple(rewritten),
+        tuple(edited),
+        tuple(fresh),
+        gone=() if doubted else tuple(newly),
+        parked=tuple(i for i in missing if doubted or i in parked),
+        buried={fact_id: at for fact_id, at in graves.items() if known.alive(fact_id)},
+        dead=tuple(dead),
+        refused=tuple(refused),
+    )
+
+
+def reconciled(
+    found: Differences, batch: Batch, screen: Screen, now: datetime
+) -> tuple[Change, tuple[Trouble, ...]]:
+    """The change that follows, and the lines that are not taken. `batch` has then all the facts in it."""
+    by_hand = _ByHand(batch, screen, now)
+    by_hand.refused += [_refusal(*line) for line in found.refused]
+    for fact in found.taken:
+        batch.put(fact)
+    for place, row in found.edited:
+        by_hand.edit(place, row)
+    for place in found.fresh:
+        by_hand.add(place)
+    buried = {**dict.fromkeys(found.gone, now), **found.buried}
+    if buried:
+        batch.forgotten(tuple(buried))
+    current = {fact.id: fact for fact in batch.facts()}
+    written = {fact.id: fact for fact in (*found.rewritten, *by_hand.written)}
+    change = Change(
+        write=replace(batch.write(), parked=found.parked),
+        written=tuple(current.get(fact.id, fact) for fact in written.values()),
+        adopted={index: current.get(f.id, f) for index, f in by_hand.adopted.items()},
+        cut=frozenset(by_hand.cut),
+        dropped=frozenset(fact.id for fact in found.dead),
+        revived=tuple(fact for fact in found.dead if batch.is_buried(fact.text, fact.noted_at)),
+        buried=buried,
+    )
+    return change, tuple(by_hand.refused)
+
+
+def page_facts(
+    page: Page, known: Known, now: datetime, stays: Callable[[Fact], bool]
+) -> tuple[Fact, ...]:
+    """The rows that the page makes, with those of its missing facts that stay."""
+    graves = page.graves()
+    facts = {fact_id: Fact.grave(fact_id, at) for fact_id, at in graves.items()}
+    for place in page.placed():
+        fact_id = place.line.entry.id if place.line.entry else ""
+        if fact_id and fact_id not in graves:
+            facts[fact_id] = said_by(place, None, now)
+    for fact in known:
+        if fact.id not in facts and (not fact.is_alive or stays(fact)):
+            facts[fact.id] = fact
+    return tuple(facts.values())
+
+
+def said_by(place: Placed, row: Fact | None, now: datetime) -> Fact:
+    """The fact as its line says it; what is missing there is as in the row, or as is usual."""
+    entry = place.line.entry or Entry("")
+    is_over = _is_over(place, now)
+    until = entry.until or (now if is_over else None)
+    if until and not entry.until and row and row.valid_to:
+        until = row.valid_to
+    if row is not None:
+        entry = replace(
+            entry,
+            category=entry.category or row.category,
+            source=entry.source or row.source,
+            confidence=row.confidence if entry.confidence is None else entry.confidence,
+            since=entry.since or row.valid_from,
+            noted=entry.noted or row.noted_at,
+        )
+    # The user's yes to a proposed fact is to move its line up.
+    is_proposed = entry.is_proposed and place.line.part is Part.PROPOSED
+    return replace(entry, until=until, is_proposed=is_proposed).fact(entry.id, now)
+
+
+class _ByHand:
+    """What becomes of the lines that the user wrote or changed."""
+
+    def __init__(self, batch: Batch, screen: Screen, now: datetime) -> None:
+        self._batch = batch
+        self._screen = screen
+        self._now = now
+        self.written: list[Fact] = []
+        self.adopted: dict[int, Fact] = {}
+        self.cut: set[int] = set()
+        self.refused: list[Trouble] = []
+
+    def edit(self, place: Placed, row: Fact) -> None:
+        """A line has another text: a new fact replaces the one that stood there."""
+        entry = self._accepted(place)
+        if entry is not None:
+            self._take(place, self._batch.edit(row, self._operation(entry, row.category)))
+
+    def add(self, place: Placed) -> None:
+        """A line has no id yet."""
+        entry = self._accepted(place)
+        if entry is not None:
+            self._take(place, self._batch.do(self._operation(entry, Category.PERSONAL)))
+
+    def _operation(self, entry: Entry, category: Category) -> Operation:
+        """What a line says that the user wrote by hand."""
+        now = self._now
+        words = (Evidence(now),)
+        return Operation(Op.ADD, now, FactSource.FILE, entry.text, category, evidence=words)
+
+    def _take(self, place: Placed, learned: Learned) -> None:
+        self.written += learned.gone
+        if learned.fact is None:
+            return
+        if learned.is_new:
+            self.adopted[place.index] = learned.fact
+        else:
+            self.cut.add(place.index)
+            self.written.append(learned.fact)
+
+    def _accepted(self, place: Placed) -> Entry | None:
+        entry = place.line.entry
+        if entry is not None and (why := self._screen(entry.text)):
+            self.refused.append(_refusal(place.number, why))
+            return None
+        return entry
+
+
+def _refusal(line: int, why: Refusal) -> Trouble:
+    return Trouble(line, *_REFUSED[why])
+
+
+def _is_over(place: Placed, now: datetime) -> bool:
+    """Whether the line says of itself that it holds no longer."""
+    entry, part = place.line.entry, place.line.part
+    ended = bool(entry and entry.until and entry.until <= now)
+    return part in (Part.EARLIER, Part.FORGOTTEN) or ended
+
+
+def _are_many(gone: int, all_: int) -> bool:
+    return gone > _MANY or (all_ >= _FEW and gone > _SHARE * all_)
