@@ -71,6 +71,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
     yield f"heartbeat   {_heartbeat(status.get('heartbeat') or {})}"
     yield f"compaction  {_compaction((status.get('compaction') or {}).get('last'))}"
     yield f"index       {_index(status.get('index') or {})}"
+    if facts := status.get("facts"):
+        yield f"facts       {_facts(facts)}"
     if (graph := status.get("graph") or {}).get("enabled"):
         yield f"graph       {_graph(graph)}"
     if (retention := status.get("retention") or {}).get("days"):
@@ -120,6 +122,15 @@ def _index(index: dict[str, Any]) -> str:
     counts = f"{files}, {chunks}, {index.get('pending', 0)} pending"
     why = f" ({index['why']})" if index.get("why") else ""
     return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}"
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    counts = f"{facts.get('active', 0)} known, {facts.get('proposed', 0)} waiting for your yes"
+    unread = facts.get("waiting", 0)
+    told = f"{counts}, {counted(unread, 'conversation')} to be read" if unread else counts
+    refused = facts.get("refused") or {}
+    why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
+    return f"{told}; not kept: {why}" if why else told
 
 
 def _graph(graph: dict[str, Any]) -> str:

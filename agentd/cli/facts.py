@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import agree, answer, ask, fitted
+from agentd.cli import fact_words
+from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import counted, fields, visible
+from agentd.cli.plain import fields, visible
 from agentd.cli.report import AsJson, as_line, reporting, show
 from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
@@ -43,7 +44,7 @@ def list_(
     """List the facts that hold now."""
     answer(
         "facts/list",
-        _listed,
+        fact_words.listed,
         as_json=as_json,
         query=query,
         all=all_,
@@ -59,24 +60,47 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Have a fact remembered."""
-    answer("facts/add", _added, as_json=as_json, text=text, category=category)
+    answer(
+        "facts/add",
+        fact_words.added,
+        as_json=as_json,
+        within=MODEL_SECONDS,
+        text=text,
+        category=category,
+    )
 
 
 @app.command()
 def forget(
     query: Annotated[str, typer.Argument(help="Words that the fact says, or its id.")],
+    more: Annotated[
+        list[int] | None, typer.Argument(min=1, metavar="[N]", help="More numbers for --also.")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every fact that says the words.")] = False,
+    also: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1, metavar="N...", help="Lines that mention the same, by the numbers of --dry-run."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be erased, and what stays.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a fact wherever agentd wrote it; your own notes that say it are listed."""
+    """Erase a fact and what says it wherever agentd keeps it; other lines that mention it are listed."""
     with reporting(as_json=as_json):
-        if all_:
-            agree("Erase every fact that says this?", yes=yes, ask=not as_json)
-        result = ask("facts/forget", within=ERASING_SECONDS, query=query, all=all_)
-        if not result["forgotten"] and not as_json:
-            result = _chosen(result)
-        show(result, lambda told: fitted(_forgotten(told)), as_json=as_json)
+        if more and not also:
+            raise InvalidRequest(
+                "the words to forget are one argument", cure="put them in quotation marks"
+            )
+        wanted = {"query": query, "all": all_, "also": [*(also or ()), *(more or ())] or None}
+        if not (dry_run or yes):
+            wanted = _agreed(wanted, ask_him=sys.stdin.isatty() and not as_json)
+        result = _forget(dry_run=dry_run, **wanted)
+        texts = _texts(result["forgotten"]) if dry_run and not as_json else {}
+        show(result, lambda told: fitted(fact_words.forgotten(told, texts)), as_json=as_json)
         if not result["forgotten"]:
             raise typer.Exit(1)
 
@@ -87,7 +111,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show what a fact was before, and from when to when."""
-    answer("facts/history", _history, as_json=as_json, fact=fact)
+    answer("facts/history", fact_words.history, as_json=as_json, fact=fact)
 
 
 @app.command()
@@ -99,7 +123,7 @@ def parked(
     """List facts whose lines went from memory/facts.md, many at once, and say what to do."""
     answer(
         "facts/parked",
-        _parked,
+        fact_words.parked,
         as_json=as_json,
         within=ERASING_SECONDS,
         accept=accept,
@@ -108,14 +132,62 @@ def parked(
 
 
 @app.command()
-def validate(
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
-    ] = False,
+def changes(
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Look for duplicates, contradictions and facts that time has passed by, and put them aside."""
-    answer("facts/validate", _validated, as_json=as_json, within=ERASING_SECONDS, dry_run=dry_run)
+    """List what changed in the facts, the newest first."""
+    with reporting(as_json=as_json):
+        result = ask("facts/changes", in_words=not as_json, limit=limit)
+        ids = [i for one in result["changes"] for i in (one["new"], *one["old"]) if i]
+        texts = {} if as_json else _texts(ids)
+        show(result, lambda told: fitted(fact_words.changes(told, texts)), as_json=as_json)
+
+
+@app.command()
+def undo(
+    change: Annotated[
+        int | None,
+        typer.Argument(min=1, help="Its number in `changes`; without, the newest that can be."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a change back: what it brought goes, and what it put aside holds again."""
+    answer("facts/undo", fact_words.taken_back, as_json=as_json, id=change)
+
+
+@app.command()
+def merge(
+    keep: Annotated[str, typer.Argument(help="The id of the fact that stays.")],
+    others: Annotated[list[str], typer.Argument(help="The ids of those that say the same.")],
+    as_json: AsJson = False,
+) -> None:
+    """Let one fact stand for others that say the same."""
+    answer("facts/merge", fact_words.merged, as_json=as_json, keep=keep, others=others)
+
+
+@app.command()
+def pending(as_json: AsJson = False) -> None:
+    """List facts that no words of yours prove and that wait for your yes."""
+    answer("facts/pending", fact_words.pending, as_json=as_json)
+
+
+@app.command()
+def accept(
+    ids: Annotated[list[str], typer.Argument(help="Ids that `pending` lists.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say yes to facts that wait for it."""
+    answer("facts/accept", fact_words.accepted, as_json=as_json, ids=ids)
+
+
+@app.command()
+def reject(
+    ids: Annotated[list[str], typer.Argument(help="Ids that `pending` lists.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say no to facts that wait for a yes: they are dropped."""
+    answer("facts/reject", fact_words.rejected, as_json=as_json, ids=ids)
 
 
 @app.command()
@@ -146,14 +218,19 @@ def import_(
         show(done, lambda told: fitted(fields(told)), as_json=as_json)
 
 
-def erased(result: dict[str, Any]) -> str:
-    """What an erasure did, in words."""
-    counts = ", ".join(f"{count} in {place}" for place, count in result["places"].items() if count)
-    lines = [f"forgotten{f', with {counts}' if counts else ''}"]
-    lines += [f"you wrote it yourself, it stays: {place}" for place in result["kept"]]
-    lines += [f"a copy may still hold it: {place}" for place in result["backups"]]
-    lines += [f"still being erased: {place}" for place in result["pending"]]
-    return "\n".join(lines)
+def _forget(**wanted: Any) -> dict[str, Any]:
+    result: dict[str, Any] = ask("facts/forget", within=ERASING_SECONDS, **wanted)
+    return result
+
+
+def _texts(ids: Sequence[str]) -> dict[str, str]:
+    """The sentences of facts, whether they hold or not; without those that are gone or forgotten."""
+    found: dict[str, str] = {}
+    wanted = list(dict.fromkeys(ids))
+    for at in range(0, len(wanted), _PAGE):
+        facts = ask("facts/list", ids=wanted[at : at + _PAGE], limit=_PAGE)["facts"]
+        found |= {fact["id"]: fact["text"] for fact in facts if fact["text"] is not None}
+    return found
 
 
 def _all() -> Iterator[dict[str, Any]]:
@@ -186,82 +263,33 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _chosen(result: dict[str, Any]) -> dict[str, Any]:
-    """The result after the owner has chosen one of several facts; as it was if nobody can."""
-    candidates = result["candidates"]
-    if not candidates or not sys.stdin.isatty():
-        return result
+def _agreed(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
+    """What the owner wants erased once he has seen it, his choice among several included. Ends the
+    command where he does not; raises InvalidRequest where nobody can be asked about more than one fact.
+    """
+    if not ask_him:
+        if wanted["all"]:
+            agree("", yes=False, ask=False)
+        return wanted
+    seen = _forget(dry_run=True, **wanted)
+    if not seen["forgotten"] and (chosen := _chosen(seen["candidates"])):
+        wanted = {**wanted, "query": chosen}
+        seen = _forget(dry_run=True, **wanted)
+    if seen["forgotten"]:
+        typer.echo(fitted(fact_words.forgotten(seen, _texts(seen["forgotten"]))))
+        agree("Erase this for good?", yes=False, ask=True)
+    return wanted
+
+
+def _chosen(candidates: Sequence[dict[str, Any]]) -> str:
+    """The id of the fact that the owner chooses; "" where he chooses none."""
+    if not candidates:
+        return ""
     for number, fact in enumerate(candidates, start=1):
         typer.echo(f"{number:>3}  {visible(fact['text'])}")
-    wanted: str = typer.prompt(
+    answered: str = typer.prompt(
         "Which one? (number, or nothing to keep all)", default="", show_default=False
     )
-    if not wanted.strip().isdecimal() or not 1 <= int(wanted) <= len(candidates):
-        return result
-    chosen: dict[str, Any] = ask(
-        "facts/forget", within=ERASING_SECONDS, query=candidates[int(wanted) - 1]["id"]
-    )
-    return chosen
-
-
-def _listed(result: dict[str, Any]) -> str:
-    lines = [_line(fact) for fact in result["facts"]]
-    if (left := result["total"] - len(lines)) > 0:
-        lines.append(f"… and {left} more: --limit")
-    return "\n".join(lines) or "nothing is known yet: `agentd facts add` or just tell it in a chat"
-
-
-def _line(fact: dict[str, Any]) -> str:
-    text = "(forgotten)" if fact["text"] is None else visible(fact["text"])
-    told = [str(fact["category"]), str(fact["source"])]
-    if fact["status"] == "superseded":
-        told.append(f"until {fact['valid_to']}" if fact["valid_to"] else "no longer so")
-    return f"{fact['id']}  {text}  ({', '.join(told)})"
-
-
-def _added(result: dict[str, Any]) -> str:
-    lines = [f"remembered: {visible(fact['text'])}" for fact in result["before"]]
-    if not result["new"]:
-        return "\n".join([*lines, f"known already: {visible(result['fact']['text'])}"])
-    lines.append(f"remembered: {visible(result['fact']['text'])}")
-    lines += [f"  replaces: {visible(fact['text'])}" for fact in result["superseded"]]
-    return "\n".join(lines)
-
-
-def _forgotten(result: dict[str, Any]) -> str:
-    if not result["forgotten"]:
-        lines = [f"{fact['id']}  {visible(fact['text'])}" for fact in result["candidates"]]
-        if not lines:
-            return "no fact says that; `agentd memory forget` erases any other text"
-        return "\n".join(["several facts may be meant; give one's id:", *lines])
-    return erased(result)
-
-
-def _history(result: dict[str, Any]) -> str:
-    return "\n".join(
-        f"{fact['valid_from']} – {fact['valid_to'] or 'now'}  "
-        f"{'(forgotten)' if fact['text'] is None else visible(fact['text'])}"
-        for fact in result["facts"]
-    )
-
-
-def _parked(result: dict[str, Any]) -> str:
-    if not result["facts"]:
-        return "no line is missing"
-    lines = [_line(fact) for fact in result["facts"]]
-    if result["done"]:
-        return "\n".join([f"{result['done']}:", *lines])
-    return "\n".join(["these lines are gone from memory/facts.md; --accept or --restore:", *lines])
-
-
-def _validated(result: dict[str, Any]) -> str:
-    lines = [f"{pair['id']}  says the same as {pair['of']}" for pair in result["duplicates"]]
-    lines += [f"{pair['id']}  is no longer so: {pair['by']}" for pair in result["conflicts"]]
-    lines += [f"{fact_id}  was not said again for long" for fact_id in result["stale"]]
-    lines += [f"{fact_id}  is one too many" for fact_id in result["evicted"]]
-    if not lines:
-        return f"nothing to do about {counted(result['checked'], 'fact')}"
-    facts = counted(result["checked"], "fact")
-    verb = "would be" if result["dry_run"] else "was" if len(lines) == 1 else "were"
-    head = f"{len(lines)} of {facts} {verb} put aside; `history` shows what became of one:"
-    return "\n".join([head, *lines])
+    if not answered.strip().isdecimal() or not 1 <= int(answered) <= len(candidates):
+        return ""
+    return str(candidates[int(answered) - 1]["id"])

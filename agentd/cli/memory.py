@@ -208,8 +208,9 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase a text wherever agentd wrote it; your own notes that say it are listed."""
-    from agentd.cli.facts import ERASING_SECONDS, erased
+    """Erase a text wherever agentd keeps it."""
+    from agentd.cli.fact_words import erased
+    from agentd.cli.facts import ERASING_SECONDS
 
     with reporting(as_json=as_json):
         agree("Erase every sentence that says this, for good?", yes=yes, ask=not as_json)

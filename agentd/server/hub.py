@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from agentd.domain.event import AnswerDelayed, TurnEnded, TurnEvent, TurnStarted
+from agentd.domain.event import AnswerDelayed, FactsChanged, TurnEnded, TurnEvent, TurnStarted
 from agentd.domain.turn import SessionKey
 from agentd.server import frames
 from agentd.server.peer import Peer
@@ -34,7 +34,8 @@ class Hub:
     """The EventSink of all turns: numbers events per session and shows them to attached clients.
 
     The events of a running turn are kept until it ends, so that a client which attaches in the
-    middle sees it from the start; a delay is told only while it is new, since its seconds run out.
+    middle sees it from the start; a delay is told only while it is new, since its seconds run out,
+    and what was learnt is a row of its own.
     """
 
     def __init__(self, window: int = 0) -> None:
@@ -204,7 +205,7 @@ class _Channel:
     def show(self, event: TurnEvent, author: Peer | None) -> None:
         self.seq += 1
         shown = list(self._encode(self.seq, event)) if self.watchers else []
-        if self.running and not isinstance(event, AnswerDelayed):
+        if self.running and not isinstance(event, AnswerDelayed | FactsChanged):
             self.backlog.append((self.seq, event))
         self._send(shown, author)
 

@@ -1,51 +1,30 @@
-"""`/remember` and `/forget`: the owner's own words about the notes, without a model."""
+"""`/forget` where no fact is meant: which lines of the notes hold a text. Without a model."""
 
 from __future__ import annotations
 
 from agentd.domain.memory import Hit, Source
 from agentd.domain.search import SearchQuery
-from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 from agentd.domain.workspace import Reader
-from agentd.errors import FileMissing, InvalidRequest
-from agentd.ports import Recall, Workspace
-from agentd.screening.scanner import scan_change
+from agentd.errors import InvalidRequest
+from agentd.ports import Recall
 from agentd.server.commands import Command
 
 _OWNER = Reader(MAIN, Kind.MAIN)
-_FILE = "MEMORY.md"
 _MOST = 20
 
 
 class MemoryCommands:
     """What the owner has noted, and where it stands."""
 
-    def __init__(self, workspace: Workspace, recall: Recall) -> None:
-        self._workspace = workspace
+    def __init__(self, recall: Recall) -> None:
         self._recall = recall
 
     def all(self) -> tuple[Command, ...]:
-        """Both commands."""
+        """The one command."""
         return (
-            Command("remember", f"Note something in {_FILE}", self._remember, "what to remember"),
             Command("forget", "Name the lines of notes that hold a text", self._forget, "a text"),
         )
-
-    async def _remember(self, session: SessionKey, text: str) -> str:
-        line = " ".join(wanted(session, text, "/remember the boiler code is 4417").split())
-        workspace = self._workspace
-        async with workspace.lock(_FILE):
-            try:
-                before = (await workspace.read(_FILE, _OWNER)).text
-            except FileMissing:
-                before = ""
-            intent = await workspace.plan(_FILE, FileAction.APPEND, f"- {line}\n".encode())
-            await workspace.apply(intent, _OWNER)
-        noted = f"Noted in {_FILE}: {line}"
-        after = before + intent.data.decode()
-        if any(suspicion.is_high for suspicion in scan_change(before, after)):
-            return f"{noted}\nIt reads like an instruction to the model: prompts will carry it."
-        return noted
 
     async def _forget(self, session: SessionKey, text: str) -> str:
         return await self.named(wanted(session, text, "/forget boiler code"))
@@ -67,11 +46,16 @@ class MemoryCommands:
 
 def wanted(session: SessionKey, text: str, example: str) -> str:
     """What follows a command's name. Raises InvalidRequest for nothing, or in others' sessions."""
-    if kind_of(session) is not Kind.MAIN:
-        raise InvalidRequest("your notes are not for this session", cure="say it in main or a chat")
+    check_owner(session)
     if not text.strip():
         raise InvalidRequest("the command needs a text", cure=f"write it like: {example}")
     return text.strip()
+
+
+def check_owner(session: SessionKey) -> None:
+    """Raises InvalidRequest where others are in the session."""
+    if kind_of(session) is not Kind.MAIN:
+        raise InvalidRequest("your notes are not for this session", cure="say it in main or a chat")
 
 
 def _lines(hit: Hit, wanted: str) -> list[tuple[str, int, str]]:

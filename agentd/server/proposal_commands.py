@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest
-from agentd.facts.proposals import Answered, Proposal
+from agentd.memory.facts.proposals import Answered, Proposal
 from agentd.server.commands import Command
+from agentd.server.memory_commands import check_owner
 from agentd.server.methods.proposals import Proposing
 
 _MOST = 5  # that are shown at once
@@ -29,10 +30,7 @@ class ProposalCommands:
         return (Command("proposals", what, self._answer, "accept or reject, and an id"),)
 
     async def _answer(self, session: SessionKey, text: str) -> str:
-        if kind_of(session) is not Kind.MAIN:
-            raise InvalidRequest(
-                "your notes are not for this session", cure="say it in main or a chat"
-            )
+        check_owner(session)
         match text.split():
             case []:
                 return await self._listed()

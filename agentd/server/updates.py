@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from agentd.domain.event import (
     AnswerDelayed,
     AnswerRetracted,
+    FactsChanged,
     Noticed,
     TextChunk,
     ThoughtChunk,
@@ -44,17 +45,27 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
             yield _tool_call(event.call_id, event.title, event.kind, dict(event.input))
         case ToolCallEnded():
             yield _tool_result(event.call_id, event.text, is_error=event.is_error)
-        case AnswerRetracted():
-            text = f"\n\n[This answer was cut and is not kept: {event.reason}]\n\n"
-            yield from text_updates("agent_message_chunk", text, {"agentd/retracted": True})
         case AnswerDelayed():
             yield {"sessionUpdate": "session_info_update", "_meta": _delay(event)}
-        case Noticed():
-            yield from notice_updates(event.text, event.tag)
+        case AnswerRetracted() | Noticed() | FactsChanged():
+            yield from _beside_answer(event)
         case TurnEnded():
             yield from _end_updates(event.turn, window)
         case _:
             assert_never(event)
+
+
+def _beside_answer(event: AnswerRetracted | Noticed | FactsChanged) -> Iterator[Update]:
+    """Words of ours between those of the model."""
+    match event:
+        case AnswerRetracted():
+            text = f"\n\n[This answer was cut and is not kept: {event.reason}]\n\n"
+            return text_updates("agent_message_chunk", text, {"agentd/retracted": True})
+        case Noticed():
+            return notice_updates(event.text, event.tag)
+        case FactsChanged():
+            changes = {"agentd/facts": [dict(change) for change in event.changes]}
+            return notice_updates(event.text, "facts", changes)
 
 
 def replay_updates(
@@ -110,9 +121,11 @@ def image_words(image: Image, why: str = "") -> Update:
     return update
 
 
-def notice_updates(text: str, tag: str) -> Iterator[Update]:
-    """A notice of ours, told apart from the model's words by its `_meta`."""
-    return text_updates("agent_message_chunk", text, {"agentd/notice": tag or "notice"})
+def notice_updates(text: str, tag: str, more: Mapping[str, Any] | None = None) -> Iterator[Update]:
+    """A notice of ours, told apart from the model's words by its `_meta`, which says `more` besides."""
+    return text_updates(
+        "agent_message_chunk", text, {"agentd/notice": tag or "notice", **(more or {})}
+    )
 
 
 def usage_update(used: int, window: int) -> Update:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from agentd.domain.fact import Category, ErasureReport, Fact, Learned, Refusal
+from agentd.domain.fact import Category, ErasureReport, Fact, FactHit, Learned, Matches, Refusal
 from agentd.errors import InvalidRequest
-from agentd.facts.exchange import Carrier, take_in
-from agentd.ports import FactDesk
+from agentd.ports import Facts, FactService
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
 _PAGE = 2_000  # facts in one answer
 _CATEGORIES = Literal["personal", "preference", "project", "decision", "instruction", "outcome"]
+_LIST = "`agentd facts list --all` has the ids"
 REFUSED = {
-    Refusal.AUTHORITY: "you said otherwise yourself, and that was kept",
+    Refusal.CREDENTIAL: "it looks like a secret; keep secrets in a password store",
     Refusal.EMPTY: "it says nothing",
     Refusal.FORGOTTEN: "you had it forgotten",
-    Refusal.CREDENTIAL: "it looks like a secret; keep secrets in a password store",
-    Refusal.SUSPICIOUS: "it reads like an instruction to the model",
     Refusal.TOO_LONG: "it is too long for one fact: at most 4,096 characters",
+    Refusal.UNKNOWN_ID: "it is about a fact that does not hold",
+    Refusal.UNPROVEN: "no words of yours say so",
 }
+
+TakeIn = Callable[[Sequence[Mapping[str, Any]]], Awaitable[dict[str, Any]]]
+
+
+class OwnedFacts(FactService, Protocol):
+    """What the owner asks of his facts, and what he sees before he has them forgotten."""
+
+    async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
+        """What `forget` would do; nothing is done. Raises NotFound."""
 
 
 class Parked(Protocol):
@@ -39,11 +49,12 @@ class Parked(Protocol):
 
 
 class ListParams(Params):
-    """Which facts: by default those that hold now."""
+    """Which facts: by default those that hold now. `ids` names some, in whatever status."""
 
     all: bool = False
     category: _CATEGORIES | None = None
     query: str | None = None
+    ids: list[str] | None = Field(None, max_length=_PAGE)
     limit: int = Field(200, ge=1, le=_PAGE)
     offset: int = Field(0, ge=0)
 
@@ -56,10 +67,14 @@ class AddParams(Params):
 
 
 class ForgetParams(Params):
-    """Words or an id. `all` erases every fact that says the words."""
+    """Words or an id. `all` means every fact that says the words, `also` lines by the numbers that
+    `dry_run` has shown; with that nothing is done.
+    """
 
     query: str
     all: bool = False
+    also: list[Annotated[int, Field(ge=1)]] = Field([], max_length=_PAGE)
+    dry_run: bool = False
 
 
 class HistoryParams(Params):
@@ -82,17 +97,13 @@ class ParkedParams(Params):
 
 
 class FactMethods:
-    """Facts for commands."""
+    """Facts for commands. `take_in` learns facts of an export."""
 
-    def __init__(
-        self,
-        facts: Carrier,
-        desk: FactDesk,
-        parked: Parked,
-    ) -> None:
+    def __init__(self, facts: Facts, service: OwnedFacts, parked: Parked, take_in: TakeIn) -> None:
         self._facts = facts
-        self._desk = desk
+        self._service = service
         self._parked = parked
+        self._take_in = take_in
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -108,46 +119,52 @@ class FactMethods:
     async def _list(self, params: ListParams) -> dict[str, Any]:
         """`total` counts all that match, so that a client can page."""
         if params.query is not None:
-            hits = await self._facts.find(params.query, params.limit)
-            found = [h.as_json() for h in hits if _is_wanted(h.fact, params)]
+            hits: Sequence[FactHit] = await self._facts.find(params.query, params.limit)
+            found = [hit.as_json() for hit in hits if _is_wanted(hit.fact, params)]
             return {"facts": found, "total": len(found)}
         known = [fact for fact in await self._facts.all() if _is_wanted(fact, params)]
         page = known[params.offset : params.offset + params.limit]
         return {"facts": [fact.as_json() for fact in page], "total": len(known)}
 
     async def _add(self, params: AddParams) -> dict[str, Any]:
+        """A text may say several things: `fact` is the last that is kept, `before` are the others."""
         category = None if params.category is None else Category(params.category)
-        return _learned(await self._desk.remember(params.text, category=category))
+        learned = await self._service.keep(params.text, category=category)
+        kept = [one.fact for one in learned if one.fact is not None]
+        gone = [fact for one in learned for fact in one.gone]
+        if not (kept or gone):
+            raise _refused(learned)
+        return {
+            "fact": kept[-1].as_json() if kept else None,
+            "new": any(one.is_new for one in learned),
+            "superseded": [fact.as_json() for fact in gone],
+            "before": [fact.as_json() for fact in kept[:-1]],
+            "refused": refusals(learned),
+        }
 
     async def _forget(self, params: ForgetParams) -> dict[str, Any]:
         """With several facts that may be meant, nothing is done: `candidates` lists them."""
-        matches = await self._desk.matching(params.query)
-        if len(matches.sure) == 1 or (matches.sure and params.all):
-            report = await self._desk.forget([fact.id for fact in matches.sure])
-            forgotten = [fact.id for fact in matches.sure]
-            return {"forgotten": forgotten, "candidates": [], **report.as_json()}
-        found = matches.sure or matches.maybe
-        nothing = ErasureReport({})
-        candidates = [fact.as_json() for fact in found]
-        return {"forgotten": [], "candidates": candidates, **nothing.as_json()}
+        matches = await self._service.matching(params.query)
+        named = matches.sure if len(matches.sure) == 1 or params.all else ()
+        if not named:
+            candidates = [fact.as_json() for fact in matches.sure or matches.maybe]
+            return {"forgotten": [], "candidates": candidates, **ErasureReport().as_json()}
+        ids = [fact.id for fact in named]
+        if params.dry_run:
+            report = await self._service.preview(ids)
+        else:
+            report = await self._service.forget(ids, params.also)
+        return {"forgotten": ids, "candidates": [], **report.as_json()}
 
     async def _history(self, params: HistoryParams) -> dict[str, Any]:
         fact_id = params.fact
         if not any(fact.id == fact_id for fact in await self._facts.all()):
-            matches = await self._desk.matching(params.fact)
-            if len(matches.sure) != 1:
-                raise InvalidRequest(
-                    f"fact: {len(matches.sure)} facts say that"
-                    if matches.sure
-                    else "fact: none says that",
-                    cure="give an id from `agentd facts list --all`",
-                )
-            fact_id = matches.sure[0].id
+            fact_id = _only(await self._service.matching(params.fact)).id
         return {"facts": [fact.as_json() for fact in await self._facts.history(fact_id)]}
 
     async def _import(self, params: ImportParams) -> dict[str, Any]:
         """As if they had been said when they were noted."""
-        return await take_in(self._facts, params.facts)
+        return await self._take_in(params.facts)
 
     async def _answer_parked(self, params: ParkedParams) -> dict[str, Any]:
         if params.accept and params.restore:
@@ -163,20 +180,30 @@ class FactMethods:
         return answer
 
 
+def refusals(learned: Sequence[Learned]) -> list[dict[str, str]]:
+    """Why some of it changed nothing: each reason as a code and in words."""
+    reasons = (one.reason for one in learned if one.reason is not None)
+    return [{"reason": str(reason), "text": REFUSED[reason]} for reason in reasons]
+
+
 def _is_wanted(fact: Fact, params: ListParams) -> bool:
+    if params.ids is not None:
+        return fact.id in params.ids
     if not (params.all or fact.is_active):
         return False
     return params.category is None or fact.category == params.category
 
 
-def _learned(learned: Learned) -> dict[str, Any]:
-    if learned.reason is not None:
-        why = REFUSED[learned.reason]
-        raise InvalidRequest(f"text: not remembered, {why}", cure="say it in other words")
-    assert learned.fact is not None
-    return {
-        "fact": learned.fact.as_json(),
-        "new": learned.is_new,
-        "superseded": [fact.as_json() for fact in learned.superseded],
-        "before": [fact.as_json() for fact in learned.before],
-    }
+def _refused(learned: Sequence[Learned]) -> InvalidRequest:
+    why = "; ".join(dict.fromkeys(one["text"] for one in refusals(learned)))
+    return InvalidRequest(f"text: not remembered, {why}", cure="say it in other words")
+
+
+def _only(matches: Matches) -> Fact:
+    """The one fact that is meant. Raises InvalidRequest where that is not sure."""
+    match matches.sure:
+        case (fact,):
+            return fact
+        case ():
+            raise InvalidRequest("fact: none says that", cure=_LIST)
+    raise InvalidRequest(f"fact: {len(matches.sure)} facts say that", cure=f"give an id: {_LIST}")

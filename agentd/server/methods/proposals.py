@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from agentd.errors import InvalidRequest
-from agentd.facts.proposals import Answered, Proposal
+from agentd.memory.facts.proposals import Answered, Proposal
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 

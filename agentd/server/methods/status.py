@@ -26,7 +26,8 @@ class StatusParts:
 
     `started` is the clock's monotonic second at which the daemon began. `provider` answers
     `{kind, model, why, effective_window}`, `compaction` the last one or None, `embedder`
-    `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`.
+    `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts`
+    `{active, proposed, refused, waiting}`, or nothing where facts are off.
     """
 
     version: str
@@ -40,6 +41,7 @@ class StatusParts:
     turns: Turns
     ledger: Ledger
     graph: Callable[[], Awaitable[Mapping[str, Any]]]
+    facts: Callable[[], Awaitable[Mapping[str, Any]]]
     embedder: Callable[[], Mapping[str, str]] = dict
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
@@ -63,6 +65,7 @@ class StatusMethods:
         parts = self._parts
         index = await parts.index()
         sessions = await parts.store.sessions()
+        facts = dict(await parts.facts())
         return {
             "version": parts.version,
             "pid": os.getpid(),
@@ -73,9 +76,10 @@ class StatusMethods:
             "compaction": {"last": parts.compaction()},
             "index": {**index_json(index), **parts.embedder()},
             "retention": parts.retention().as_json(),
+            "facts": facts,
             "graph": dict(await parts.graph()),
             "cost": await self._cost(),
-            "problems": [problem.as_json() for problem in parts.problems()],
+            "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
         }
 
     async def _cost(self) -> dict[str, Any]:
@@ -100,6 +104,16 @@ class StatusMethods:
     async def _ask_to_stop(self, params: NoParams) -> dict[str, Any]:
         self._stop()
         return {"stopping": True, "pid": os.getpid()}
+
+
+def _undecided(facts: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """What waits for the owner's yes."""
+    count = facts.get("proposed", 0)
+    if not count:
+        return ()
+    text = f"{'1 fact waits' if count == 1 else f'{count} facts wait'} for your yes"
+    cure = "`agentd facts pending` lists what to accept or reject"
+    return (Problem("facts_proposed", text, cure),)
 
 
 def index_json(state: IndexState) -> dict[str, Any]:
