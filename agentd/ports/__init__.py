@@ -32,7 +32,7 @@ from agentd.ports.facts import (
     FactVectorStore,
     ProposalStore,
 )
-from agentd.ports.graph import GraphStore, Walk
+from agentd.ports.graph import GraphRecords, GraphStore, ProgramStates, ShareStore, Walk
 from agentd.ports.health import Probe
 from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.ports.model import Breaker, Ledger, Provider
@@ -61,6 +61,7 @@ __all__ = [
     "FactVectorStore",
     "Facts",
     "Gate",
+    "GraphRecords",
     "GraphStore",
     "JobStore",
     "Journal",
@@ -68,10 +69,12 @@ __all__ = [
     "MemoryIndex",
     "Outbox",
     "Probe",
+    "ProgramStates",
     "ProposalStore",
     "Provider",
     "Recall",
     "SessionStore",
+    "ShareStore",
     "Tool",
     "Triggers",
     "Walk",

@@ -21,6 +21,7 @@ from agentd.domain.concept import (
     Record,
     Relation,
 )
+from agentd.domain.exchange import KeptEpisode, Share
 
 T = TypeVar("T")
 
@@ -29,8 +30,7 @@ Walk: TypeAlias = Generator[Around, Sequence[Edge], T]
 
 
 class GraphStore(Protocol):
-    """The derived tables of the graph. The text under `memory/graph/` is its home: they can be made
-    from it again.
+    """The derived tables of the graph: they can be made again from the facts and from GraphRecords.
 
     `scopes` names the audiences whose facts are seen; None sees all. `now` is the time as of which
     episodes have faded; None takes each as it was said. Of facts, of promotions and of other
@@ -117,9 +117,9 @@ class GraphStore(Protocol):
         """The episodes of these facts with what they are worth, in the order of their hashes."""
 
     async def promotable(self, now: datetime) -> Sequence[Trace]:
-        """The episodes that fade, are worth more than 0.1 at `now` and were not promoted yet, where at
-        least three of them say the same fact in the same scope, or deny it; in the order of their
-        hashes.
+        """The episodes that fade or come from facts, are worth more than 0.1 at `now` and were not
+        promoted yet, where at least three of them say the same fact in the same scope, or deny it; in
+        the order of their hashes.
         """
 
     async def touch(self, episodes: Sequence[EpisodeHash], at: datetime) -> int:
@@ -139,3 +139,59 @@ class GraphStore(Protocol):
 
     async def consolidations(self, limit: int) -> Sequence[Consolidated]:
         """Those last noted, the last one first."""
+
+
+class GraphRecords(Protocol):
+    """What cannot be derived from facts: what other agents said, and promotions."""
+
+    async def kept(self) -> Sequence[KeptEpisode]:
+        """All of them, in the order in which they came."""
+
+    async def keep(self, episodes: Sequence[KeptEpisode]) -> None:
+        """Add these in one transaction; one that is there stays as it is."""
+
+    async def drop(
+        self,
+        episodes: Collection[EpisodeHash],
+        withdrawn: Collection[str] = (),
+        *,
+        traceless: bool = False,
+    ) -> None:
+        """Take these out, and remember that what others sent under the names `withdrawn` is not to come
+        in again. `traceless`: when this returns, no byte of them is left in the store's files.
+        """
+
+    async def withdrawn(self) -> frozenset[str]:
+        """The names of what is not to come in again."""
+
+    async def has_earlier(self) -> bool:
+        """Whether the text that earlier releases kept the graph in was taken in."""
+
+    async def take_earlier(
+        self,
+        episodes: Sequence[KeptEpisode],
+        withdrawn: Sequence[str],
+        shares: Sequence[Share],
+        at: datetime,
+    ) -> None:
+        """Take in what that text said, and remember that it was done, in one transaction."""
+
+
+class ShareStore(Protocol):
+    """Which facts are shared with other agents."""
+
+    async def shares(self) -> Sequence[Share]:
+        """All of them, in the order in which they were put."""
+
+    async def put_shares(self, shares: Sequence[Share]) -> None:
+        """Make these all there are."""
+
+
+class ProgramStates(Protocol):
+    """What programs of the `.0` language keep between their runs."""
+
+    async def program_state(self, name: str) -> str:
+        """The text kept under the name, "" if there is none."""
+
+    async def keep_program_state(self, name: str, state: str, at: datetime) -> None:
+        """Keep a text under the name; "" takes it away."""

@@ -31,7 +31,14 @@ def _read(*names: str) -> tuple[str, ...]:
 STATE = Schema(
     "state",
     0x41474453,
-    _read("state_001.sql", "state_002.sql", "state_003.sql", "state_004.sql", "state_005.sql"),
+    _read(
+        "state_001.sql",
+        "state_002.sql",
+        "state_003.sql",
+        "state_004.sql",
+        "state_005.sql",
+        "state_006.sql",
+    ),
 )
 INDEX = Schema(
     "index",
