@@ -1,0 +1,169 @@
+"""Text in the form in which words are compared, with the way back to the original. Pure.
+
+Letters are compared after NFKC and without case; quotation marks are one and dashes are one, blanks and
+ends of lines are one blank, what no reader sees is nothing. What JSON escapes counts as what it stands
+for. Words that were encoded otherwise (percent signs, base64) are not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import regex
+
+Span = tuple[int, int]  # characters of a text, the end not among them
+
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys('"`´‘’‚‛“”„‟«»‹›′″〝〞〟「」『』', "'"),
+        **dict.fromkeys("‐‑‒–—―−﹘﹣－", "-"),
+        **dict.fromkeys(map(chr, (0xAD, 0x34F, 0x61C, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0))),
+        **dict.fromkeys(map(chr, range(0x180B, 0x1810))),
+        **dict.fromkeys(map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F)))),
+        **dict.fromkeys(map(chr, range(0x2060, 0x2070))),
+        **dict.fromkeys(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0000, 0xE0200)))),
+    }
+)
+_CODED = r"(?:\\{1,8}u[0-9a-fA-F]{4})+"
+_QUOTED = r"\\{1,8}[\"/]"
+_BREAK = r"\\{1,8}[nrtbf]"
+_MARKS = (
+    "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe00-\ufe2f]*"
+)
+_PIECE = re.compile(rf"\S{{1,64}}{_MARKS}")
+_ESCAPED_PIECE = re.compile(
+    rf"(?P<gap>{_BREAK})|(?:{_CODED}|{_QUOTED}|(?!{_BREAK})\S){{1,64}}{_MARKS}"
+)
+_UNIT = re.compile(rf"(?s){_CODED}|{_QUOTED}|.{_MARKS}")
+_ESCAPE = re.compile(rf"({_CODED})|{_QUOTED}|({_BREAK})")
+_HEX = re.compile(r"u([0-9a-fA-F]{4})")
+_LETTER = regex.compile(r"[\p{L}\p{N}\p{M}]")
+_UNSPACED = regex.compile(
+    r"[\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Script_Extensions=Katakana}"
+    r"\p{Script_Extensions=Thai}\p{Script_Extensions=Lao}\p{Script_Extensions=Khmer}"
+    r"\p{Script_Extensions=Myanmar}\p{Script_Extensions=Tibetan}]"
+)
+
+
+class Folded:
+    """A text as it is compared: `text`."""
+
+    __slots__ = ("_begins", "_original", "_pieces", "text")
+
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._begins: list[int] = []  # where each piece begins in `text`
+        self._pieces: list[Span] = []
+        self.text = self._fold()
+
+    def places(self, words: str) -> Iterator[Span]:
+        """Where `words`, in their folded form, stand in the original. In scripts that put blanks
+        between words they stand there as whole words.
+        """
+        at = self.text.find(words) if words else -1
+        while at >= 0:
+            end = at + len(words)
+            if not self._is_within_word(at) and not self._is_within_word(end):
+                yield self._first(at), self._last(end - 1)
+                at = self.text.find(words, end)
+            else:
+                at = self.text.find(words, at + 1)
+
+    def _fold(self) -> str:
+        pattern = _ESCAPED_PIECE if "\\" in self._original else _PIECE
+        known: dict[str, str] = {}
+        parts: list[str] = []
+        size, ended = 0, -1
+        for found in pattern.finditer(self._original):
+            if found.lastgroup:
+                continue
+            piece = found[0]
+            folded = known.get(piece)
+            if folded is None:
+                folded = known[piece] = _letters(piece).replace(" ", "")
+            is_glued = found.start() == ended
+            if not folded:
+                ended = found.end() if is_glued else ended
+                continue
+            if parts and not is_glued:
+                parts.append(" ")
+                size += 1
+            self._begins.append(size)
+            self._pieces.append(found.span())
+            parts.append(folded)
+            size += len(folded)
+            ended = found.end()
+        return "".join(parts)
+
+    def _is_within_word(self, at: int) -> bool:
+        if not 0 < at < len(self.text):
+            return False
+        sides = self.text[at - 1], self.text[at]
+        return all(_LETTER.match(c) and not _UNSPACED.match(c) for c in sides)
+
+    def _first(self, at: int) -> int:
+        """Where the character of the original begins that this one of the folded text comes from."""
+        return self._unit(at)[0]
+
+    def _last(self, at: int) -> int:
+        """Where it ends."""
+        return self._unit(at)[1]
+
+    def _unit(self, at: int) -> Span:
+        number = bisect_right(self._begins, at) - 1
+        start, end = self._pieces[number]
+        done = self._begins[number]
+        unit = (start, end)
+        for found in _UNIT.finditer(self._original, start, end):
+            unit = found.span()
+            done += len(_letters(found[0]).replace(" ", ""))
+            if done > at:
+                break
+        return unit
+
+
+def plain(text: str) -> str:
+    """The folded form alone, quicker, as it is found out whether words can stand in a text at all: what
+    is not in it is not in `Folded` either.
+    """
+    return " ".join(_letters(text).split())
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether the text has letters of a script that puts no blanks between words."""
+    return not text.isascii() and _UNSPACED.search(text) is not None
+
+
+def trimmed(words: str) -> str:
+    """Folded words without punctuation and blanks around; the words themselves if nothing else is there."""
+    start, end = 0, len(words)
+    while start < end and _is_outer(words[start]):
+        start += 1
+    while end > start and _is_outer(words[end - 1]):
+        end -= 1
+    return words[start:end] or words.strip()
+
+
+def _is_outer(letter: str) -> bool:
+    return letter.isspace() or unicodedata.category(letter).startswith("P")
+
+
+def _letters(text: str) -> str:
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescaped, text)
+    if text.isascii():
+        return text.lower().replace('"', "'").replace("`", "'")
+    text = unicodedata.normalize("NFKC", text.translate(_SAME))
+    return unicodedata.normalize("NFKC", text.casefold()).translate(_SAME)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[2]:
+        return " "
+    if not found[1]:
+        return found[0][-1]
+    units = "".join(chr(int(code, 16)) for code in _HEX.findall(found[1] or ""))
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
