@@ -20,9 +20,9 @@ Floats = NDArray[np.float32]
 THRESHOLD = 0.35  # cosine, on the scale of sentence transformers
 # What is added to it for models whose unrelated texts lie nearer: their identities begin so.
 SHIFTS = {"static-": 0.07}
-MARGIN = 0.125  # less for what speaks of the user, more for all else
-COVER = 0.3  # of the cosine that a fact need not have which holds all of the words asked for
-COVER_ALONE = (0.44, 0.3)  # share of the words where there is no vector; what speaks of the user
+MARGIN = 0.05  # more than what makes a candidate, before a turn is told of it
+COVER = 0.2  # of the cosine that a fact need not have which holds all of the words asked for
+COVER_ALONE = 0.42  # share of the words where there is no vector
 KNOWN_LEAST = 200  # facts: with fewer, how rare a word is says nothing yet
 SAID = 0.5  # of the best fact's share of the words: what holds less has only common ones
 WEAK = 0.01  # what such words count for
@@ -39,16 +39,15 @@ def threshold(model: str, wanted: float = THRESHOLD) -> float:
     return wanted + next((by for name, by in SHIFTS.items() if model.startswith(name)), 0.0)
 
 
-def relation(cosine: Floats | None, cover: Floats, least: float, *, own: bool) -> Floats:
+def relation(cosine: Floats | None, cover: Floats, least: float) -> Floats:
     """How much more each fact has to do with a text than a turn asks for; below 0 it is not shown.
 
     `cover` is the share of the text's words that a fact holds, by their weight; `cosine` is None
-    without vectors, `least` the model's threshold, `own` whether the text speaks of the user.
+    without vectors, `least` the model's threshold.
     """
     if cosine is None:
-        return (cover - np.float32(COVER_ALONE[own])).astype(np.float32)
-    need = least - MARGIN if own else least + MARGIN
-    return (cosine + np.float32(COVER) * cover - np.float32(need)).astype(np.float32)
+        return (cover - np.float32(COVER_ALONE)).astype(np.float32)
+    return (cosine + np.float32(COVER) * cover - np.float32(least + MARGIN)).astype(np.float32)
 
 
 def rarity(frequencies: Sequence[int], facts: int) -> Floats:

@@ -17,11 +17,11 @@ import structlog
 
 from agentd.domain.fact import Fact, FactHit, Neighbour
 from agentd.domain.health import Problem
+from agentd.domain.sentences import sentences
 from agentd.errors import AgentdError, EmbedderFault
-from agentd.ports import Clock, Embedder, FactStore
+from agentd.ports import Clock, Embedder, FactVectorStore
 from agentd.search import words
 from agentd.search.facts_vectors import FactVectors
-from agentd.statements.sentences import sentences
 
 if TYPE_CHECKING:
     from agentd.search.facts_mirror import FactMirror
@@ -49,7 +49,7 @@ class LiveFacts:
 
     def __init__(
         self,
-        store: FactStore,
+        store: FactVectorStore,
         embedders: Sequence[Embedder],
         clock: Clock,
         pool: ThreadPoolExecutor,
@@ -78,7 +78,7 @@ class LiveFacts:
     @asynccontextmanager
     async def open(
         cls,
-        store: FactStore,
+        store: FactVectorStore,
         embedders: Sequence[Embedder],
         clock: Clock,
         similarity: float = SIMILARITY,
@@ -176,6 +176,19 @@ class LiveFacts:
         found = await self._run(mirror.near, vectors[0], model, floor, limit)
         held = self._facts or {}
         return [Neighbour(held[name], cosine) for name, cosine in found if name in held]
+
+    async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
+        """How near each of these facts is in meaning to what is looked for, -1..1; without those that
+        have no vector, and empty while no embedder answers in time.
+        """
+        mirror = await self._ready()
+        if mirror is None or not fact_ids:
+            return {}
+        pieces = pieces_of(query.strip()[:MAX_LETTERS])
+        vectors, model = await self._asked(pieces, self._patience, query=True)
+        if vectors is None:
+            return {}
+        return await self._run(mirror.cosines, fact_ids, vectors, model)
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and the facts that they fail at."""
@@ -306,7 +319,7 @@ class LiveFacts:
 
 def pieces_of(text: str) -> list[str]:
     """What of a text is looked for: all of it, and its first and last sentences by themselves."""
-    found = [sentence.text[:LONGEST] for sentence in sentences(text)]
+    found = [sentence[:LONGEST] for sentence in sentences(text)]
     ends = [*found[:ENDS], *found[-ENDS:]] if len(found) > 1 else []
     return list(dict.fromkeys([text[:LONGEST], *ends]))
 

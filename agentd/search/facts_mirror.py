@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentd.domain.fact import Fact
+from agentd.domain.sentences import sentences
 from agentd.ranking import facts as ranking
 from agentd.search import words
 from agentd.search.postings import Floats, Postings, Slots, best
 from agentd.search.vectors import unit_rows
-from agentd.statements.asking import speaks_of_user
-from agentd.statements.sentences import sentences
 
 SPARE = 1_000  # slots of facts that went; more than that and than there are facts: begin anew
 COVER_LEAST = 0.2  # of the words of a text, that a fact found by words alone has to hold
@@ -39,14 +38,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the terms of each piece of it, all of them, whether a piece speaks of the user,
-    the cosines of each piece by slot, and the least that makes a candidate. `names` are the terms of
-    what it calls by name.
+    """What is asked: the terms of each piece of it, all of them, the cosines of each piece by slot, and
+    the least that makes a candidate. `names` are the terms of what it calls by name.
     """
 
     pieces: Sequence[frozenset[str]]
     terms: Sequence[str]
-    own: Sequence[bool]
     cosines: Floats | None
     least: float
     names: Sequence[str]
@@ -123,6 +120,22 @@ class FactMirror:
             if cosine >= floor and (fact := self._facts[slot]) is not None
         ]
 
+    def cosines(
+        self, fact_ids: Sequence[str], vectors: Sequence[bytes], model: str
+    ) -> dict[str, float]:
+        """The cosine of each fact with the nearest of `vectors`, which are of `model`; without facts
+        that have no vector of it.
+        """
+        matrix = self._matrices.get(model)
+        slots = {i: self._slots[i] for i in fact_ids if i in self._slots}
+        if matrix is None or not slots:
+            return {}
+        asked = np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1)
+        rows = matrix.some(np.array(list(slots.values()), np.int64))
+        nearest = (unit_rows(asked) @ rows.T).max(axis=0)
+        pairs = zip(slots, nearest.tolist(), rows.any(axis=1).tolist(), strict=True)
+        return {fact_id: cosine for fact_id, cosine, is_there in pairs if is_there}
+
     def find(
         self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str, now: datetime
     ) -> list[Found]:
@@ -158,7 +171,6 @@ class FactMirror:
         return Question(
             pieces=[frozenset(own) for own in terms],
             terms=list(dict.fromkeys(term for own in terms for term in own)),
-            own=[speaks_of_user(piece) for piece in pieces],
             cosines=None if vectors is None else self._cosines(vectors, model),
             least=ranking.threshold(model, self._similarity),
             names=list(dict.fromkeys(term for piece in pieces for term in _names(piece))),
@@ -178,8 +190,7 @@ class FactMirror:
         if asked.cosines is None:
             return np.zeros(0, np.int64)
         slots, found = best(asked.cosines.max(axis=0), self._candidates, above=-1.0)
-        least = asked.least - (ranking.MARGIN if any(asked.own) else 0.0)
-        return slots[found >= least][: self._candidates]
+        return slots[found >= asked.least][: self._candidates]
 
     def _relations(self, slots: Slots, asked: Question) -> tuple[Floats, Floats]:
         """The relation of each fact to that piece which it has most to do with, and the most of any
@@ -195,7 +206,7 @@ class FactMirror:
             whole = weights[inside].sum() or np.float32(1.0)
             cover = (held[:, inside].sum(axis=1) / whole).astype(np.float32)
             cosine = None if asked.cosines is None else asked.cosines[at][slots]
-            found = ranking.relation(cosine, cover, asked.least, own=asked.own[at])
+            found = ranking.relation(cosine, cover, asked.least)
             related, most = np.maximum(related, found), np.maximum(most, cover)
         return related, most
 
@@ -278,7 +289,7 @@ def _names(text: str) -> list[str]:
     """The terms of names: identifiers, and words with a capital that open no sentence."""
     found = []
     for sentence in sentences(text):
-        for at, word in enumerate(words.raw_words(sentence.text)):
+        for at, word in enumerate(words.raw_words(sentence)):
             if words.is_identifier(word) or (at and word[:1].isupper() and len(word) > 1):
                 found += _terms(word)
     return found

@@ -96,18 +96,19 @@ def test_worth_lies_between_0_and_1(source, days, confidence) -> None:
     assert 0.0 <= ranking.worth(fact(source, min(days, 7e5), confidence), NOW) <= 1.0
 
 
-def test_a_fact_needs_less_nearness_for_a_question_about_the_user() -> None:
-    near, none = leg(0.4), leg(0.0)
-    assert ranking.relation(near, none, 0.35, own=True)[0] > 0
-    assert ranking.relation(near, none, 0.35, own=False)[0] < 0
+def test_a_turn_is_told_of_what_is_nearer_than_a_candidate_has_to_be() -> None:
+    least, none = 0.35, leg(0.0, 0.0)
+    found = ranking.relation(leg(least + 0.01, least + 0.1), none, least)
+    assert (found >= 0).tolist() == [False, True]
 
 
 def test_a_fact_that_holds_the_words_needs_less_nearness() -> None:
-    assert ranking.relation(leg(0.3), leg(1.0), 0.35, own=False)[0] > 0
+    assert ranking.relation(leg(0.3), leg(1.0), 0.35)[0] > 0
+    assert ranking.relation(leg(0.3), leg(0.0), 0.35)[0] < 0
 
 
 def test_without_vectors_the_share_of_the_words_decides() -> None:
-    found = ranking.relation(None, leg(0.2, 0.5), 0.35, own=False)
+    found = ranking.relation(None, leg(0.2, 0.5), 0.35)
     assert (found >= 0).tolist() == [False, True]
 
 

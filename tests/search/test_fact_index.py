@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus
+from agentd.domain.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.embedders.late import packaged
 from agentd.errors import EmbedderFault, StorageError
 from agentd.ports import FactIndex
@@ -74,7 +74,7 @@ def open_index(facts, clock):
 
 
 async def learn(facts, index: FactIndex, *new) -> None:
-    await facts.save(new)
+    await facts.write(FactWrite(new))
     await index.put(new)
 
 
@@ -100,7 +100,7 @@ async def test_words_find_a_fact_without_an_embedder(facts, open_index, run) -> 
 
 
 async def test_facts_that_the_store_holds_are_read_when_first_asked_for(facts, open_index) -> None:
-    await facts.save([fact(1, REX), fact(2, OSLO, status=FactStatus.SUPERSEDED)])
+    await facts.write(FactWrite((fact(1, REX), fact(2, OSLO, status=FactStatus.SUPERSEDED))))
     async with open_index(run=True) as index:
         assert await found(index, "dog") == [REX]
         assert await found(index, "flight") == []
@@ -131,6 +131,24 @@ async def test_any_text_is_a_question(facts, open_index, query) -> None:
     async with open_index(packaged(), patience=5) as index:
         await learn(facts, index, fact(1, REX))
         assert isinstance(await found(index, query), list)
+
+
+async def test_facts_are_compared_with_a_question_whether_it_finds_them_or_not(
+    facts, open_index
+) -> None:
+    async with open_index(packaged(), patience=5) as index:
+        await learn(facts, index, fact(1, REX), fact(2, OSLO), fact(3, "The user drinks tea."))
+        await index.settle()
+        cosines = await index.cosines("Where am I flying to?", ["fact0001", "fact0002", "gone"])
+        assert cosines.keys() == {"fact0001", "fact0002"}
+        assert cosines["fact0001"] < cosines["fact0002"] <= 1.0
+        assert await index.cosines("Where am I flying to?", []) == {}
+
+
+async def test_without_an_embedder_no_fact_is_compared_with_a_question(facts, open_index) -> None:
+    async with open_index() as index:
+        await learn(facts, index, fact(1, REX))
+        assert await index.cosines("Rex", ["fact0001"]) == {}
 
 
 async def test_a_sentence_among_others_is_looked_for_by_itself(facts, open_index) -> None:
@@ -318,7 +336,9 @@ async def test_words_answer_while_the_embedder_is_slow(facts, open_index) -> Non
 
 async def test_the_next_embedder_answers_while_the_best_has_facts_to_see(facts, open_index) -> None:
     best, quick = Held(32), HashEmbedder(64)
-    await facts.save([fact(n, f"Fact number {n}.") for n in range(search_facts.FEW + 5)])
+    await facts.write(
+        FactWrite(tuple(fact(n, f"Fact number {n}.") for n in range(search_facts.FEW + 5)))
+    )
     async with open_index(best, quick, run=True) as index:
         await index.find("number 7", 5)
         await until(lambda: len(quick.texts) > search_facts.FEW)
@@ -333,7 +353,7 @@ async def test_the_next_embedder_answers_while_the_best_has_facts_to_see(facts, 
 async def test_a_removed_fact_never_comes_back_from_an_embedder(facts, open_index) -> None:
     embedder = Held()
     async with open_index(embedder, run=True) as index:
-        await facts.save([fact(1, REX), fact(2, OSLO)])
+        await facts.write(FactWrite((fact(1, REX), fact(2, OSLO))))
         assert await found(index, "Rex") == [REX]
         await embedder.asked.wait()
         async with asyncio.timeout(1):
@@ -348,7 +368,7 @@ async def test_a_removed_fact_never_comes_back_from_an_embedder(facts, open_inde
 async def test_a_fact_that_changed_meanwhile_does_not_get_the_old_vector(facts, open_index) -> None:
     embedder = Held()
     async with open_index(embedder, run=True) as index:
-        await facts.save([fact(1, REX)])
+        await facts.write(FactWrite((fact(1, REX),)))
         await index.find("Rex", 1)
         await embedder.asked.wait()
         await learn(facts, index, fact(1, OSLO))
@@ -369,7 +389,7 @@ async def test_a_fact_removed_while_all_are_loaded_stays_away(clock) -> None:
             return found
 
     slow = Slow()
-    await slow.save([fact(1, REX), fact(2, "The dog barks.")])
+    await slow.write(FactWrite((fact(1, REX), fact(2, "The dog barks."))))
     async with LiveFacts.open(slow, [], clock) as index, asyncio.TaskGroup() as tasks:
         loading = tasks.create_task(index.near("dog", 0, 1))
         await slow.asked.wait()
@@ -392,7 +412,7 @@ async def test_stored_vectors_are_used_again(facts, open_index) -> None:
 
 
 async def test_stored_vectors_of_another_length_are_made_anew(facts, open_index) -> None:
-    await facts.save([fact(1, REX)])
+    await facts.write(FactWrite((fact(1, REX),)))
     await facts.put_vectors("hash-64", {"fact0001": b"\0" * 12})
     async with open_index(HashEmbedder()) as index:
         assert await index.near(REX, 0.9, 1)
@@ -434,7 +454,7 @@ async def test_a_failing_store_fails_a_search_and_the_next_one_loads(clock) -> N
             return await super().facts()
 
     store = Failing()
-    await store.save([fact(1, REX)])
+    await store.write(FactWrite((fact(1, REX),)))
     async with LiveFacts.open(store, [], clock) as index:
         with pytest.raises(StorageError):
             await index.find("Rex", 1)
