@@ -171,7 +171,10 @@ class FactService(Protocol):
     async def keep(
         self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
     ) -> tuple[Learned, ...]:
-        """Keep words that are the owner's own, or that he has said yes to."""
+        """Keep words that are the owner's own: what is read out of them, or as they are."""
+
+    async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
+        """Keep a sentence byte for byte: one that he has said, or has said yes to."""
 
     async def matching(self, query: str) -> Matches:
         """The active facts that he may mean. `query` may be an id."""

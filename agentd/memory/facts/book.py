@@ -428,7 +428,8 @@ class FactBook:
             self._parked = change.write.parked
         if change.write.facts:
             await self._index.put(change.write.facts)
-        self._tell()
+        if change.is_of_page or change.write.facts:
+            self._tell()
         return stored
 
     def _tell(self) -> None:

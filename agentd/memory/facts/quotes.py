@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import regex
 
-Span = tuple[int, int]  # characters of a text, the end not among them
+from agentd.domain.quotation import Span
 
 _CLUSTER = regex.compile(r"\X")
 _IGNORED = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--[\u200c\u200d]]")

@@ -1,0 +1,312 @@
+"""When conversations are read for facts, what happens if that fails, and how changes are told.
+
+A session is read once it has rested, before a compaction, and when it is left. No turn waits for any of
+it but one whose compaction does, and none ever fails for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from agentd.domain.compaction import Answer, CompactionPlan, Question
+from agentd.domain.event import FactsChanged
+from agentd.domain.fact import Fact, Learned
+from agentd.domain.health import Problem
+from agentd.domain.message import JsonObject
+from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.errors import AgentdError, ProviderError, ShuttingDown, StorageError
+from agentd.memory.facts.reader import Passage, Reader
+from agentd.memory.facts.settings import FactsSettings
+from agentd.ports import Clock, EventSink, SessionStore
+
+TAG = "facts"  # of the notices that tell changes
+TRIES = 3  # then a passage is left unread, with a record of it
+
+_LOOK = 3600.0  # seconds between looks at all sessions
+_TICK = 30.0
+_PAUSES = (300.0, 1800.0, 3600.0)  # seconds after the first, second, third failure in a row
+# Failures that say nothing about the passage: it is read when they are over, however long they last.
+_OUTAGES = frozenset(
+    {
+        "auth",
+        "billing",
+        "forbidden",
+        "not_found",
+        "no_api_key",
+        "bad_api_key",
+        "budget",
+        "breaker_open",
+    }
+)
+
+log = structlog.get_logger()
+
+
+class Learning:
+    """`run` is its long life; it is a CompactionHook besides. When facts are off, nothing happens."""
+
+    name = "facts"
+
+    def __init__(
+        self,
+        sessions: SessionStore,
+        reader: Reader,
+        sink: EventSink,
+        clock: Clock,
+        settings: FactsSettings,
+    ) -> None:
+        self._sessions = sessions
+        self._reader = reader
+        self._sink = sink
+        self._clock = clock
+        self._settings = settings
+        self._idle = settings.idle.total_seconds()
+        self._due: dict[SessionKey, float] = {}  # when each is to be read, by the monotonic clock
+        self._locks: dict[SessionKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._wake = asyncio.Event()
+        self._failures: dict[SessionKey, tuple[int, int]] = {}  # of the passage from this row on
+        self._outages = 0
+        self._rests_until = 0.0
+        self._failure: Problem | None = None
+        self._skipped: Problem | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions are to be read."""
+        return len(self._due)
+
+    def touch(self, session: SessionKey) -> None:
+        """A turn of the session has ended: it is read when it has rested."""
+        if self._reads(session):
+            self._put(session, self._idle)
+
+    def finish(self, session: SessionKey) -> None:
+        """The session has come to an end: read it now rather than when it has rested."""
+        if self._reads(session):
+            self._due.pop(session, None)
+            self._put(session, 0)
+            self._wake.set()
+
+    def deleted(self, session: SessionKey) -> None:
+        """The session and its mark are gone."""
+        self._due.pop(session, None)
+        self._failures.pop(session, None)
+
+    async def forked(self, source: SessionKey, copy: SessionKey) -> None:
+        """What was read in a session is not read again in its copy. Raises StorageError."""
+        if self._reads(copy):
+            await self._reader.forked(source, copy)
+
+    async def run(self) -> None:
+        """Read what is due, until cancelled. What a stop left unread comes first to rest again."""
+        if not self._settings.enabled:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tick())
+            tasks.create_task(self._work())
+
+    async def read(self, session: SessionKey) -> None:
+        """Read all that the user has said in the session since the mark.
+
+        Raises what `Reader.read` raises. The third failure that is a passage's own is not raised: that
+        passage is left unread, and what comes after it is read.
+        """
+        if not self._reads(session):
+            return
+        async with self._locks[session]:
+            due = self._due.get(session)
+            while (passage := await self._reader.next(session)) is not None:
+                try:
+                    await self.tell(session, await self._reader.read(passage))
+                except Exception as error:
+                    if not self._is_its_own(error) or not await self._gave_up(passage, error):
+                        raise
+                else:
+                    self._failures.pop(session, None)
+                    self._outages, self._failure = 0, None
+            if self._due.get(session) == due:  # no turn has ended meanwhile
+                self._due.pop(session, None)
+
+    async def catch_up(self) -> None:
+        """Read now each session in which something was said since it was read. Raises what `read`
+        raises.
+        """
+        for session, is_unread in (await self._reader.is_unread()).items():
+            if is_unread and self._reads(session):
+                await self.read(session)
+
+    async def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
+        """Say in the session, in one line, what its words have changed. Raises StorageError."""
+        changed = [one for one in learned if one.change is not None]
+        if changed and await self._sessions.exists(session):
+            text = in_words(changed)
+            await self._sessions.notice(session, text, TAG)
+            objects = tuple(map(_as_json, changed))
+            self._sink.emit(FactsChanged(session, text, objects))
+
+    async def before_compaction(
+        self, plan: CompactionPlan, ask: Callable[[Question], Awaitable[Answer]]
+    ) -> None:
+        """Read the session while it is all in the context. Raises ShuttingDown."""
+        if not self._reads(plan.session):
+            return
+        try:
+            async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
+                await self._attempt(plan.session)
+        except TimeoutError:
+            # The rows stay where they are, and so does the mark: they are read later.
+            log.warning("facts_left_for_later", session=plan.session, reason="timeout")
+            self._put(plan.session, _PAUSES[0])
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why facts are not read at the moment, and what was left unread."""
+        return tuple(problem for problem in (self._failure, self._skipped) if problem)
+
+    def _reads(self, session: SessionKey) -> bool:
+        return self._settings.enabled and kind_of(session) is Kind.MAIN
+
+    def _put(self, session: SessionKey, seconds: float) -> None:
+        """Let the session be due in so long; one that has failed waits as long as it was told to."""
+        due = self._clock.monotonic() + seconds
+        if session in self._failures:
+            due = max(due, self._due.get(session, 0.0))
+        self._due[session] = due
+
+    async def _tick(self) -> None:
+        tick = max(1.0, min(_TICK, self._idle))
+        looked = self._clock.monotonic()
+        while True:
+            await self._clock.sleep(tick)
+            now = self._clock.monotonic()
+            if now - looked >= _LOOK:
+                looked = now
+                await self._look()
+            if any(due <= now for due in self._due.values()):
+                self._wake.set()
+
+    async def _work(self) -> None:
+        await self._look()
+        while True:
+            now = self._clock.monotonic()
+            due = sorted((at, session) for session, at in self._due.items() if at <= now)
+            for _, session in due if now >= self._rests_until else ():
+                try:
+                    await self._attempt(session)
+                except ShuttingDown:
+                    return  # it goes on from the mark at the next start
+                if self._clock.monotonic() < self._rests_until:
+                    break
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _look(self) -> None:
+        """Find sessions with rows behind their marks: of an earlier run, imported ones."""
+        try:
+            unread = await self._reader.is_unread()
+            infos = await self._sessions.sessions()
+        except StorageError as error:
+            log.warning("facts_not_looked_for", reason=error.reason)
+            return
+        for info in infos:
+            if self._reads(info.key) and unread.get(info.key):
+                rested = (self._clock.now() - info.updated_at).total_seconds()
+                if info.key not in self._due:
+                    self._put(info.key, min(max(self._idle - rested, 0.0), self._idle))
+
+    async def _attempt(self, session: SessionKey) -> None:
+        """Read the session, or say when it is tried again. Raises ShuttingDown."""
+        try:
+            await self.read(session)
+        except ShuttingDown:
+            raise
+        except (AgentdError, TimeoutError) as error:
+            self._failed(session, error)
+        except Exception as error:
+            # The boundary of work that nobody waits for: a flaw here costs facts, never a turn.
+            log.exception("extraction_crashed", session=session)
+            self._failed(session, error)
+
+    def _failed(self, session: SessionKey, error: Exception) -> None:
+        reason = _reason(error)
+        if self._is_its_own(error) and session in self._failures:
+            pause = _PAUSES[self._failures[session][1] - 1]
+        else:
+            self._outages += 1
+            pause = _PAUSES[min(self._outages, len(_PAUSES)) - 1]
+            self._rests_until = self._clock.monotonic() + pause
+        self._due[session] = self._clock.monotonic() + pause
+        log.warning("extraction_failed", session=session, reason=reason, again_in=pause)
+        cure = "They are read later by themselves; see `agentd logs` if this stays."
+        text = f"Facts could not be read out of session {session!r}: {reason}."
+        self._failure = Problem("facts_unread", text, getattr(error, "cure", "") or cure)
+
+    @staticmethod
+    def _is_its_own(error: Exception) -> bool:
+        """Whether the passage may be why it could not be read."""
+        if isinstance(error, ProviderError):
+            return not error.retryable and error.kind not in _OUTAGES
+        return not isinstance(error, AgentdError)
+
+    async def _gave_up(self, passage: Passage, error: Exception) -> bool:
+        """Count a failure of the passage; True if it was the last, and the passage is left unread."""
+        first, failures = self._failures.get(passage.session, (passage.first, 0))
+        failures = failures + 1 if first == passage.first else 1
+        self._failures[passage.session] = (passage.first, failures)
+        if failures < TRIES:
+            return False
+        await self._reader.skip(passage)
+        del self._failures[passage.session]
+        reason = _reason(error)
+        log.warning(
+            "facts_skipped",
+            session=passage.session,
+            first=passage.first,
+            last=passage.last,
+            messages=len(passage.spoken),
+            reason=reason,
+        )
+        self._skipped = Problem(
+            "facts_skipped",
+            f"Messages {passage.first} to {passage.last} of session {passage.session!r} were not read "
+            f"for facts: {reason}, {TRIES} times.",
+            "Say again what matters of them, beginning with “remember that”.",
+        )
+        return True
+
+
+def in_words(changed: Sequence[Learned]) -> str:
+    """What was changed, in one line, and how it is taken back."""
+    return f"{'; '.join(map(_told, changed))} · /undo takes back the last"
+
+
+def _told(learned: Learned) -> str:
+    if learned.fact is None:
+        return f"no longer so: {_texts(learned.gone)}"
+    was = f" (before: {_texts(learned.gone)})" if learned.gone else ""
+    return f"remembered: {learned.fact.text}{was}"
+
+
+def _texts(facts: Sequence[Fact]) -> str:
+    return "; ".join(fact.text for fact in facts)
+
+
+def _as_json(learned: Learned) -> JsonObject:
+    assert learned.change is not None
+    fact = learned.fact
+    return {
+        "change": learned.change.id,
+        "op": str(learned.change.op),
+        "id": fact.id if fact else None,
+        "text": fact.text if fact else None,
+        "old": [old.text for old in learned.gone],
+    }
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, AgentdError):
+        return error.reason
+    return "timeout" if isinstance(error, TimeoutError) else "internal"

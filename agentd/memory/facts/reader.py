@@ -1,0 +1,238 @@
+"""Reads what the user says and changes what is known by it: one request for each passage.
+
+The model reads, and the user's own words prove: what it answers counts as far as a quote of them stands
+in a clean message of the passage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from agentd.domain.fact import Category, Evidence, Fact, FactSource, Learned, Operation
+from agentd.domain.message import Text
+from agentd.domain.quotation import quoted_spans
+from agentd.domain.transcript import Row, RowRole, opens_turn
+from agentd.domain.turn import Origin, SessionKey
+from agentd.engine import tokens
+from agentd.engine.sidecall import SideCall
+from agentd.memory.facts import wire
+from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.wire import Spoken
+from agentd.paths import prompt
+from agentd.ports import Clock, Facts, FactStore, SessionStore
+from agentd.redaction import tells_secret
+
+_INSTRUCTIONS = prompt("learning")
+_MAX_TOKENS = 4_096
+_PAGE = 200  # rows that are looked at together
+_ALL_TOKENS = 2_000  # of facts: as long as they fit, all are shown
+_NEAREST = 8  # facts for each message, where not all are shown
+_NEWEST = 10  # that are shown besides: what is corrected was often said just before
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The next rows of a session that are to be read, up to row `last`; empty where the user says
+    nothing in them. `spoken` may begin with what the agent said before.
+    """
+
+    session: SessionKey
+    first: int
+    last: int
+    spoken: tuple[Spoken, ...] = ()
+
+
+class Reader:
+    """Turns what was said into changes of what is known. The mark of a session moves with the changes,
+    in their transaction. `model` is asked; "" asks the chat's.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionStore,
+        store: FactStore,
+        facts: Facts,
+        calls: SideCall,
+        clock: Clock,
+        settings: FactsSettings,
+        model: str = "",
+    ) -> None:
+        self._sessions = sessions
+        self._store = store
+        self._facts = facts
+        self._calls = calls
+        self._clock = clock
+        self._settings = settings
+        self._model = settings.extraction_model or model
+
+    async def next(self, session: SessionKey) -> Passage | None:
+        """What comes behind the mark; None if nothing does. Raises StorageError, NotFound."""
+        if not await self._sessions.exists(session):
+            return None
+        mark = (await self._store.marks()).get(session, 0)
+        rows = await self._sessions.rows(session, mark + 1, _PAGE)
+        if not rows:
+            return None
+        taken: list[Row] = []
+        messages, room = 0, self._settings.batch_tokens
+        for row in rows:
+            messages += opens_turn(row)
+            room -= min(tokens.of_text(row.text), wire.USER_CHARS)
+            if taken and opens_turn(row) and (room < 0 or messages > self._settings.batch_messages):
+                break
+            taken.append(row)
+        spoken = await asyncio.to_thread(spoken_in, session, taken)
+        if not any(one.is_user for one in spoken):
+            spoken = ()
+        elif spoken[0].is_user and (before := await self._before(session, taken[0].seq)):
+            spoken = (before, *spoken)
+        return Passage(session, taken[0].seq, taken[-1].seq, spoken)
+
+    async def read(self, passage: Passage) -> tuple[Learned, ...]:
+        """Learn what the passage says, and move the mark behind it.
+
+        Raises ProviderError, TimeoutError, ShuttingDown, WorkspaceError, StorageError; the mark is
+        then where it was.
+        """
+        marks = {passage.session: passage.last}
+        operations: tuple[Operation, ...] = ()
+        if passage.spoken:
+            operations = await self._asked(passage.session, passage.spoken, FactSource.EXTRACTED)
+        if not await self._sessions.exists(passage.session):
+            return ()  # it was deleted meanwhile
+        return await self._facts.learn(operations, session=passage.session, marks=marks)
+
+    async def read_now(
+        self,
+        spoken: Sequence[Spoken],
+        session: SessionKey,
+        asked: Evidence,
+        *,
+        hinted: Sequence[str] = (),
+        category: Category | None = None,
+    ) -> tuple[Learned, ...]:
+        """Learn what the user has asked to be remembered with the words `asked`, as explicit facts.
+        `hinted` are facts that the words may be about. Raises what `read` raises.
+        """
+        found = await self._asked(session, spoken, FactSource.EXPLICIT, hinted, asked)
+        proven = [one for one in found if one.is_proven]
+        if category is not None:
+            proven = [replace(one, category=category) for one in proven]
+        return await self._facts.learn(proven, session=session) if proven else ()
+
+    async def skip(self, passage: Passage) -> None:
+        """Move the mark behind the passage unread. Raises StorageError, WorkspaceError."""
+        await self._facts.learn((), marks={passage.session: passage.last})
+
+    async def forked(self, source: SessionKey, copy: SessionKey) -> None:
+        """What was read in a session is not read again in its copy. Raises StorageError."""
+        if mark := (await self._store.marks()).get(source):
+            await self._facts.learn((), marks={copy: mark})
+
+    async def is_unread(self) -> Mapping[SessionKey, bool]:
+        """For each session whether rows stand behind its mark. Raises StorageError."""
+        marks = await self._store.marks()
+        infos = await self._sessions.sessions()
+        return {info.key: info.rows > marks.get(info.key, 0) for info in infos}
+
+    async def _asked(
+        self,
+        session: SessionKey,
+        spoken: Sequence[Spoken],
+        source: FactSource,
+        hinted: Sequence[str] = (),
+        asked: Evidence | None = None,
+    ) -> tuple[Operation, ...]:
+        """The changes that the model reads out of the words, with their evidence."""
+        zone = self._clock.zone
+        known = await self._known(spoken, hinted)
+        async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
+            answer = await self._calls.ask(
+                session,
+                Origin.EXTRACTION,
+                _INSTRUCTIONS,
+                await asyncio.to_thread(wire.request, spoken, known, zone),
+                self._model,
+                max_tokens=_MAX_TOKENS,
+            )
+        items, dropped = await asyncio.to_thread(wire.read, answer)
+        now = await self._as_they_stand(spoken)
+        found = await asyncio.to_thread(
+            lambda: tuple(wire.operations(items, now, source, zone, asked))
+        )
+        log.info(
+            "facts_read",
+            session=session,
+            messages=len(spoken),
+            shown=len(known),
+            found=len(found),
+            unproven=sum(not operation.is_proven for operation in found),
+            malformed=dropped,
+        )
+        return found
+
+    async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
+        """The facts that the model is shown: all of them, or those nearest to what was said."""
+        active = {fact.id: fact for fact in await self._facts.all() if fact.is_active}
+        weight = sum(tokens.of_text(fact.text) for fact in active.values())
+        if weight > _ALL_TOKENS:
+            wanted = dict.fromkeys(hinted)
+            for one in spoken:
+                hits = await self._facts.find(one.text, _NEAREST) if one.is_user else ()
+                wanted.update(dict.fromkeys(hit.fact.id for hit in hits))
+            newest = sorted(active.values(), key=_creation)[-_NEWEST:]
+            wanted.update(dict.fromkeys(fact.id for fact in newest))
+            active = {i: active[i] for i in wanted if i in active}
+        return sorted(active.values(), key=_creation)
+
+    async def _before(self, session: SessionKey, first: int) -> Spoken | None:
+        """What the agent said right before a row, to which it may be the answer."""
+        rows = await self._sessions.rows(session, max(1, first - 4), 4) if first > 1 else ()
+        spoken = [one for row in rows if row.seq < first and (one := _spoken(session, row))]
+        return spoken[-1] if spoken and not spoken[-1].is_user else None
+
+    async def _as_they_stand(self, spoken: Sequence[Spoken]) -> list[Spoken]:
+        """The messages as they are now: some of it may have been forgotten while the model was reading."""
+        now: list[Spoken] = []
+        for one in spoken:
+            rows = await self._sessions.rows(one.session, one.seq, 1) if one.seq else ()
+            again = _spoken(one.session, rows[0]) if rows and rows[0].seq == one.seq else None
+            now.append(again or (one if not one.seq else _emptied(one)))
+        return now
+
+
+def spoken_in(session: SessionKey, rows: Sequence[Row]) -> tuple[Spoken, ...]:
+    """The messages of rows, in order: the user's and the agent's words, no tool calls and results."""
+    return tuple(one for row in rows if (one := _spoken(session, row)) is not None)
+
+
+def _spoken(session: SessionKey, row: Row) -> Spoken | None:
+    is_user = opens_turn(row)
+    if not (is_user or row.role is RowRole.ASSISTANT) or not row.text.strip():
+        return None
+    if not is_user:
+        return Spoken(session, row.seq, row.at, row.text, False, not row.source.tainted)
+    if tells_secret(row.text):
+        return None
+    marked, offset = [], 0
+    for block in row.blocks:
+        if isinstance(block, Text):
+            marked += [(start + offset, end + offset) for start, end in block.quoted]
+            offset += len(block.text)
+    quotations = quoted_spans(row.text, marked)
+    is_clean = row.source.is_owners_own
+    return Spoken(session, row.seq, row.at, row.text, True, is_clean, tuple(quotations))
+
+
+def _emptied(one: Spoken) -> Spoken:
+    return Spoken(one.session, one.seq, one.at, "", one.is_user, False)
+
+
+def _creation(fact: Fact) -> tuple[object, ...]:
+    return fact.noted_at, fact.id

@@ -1,0 +1,284 @@
+"""What the owner asks of his facts: by a tool, a slash command or the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from agentd.domain.fact import (
+    NO_SESSION,
+    Category,
+    ErasureReport,
+    Evidence,
+    Fact,
+    FactChange,
+    FactSource,
+    FactStatus,
+    Learned,
+    Matches,
+    Op,
+    Operation,
+)
+from agentd.domain.turn import SessionKey
+from agentd.errors import AgentdError
+from agentd.memory.facts.known import comparable
+from agentd.memory.facts.reader import Reader, spoken_in
+from agentd.memory.facts.wire import Spoken
+from agentd.ports import Clock, Facts, SessionStore
+
+_TURNS = 20  # in which a quote is looked for
+_MAYBE = 5
+_MOST = 20
+_WORD = re.compile(r"\w+")
+_STEM = 4  # letters of which one word may go on in another ending
+_ENDING = 3  # letters of such an ending
+
+log = structlog.get_logger()
+
+
+class Book(Facts, Protocol):
+    """The facts, with what only their owner may do."""
+
+    @property
+    def not_kept(self) -> Mapping[str, int]:
+        """How much was not kept since the start, by reason."""
+
+    async def changes(self, limit: int) -> tuple[FactChange, ...]:
+        """The newest changes first."""
+
+    async def undo(
+        self, change: int | None = None, session: SessionKey | None = None
+    ) -> FactChange:
+        """Take a change back."""
+
+    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
+        """Let one fact stand for others."""
+
+    async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
+        """Let proposed facts hold."""
+
+    async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
+        """Take proposed facts away."""
+
+
+class Learner(Protocol):
+    """Who reads conversations."""
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions are to be read."""
+
+    async def catch_up(self) -> None:
+        """Read what was said and is not read yet."""
+
+    async def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
+        """Say in the session what was changed."""
+
+
+class Service:
+    """Answers as port FactService says, and takes changes back."""
+
+    def __init__(
+        self, book: Book, reader: Reader, learner: Learner, sessions: SessionStore, clock: Clock
+    ) -> None:
+        self._book = book
+        self._reader = reader
+        self._learner = learner
+        self._sessions = sessions
+        self._clock = clock
+
+    async def remember(
+        self, text: str, session: SessionKey, quote: str = "", replaces: Sequence[str] = ()
+    ) -> tuple[Learned, ...]:
+        """See FactService. While no model answers, his sentence is kept as he wrote it."""
+        found = await self._said(session, quote)
+        if found is None:
+            return ()
+        spoken, asked = found
+        try:
+            learned = await self._reader.read_now(spoken, session, asked, hinted=replaces)
+        except (AgentdError, TimeoutError) as error:
+            log.warning("remembered_unread", reason=type(error).__name__)
+            sentence = _sentence(spoken, asked)
+            return await self._verbatim(sentence, session, asked) if sentence else ()
+        kept = tuple(one for one in learned if one.fact is not None or one.gone)
+        await self._learner.tell(session, kept)
+        return kept
+
+    async def own_sentence(self, session: SessionKey, quote: str) -> str:
+        """See FactService."""
+        found = await self._said(session, quote)
+        return _sentence(*found) if found is not None else ""
+
+    async def keep(
+        self, text: str, session: SessionKey = NO_SESSION, category: Category | None = None
+    ) -> tuple[Learned, ...]:
+        """See FactService."""
+        now = self._clock.now()
+        said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
+        words = Evidence(now)
+        try:
+            learned = await self._reader.read_now(said, session, words, category=category)
+        except (AgentdError, TimeoutError) as error:
+            log.warning("remembered_unread", reason=type(error).__name__)
+            learned = ()
+        kept = tuple(one for one in learned if one.fact is not None or one.gone)
+        return kept or await self._verbatim(text, session, words, category)
+
+    async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
+        """See FactService."""
+        return await self._verbatim(sentence, session, Evidence(self._clock.now()))
+
+    async def matching(self, query: str) -> Matches:
+        """The fact of that id, or with those words; else the one that has all words of the query that
+        any other fact has, and more. What was said a moment ago is read first if nothing is found.
+        """
+        matches = await self._matching(query)
+        if not matches.sure:
+            try:
+                await self._learner.catch_up()
+            except (AgentdError, TimeoutError) as error:
+                log.warning("facts_not_caught_up", reason=type(error).__name__)
+            else:
+                matches = await self._matching(query)
+        return matches
+
+    async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
+        """See Facts."""
+        return await self._book.forget(fact_ids, also)
+
+    async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
+        """See Facts."""
+        return await self._book.preview(fact_ids)
+
+    async def changes(self, limit: int) -> tuple[FactChange, ...]:
+        """The newest changes first."""
+        return await self._book.changes(limit)
+
+    async def undo(
+        self, change: int | None = None, session: SessionKey | None = None
+    ) -> FactChange:
+        """Take back a change: that one, or the newest that can be, told in the session if one is given.
+        Raises NotFound, InvalidRequest.
+        """
+        return await self._book.undo(change, session)
+
+    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
+        """Let one fact stand for others that say the same. Raises NotFound, InvalidRequest."""
+        return await self._book.merge(keep, others)
+
+    async def pending(self) -> tuple[Fact, ...]:
+        """What waits for his yes."""
+        return tuple(f for f in await self._book.all() if f.status is FactStatus.PROPOSED)
+
+    async def accept(self, fact_ids: Sequence[str]) -> tuple[Learned, ...]:
+        """Let proposed facts hold. Raises NotFound."""
+        return await self._book.accept(fact_ids)
+
+    async def reject(self, fact_ids: Sequence[str]) -> tuple[Fact, ...]:
+        """Take proposed facts away. Raises NotFound."""
+        return await self._book.reject(fact_ids)
+
+    async def counts(self) -> dict[str, Any]:
+        """`{active, proposed, refused: {reason: n}, waiting}`: what is known, what was not kept since the
+        start, and how many conversations are to be read.
+        """
+        statuses = Counter(fact.status for fact in await self._book.all())
+        return {
+            "active": statuses[FactStatus.ACTIVE],
+            "proposed": statuses[FactStatus.PROPOSED],
+            "refused": dict(self._book.not_kept),
+            "waiting": self._learner.waiting,
+        }
+
+    async def _said(
+        self, session: SessionKey, quote: str
+    ) -> tuple[tuple[Spoken, ...], Evidence] | None:
+        """The message in which the user says this, behind what the agent said before it, and the whole
+        sentence as evidence; without a quote his last message. None if he has not said it.
+        """
+        from agentd.memory.facts import quotes
+
+        rows = await self._sessions.recent(session, _TURNS)
+        spoken = await asyncio.to_thread(spoken_in, session, rows)
+        for at in range(len(spoken) - 1, -1, -1):
+            one = spoken[at]
+            if not (one.is_user and one.is_clean):
+                continue
+            span = quotes.find(quote, one.text, one.quotations) if quote else (0, len(one.text))
+            if span is None:
+                continue
+            start, end = quotes.sentence_around(one.text, span)
+            before = spoken[at - 1 : at] if at and not spoken[at - 1].is_user else ()
+            return (*before, one), Evidence(one.at, session, one.seq, start, end)
+        return None
+
+    async def _verbatim(
+        self,
+        sentence: str,
+        session: SessionKey,
+        words: Evidence,
+        category: Category | None = None,
+    ) -> tuple[Learned, ...]:
+        kept = Operation(
+            Op.ADD,
+            words.at,
+            FactSource.EXPLICIT,
+            sentence,
+            category or Category.PERSONAL,
+            evidence=(words,),
+        )
+        return await self._book.learn([kept], session=session)
+
+    async def _matching(self, query: str) -> Matches:
+        active = {fact.id: fact for fact in await self._book.all() if fact.is_active}
+        named = [active[word] for word in query.split() if word in active]
+        if named and len(named) == len(query.split()):
+            return Matches(tuple(named))
+        if sure := await asyncio.to_thread(_meant, query, tuple(active.values())):
+            return Matches(sure[:_MOST])
+        hits = await self._book.find(query, _MAYBE)
+        return Matches(maybe=tuple(hit.fact for hit in hits))
+
+
+def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
+    """The words of the evidence; "" where some of them are somebody else's."""
+    one = spoken[-1]
+    if any(start < asked.end and asked.start < end for start, end in one.quotations):
+        return ""
+    return one.text[asked.start : asked.end]
+
+
+def _meant(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The facts with the words of the query, or else those that have most of it."""
+    wanted = comparable(query)
+    return tuple(f for f in facts if comparable(f.text) == wanted) or _saying(query, facts)
+
+
+def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The facts with the most words of the query, where these are all that any fact has of them and at
+    least one is rare; none where different facts have different words of it.
+    """
+    asked = list(dict.fromkeys(_WORD.findall(comparable(query))))
+    held = {
+        fact.id: frozenset(w for w in asked if any(_is_form(w, own) for own in words))
+        for fact in facts
+        if (words := frozenset(_WORD.findall(comparable(fact.text))))
+    }
+    counts = Counter(word for words in held.values() for word in words)
+    union = frozenset(counts)
+    rare = {word for word, count in counts.items() if count <= max(2, len(facts) // 10)}
+    return tuple(f for f in facts if held.get(f.id) == union and held[f.id] & rare)
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Whether two words are one, or one of them goes on in another ending."""
+    if word == other:
+        return True
+    short, long = sorted((word, other), key=len)
+    return len(short) >= _STEM and len(long) - len(short) <= _ENDING and long.startswith(short)

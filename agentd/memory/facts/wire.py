@@ -1,0 +1,248 @@
+"""The request that reads facts out of a conversation, and the answer to it. Pure.
+
+Messages stand there as `[1 user 2026-05-04 09:40] text` and `[2 agent …] text`, known facts as
+`[k3f9 since 2026-01-02] sentence`, one a line; further lines of a message are indented. The answer is a
+JSON array of objects `{op, content, category, message, quote, ids, subject, relation, value, valid_from,
+valid_to}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from itertools import islice
+from typing import Any
+
+from agentd.domain.fact import Category, Evidence, Fact, FactSource, Op, Operation, Triple
+from agentd.domain.quotation import Span
+from agentd.domain.turn import SessionKey
+from agentd.engine.prompt import fence
+from agentd.memory.facts.answers import line, number, objects
+
+MOST = 100  # objects that are taken from one answer
+USER_CHARS = 8_000  # of a user's message that are shown: longer ones hold what was pasted
+AGENT_CHARS = 800  # of the agent's, from its end more than from its beginning
+_MOST_OBJECTS = 10_000  # that are looked at
+_MOST_CONTENT = 1_000  # characters: a fact is a sentence
+_MOST_PART = 200  # characters of a subject, a relation or a value
+_MOST_QUOTE = 8_000
+_LEFT_OUT = "[…]"
+_DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
+_KNOWN, _SAID = "known facts", "conversation"
+_ASK = "List now what this conversation changes in what is known."
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """One message of the conversation that is read. Only clean words of the user are evidence;
+    `quotations` are characters of the text that are somebody else's words.
+    """
+
+    session: SessionKey
+    seq: int
+    at: datetime
+    text: str
+    is_user: bool
+    is_clean: bool = True
+    quotations: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One object of an answer, as it was written. `message` is None if it cites none."""
+
+    op: Op
+    content: str
+    category: Category
+    message: int | None
+    quote: str
+    ids: tuple[str, ...]
+    triple: Triple | None
+    valid_from: str
+    valid_to: str
+
+
+def request(spoken: Sequence[Spoken], known: Sequence[Fact], zone: tzinfo) -> str:
+    """The words of the request."""
+    said = "\n".join(_shown(n, one, zone) for n, one in enumerate(spoken, start=1))
+    facts = "\n".join(told(fact, zone) for fact in known)
+    parts = [fence(_KNOWN, facts)] if known else []
+    return "\n\n".join((*parts, fence(_SAID, said), _ASK))
+
+
+def told(fact: Fact, zone: tzinfo) -> str:
+    """A fact as models are told it: with its id and since when it holds."""
+    return f"[{fact.id} since {fact.valid_from.astimezone(zone):%Y-%m-%d}] {fact.text}"
+
+
+def read(answer: str) -> tuple[tuple[Item, ...], int]:
+    """All that can be read from an answer, `MOST` at most, and how many objects could not be."""
+    found: list[Item] = []
+    dropped = 0
+    for data in islice(objects(answer), _MOST_OBJECTS):
+        item = _item(data)
+        if item is None or len(found) == MOST:
+            dropped += 1
+        else:
+            found.append(item)
+    return tuple(found), dropped
+
+
+def operations(
+    items: Sequence[Item],
+    spoken: Sequence[Spoken],
+    source: FactSource,
+    zone: tzinfo,
+    asked: Evidence | None = None,
+) -> Iterator[Operation]:
+    """What the items come to, each with the words of the user that prove it, if any do. `asked` are words
+    with which he asks for something to be remembered: they prove what is quoted of them, however short.
+    """
+    for item in items:
+        evidence = proof(item.quote, item.message, spoken)
+        if asked is not None and not evidence and _is_quoted(item.quote, spoken):
+            evidence = (asked,)
+        cited = _cited(item.message, spoken)
+        at = evidence[0].at if evidence else cited.at if cited else spoken[-1].at
+        since = _since(item.valid_from, zone)
+        yield Operation(
+            item.op,
+            at,
+            source,
+            item.content,
+            item.category,
+            item.triple,
+            item.ids,
+            evidence,
+            is_proven=bool(evidence),
+            valid_from=since,
+            valid_to=_until(item.valid_to, zone, since or at),
+        )
+
+
+def proof(quote: str, message: int | None, spoken: Sequence[Spoken]) -> tuple[Evidence, ...]:
+    """The evidence for a quote: where it stands in the message that is cited, or in the only other
+    clean one of the user's that has it. Few words count as the answer to what the agent said before.
+    """
+    cited = _cited(message, spoken)
+    places = [(at, found) for at, one in enumerate(spoken) if (found := _found(quote, one))]
+    own = [(at, found) for at, found in places if spoken[at] is cited]
+    if not own and len(places) != 1:
+        return ()
+    from agentd.memory.facts import quotes
+
+    at, found = (own or places)[0]
+    one = spoken[at]
+    evidence = Evidence(one.at, one.session, one.seq, *found)
+    if not quotes.is_short(quote):
+        return (evidence,)
+    before = spoken[at - 1] if at else None
+    if before is None or before.is_user or not before.is_clean:
+        return ()
+    end = len(before.text)
+    asked = Evidence(before.at, before.session, before.seq, 0, end, is_context=True)
+    return (evidence, asked)
+
+
+def _is_quoted(quote: str, spoken: Sequence[Spoken]) -> bool:
+    return any(_found(quote, one) for one in spoken)
+
+
+def _found(quote: str, one: Spoken) -> Span | None:
+    if not (one.is_user and one.is_clean):
+        return None
+    from agentd.memory.facts import quotes
+
+    return quotes.find(quote, one.text, one.quotations)
+
+
+def _cited(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
+    return spoken[message - 1] if message and 0 < message <= len(spoken) else None
+
+
+def _shown(count: int, one: Spoken, zone: tzinfo) -> str:
+    who = "user" if one.is_user else "agent"
+    head = f"[{count} {who} {one.at.astimezone(zone):%Y-%m-%d %H:%M}]"
+    if one.is_user:
+        text = _clipped(one.text, USER_CHARS // 2, USER_CHARS // 2)
+    else:
+        text = _clipped(one.text, AGENT_CHARS // 4, 3 * AGENT_CHARS // 4)
+    lines = "\n  ".join(text.strip().splitlines())
+    return f"{head} {lines}"
+
+
+def _clipped(text: str, head: int, tail: int) -> str:
+    if len(text) <= head + tail:
+        return text
+    return f"{text[:head]}\n{_LEFT_OUT}\n{text[-tail:]}"
+
+
+def _item(data: dict[str, Any]) -> Item | None:
+    op = _op(data.get("op"))
+    content = line(data.get("content"), _MOST_CONTENT)
+    ids = _ids(data.get("ids", data.get("id")))
+    if op is None or not (content if op in (Op.ADD, Op.REPLACE) else ids):
+        return None
+    quote = data.get("quote")
+    return Item(
+        op,
+        content,
+        _category(data.get("category")),
+        number(data.get("message")),
+        quote if isinstance(quote, str) and len(quote) <= _MOST_QUOTE else "",
+        ids,
+        _triple(data),
+        line(data.get("valid_from"), _MOST_PART),
+        line(data.get("valid_to"), _MOST_PART),
+    )
+
+
+def _op(value: Any) -> Op | None:
+    if value is None:
+        return Op.ADD
+    name = value.strip().casefold() if isinstance(value, str) else ""
+    return Op(name) if name in set(Op) else None
+
+
+def _category(value: Any) -> Category:
+    name = value.strip().casefold() if isinstance(value, str) else ""
+    return Category(name) if name in set(Category) else Category.PERSONAL
+
+
+def _ids(value: Any) -> tuple[str, ...]:
+    given = value if isinstance(value, list) else [value]
+    named = (line(one, _MOST_PART).strip("[]").split(" ")[0] for one in given)
+    return tuple(dict.fromkeys(filter(None, named)))
+
+
+def _triple(data: dict[str, Any]) -> Triple | None:
+    parts = [line(data.get(name), _MOST_PART) for name in ("subject", "relation", "value")]
+    return Triple(*parts) if all(parts) else None
+
+
+def _since(text: str, zone: tzinfo) -> datetime | None:
+    found = _DATE.match(text)
+    if found is None:
+        return None
+    year, month, day = (int(part) if part else 1 for part in found.groups())
+    try:
+        return datetime(year, month, day, tzinfo=zone)
+    except ValueError:
+        return None
+
+
+def _until(text: str, zone: tzinfo, since: datetime) -> datetime | None:
+    """The end of the day, the month or the year that is named; None before the beginning."""
+    found, first = _DATE.match(text), _since(text, zone)
+    if found is None or first is None:
+        return None
+    days = 1 if found[3] else 31 if found[2] else 366
+    try:
+        end = first + timedelta(days=days)
+    except OverflowError:
+        return None
+    if not found[3]:  # to the first of the next month, or year
+        end = end.replace(day=1) if found[2] else end.replace(month=1, day=1)
+    return end if end > since else None
