@@ -1,0 +1,265 @@
+"""Looks at the facts once a day: what is said twice, what a later fact makes untrue, what lacks a triple,
+what is stale or too much.
+
+Nothing is erased. What goes is put aside: `agentd facts list --all` shows it, `facts changes` lists what
+was joined, and `facts undo` takes that back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+
+from agentd.domain.fact import (
+    Category,
+    Fact,
+    FactChange,
+    FactSource,
+    Op,
+    Operation,
+    Triple,
+)
+from agentd.domain.health import Problem
+from agentd.domain.turn import Origin, SessionKey
+from agentd.engine.daily import Daily
+from agentd.engine.prompt import fence
+from agentd.engine.sidecall import SideCall
+from agentd.errors import AgentdError, NotFound
+from agentd.memory.facts.answers import line, objects
+from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.wire import told
+from agentd.paths import prompt
+from agentd.ports import Clock, Facts, FactStore
+from agentd.ranking.facts import DAILY, OLDEST, importance
+
+_INSTRUCTIONS = prompt("review")
+_ASK = "Say now which of these belong together."
+_REVIEW = SessionKey("review")  # under this name the mark of the last review is kept, as a day
+_MAX_TOKENS = 2_048
+_NEW = timedelta(days=2)
+_MOST = 60  # facts that one review begins with
+_NEAR = 4  # that are shown beside each
+_MOST_OBJECTS = 200
+_MOST_PART = 200  # characters
+_STALE = timedelta(days=180)  # after which what age has left nothing of goes
+_AT_FLOOR = timedelta(days=math.log(OLDEST) / math.log(DAILY))  # the age from which it lies there
+_AGEING = frozenset({Category.PROJECT, Category.DECISION, Category.OUTCOME})
+_LEFT = 0.9  # of the cap, after an eviction
+
+log = structlog.get_logger()
+
+
+class Book(Facts, Protocol):
+    """The facts, and how they are joined and put aside."""
+
+    async def parked(self) -> Sequence[Fact]:
+        """Those of which it is in doubt whether the user wants them gone."""
+
+    async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
+        """Let one fact stand for others."""
+
+    async def put_aside(self, successors: Mapping[str, str]) -> Sequence[Fact]:
+        """Let facts hold no longer, each for the one named beside it, or for none."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is to be done. Duplicates and conflicts name the fact that stays by the one that goes."""
+
+    checked: int = 0
+    duplicates: dict[str, str] = field(default_factory=dict)
+    conflicts: dict[str, str] = field(default_factory=dict)
+    triples: dict[str, Triple] = field(default_factory=dict)
+    stale: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Any]:
+        """The shape in `agentd facts validate`."""
+        return {
+            "checked": self.checked,
+            "duplicates": [{"id": i, "of": of} for i, of in self.duplicates.items()],
+            "conflicts": [{"id": i, "by": by} for i, by in self.conflicts.items()],
+            "triples": list(self.triples),
+            "stale": list(self.stale),
+            "evicted": list(self.evicted),
+            "dry_run": dry_run,
+        }
+
+
+class Review:
+    """`run` is its long life. When facts are off, nothing happens. `model` is asked; "" asks the chat's."""
+
+    def __init__(
+        self,
+        book: Book,
+        store: FactStore,
+        calls: SideCall,
+        clock: Clock,
+        settings: FactsSettings,
+        model: str = "",
+    ) -> None:
+        self._book = book
+        self._store = store
+        self._calls = calls
+        self._clock = clock
+        self._settings = settings
+        self._model = settings.extraction_model or model
+        self._daily = Daily("facts_review", self._if_due, clock)
+        self._looking = asyncio.Lock()
+        self._failure: Problem | None = None
+
+    async def run(self) -> None:
+        """Do it every day, until cancelled."""
+        if self._settings.enabled:
+            await self._daily.run()
+
+    async def validate(self, dry_run: bool) -> dict[str, Any]:
+        """What there is to do, `{checked, duplicates, conflicts, triples, stale, evicted, dry_run}`;
+        unless that alone was asked, it is done. Raises WorkspaceError, StorageError.
+        """
+        async with self._looking:
+            parked = {fact.id for fact in await self._book.parked()}
+            known = await self._book.all()
+            facts = [fact for fact in known if fact.is_active and fact.id not in parked]
+            found = Findings(len(facts))
+            await self._judge(found, facts)
+            await self._age(found, facts)
+            if not dry_run:
+                await self._carry_out(found)
+        log.info("facts_reviewed", **found.as_json(dry_run=dry_run))
+        return found.as_json(dry_run=dry_run)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why it could not be done the last time."""
+        return (*self._daily.problems(), *((self._failure,) if self._failure else ()))
+
+    async def _if_due(self) -> None:
+        today = self._clock.now().toordinal()
+        if (await self._store.marks()).get(_REVIEW, 0) < today:
+            await self.validate(dry_run=False)
+            await self._book.learn((), marks={_REVIEW: today})
+
+    async def _judge(self, found: Findings, facts: Sequence[Fact]) -> None:
+        """What the model says of the facts that are new, beside those near them."""
+        shown = await self._shown(facts)
+        if not shown:
+            return
+        zone = self._clock.zone
+        try:
+            async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
+                answer = await self._calls.ask(
+                    _REVIEW,
+                    Origin.EXTRACTION,
+                    _INSTRUCTIONS,
+                    _request(shown, zone),
+                    self._model,
+                    max_tokens=_MAX_TOKENS,
+                )
+        except (AgentdError, TimeoutError) as error:
+            # What age and number ask for is done all the same; the rest waits for tomorrow.
+            reason = error.reason if isinstance(error, AgentdError) else "timeout"
+            log.warning("facts_not_judged", reason=reason)
+            text = f"what is known was not looked through for what is said twice: {reason}"
+            cure = "nothing is lost; `agentd facts validate` tries it again"
+            self._failure = Problem("facts_unjudged", text, cure)
+            return
+        self._failure = None
+        _take(found, answer, {fact.id: fact for fact in shown})
+
+    async def _shown(self, facts: Sequence[Fact]) -> list[Fact]:
+        """The facts of the last days and those without a triple, each with those near it."""
+        known = {fact.id: fact for fact in facts}
+        since = self._clock.now() - _NEW
+        new = [fact for fact in facts if fact.noted_at >= since or fact.triple is None]
+        shown: dict[str, Fact] = {}
+        for fact in sorted(new, key=lambda fact: fact.noted_at, reverse=True)[:_MOST]:
+            shown[fact.id] = fact
+            for hit in await self._book.find(fact.text, _NEAR):
+                if hit.fact.id in known:
+                    shown[hit.fact.id] = known[hit.fact.id]
+        return sorted(shown.values(), key=lambda fact: (fact.noted_at, fact.id))
+
+    async def _age(self, found: Findings, facts: Sequence[Fact]) -> None:
+        now = self._clock.now()
+        old = [fact for fact in facts if _is_old(fact, now)]
+        seen = await self._store.evidence([fact.id for fact in old]) if old else {}
+        found.stale = tuple(fact.id for fact in old if len(seen.get(fact.id, ())) < 2)
+        gone = {*found.stale, *found.duplicates, *found.conflicts}
+        left = [fact for fact in facts if fact.id not in gone]
+        found.evicted = await asyncio.to_thread(
+            partial(_evicted, left, now, self._settings.max_facts)
+        )
+
+    async def _carry_out(self, found: Findings) -> None:
+        for goes, stays in {**found.duplicates, **found.conflicts}.items():
+            try:
+                await self._book.merge(stays, [goes])
+            except NotFound:
+                log.info("facts_not_merged", reason="changed_meanwhile")
+        now = self._clock.now()
+        described = [
+            Operation(Op.SAME, now, FactSource.EXTRACTED, triple=triple, ids=(fact_id,))
+            for fact_id, triple in found.triples.items()
+        ]
+        if described:
+            await self._book.learn(described)
+        if aside := dict.fromkeys((*found.stale, *found.evicted), ""):
+            await self._book.put_aside(aside)
+
+
+def _request(shown: Sequence[Fact], zone: tzinfo) -> str:
+    lines = (
+        f"{told(fact, zone)}{'' if fact.triple is not None else ' (no triple)'}" for fact in shown
+    )
+    return f"{fence('known facts', chr(10).join(lines))}\n\n{_ASK}"
+
+
+def _take(found: Findings, answer: str, shown: Mapping[str, Fact]) -> None:
+    """Note what the answer says of facts that were shown; what contradicts itself is left out."""
+    for _, data in zip(range(_MOST_OBJECTS), objects(answer), strict=False):
+        given = data.get("ids")
+        ids = [i for i in given if isinstance(i, str)] if isinstance(given, list) else []
+        if not ids or any(i not in shown for i in ids):
+            continue
+        stays, *go = dict.fromkeys(ids)
+        parts = [line(data.get(name), _MOST_PART) for name in ("subject", "relation", "value")]
+        if not go and all(parts) and shown[stays].triple is None:
+            found.triples[stays] = Triple(*parts)
+        for fact_id in go:
+            taken = {*found.duplicates, *found.conflicts}
+            standing = {*found.duplicates.values(), *found.conflicts.values()}
+            if fact_id in taken | standing or stays in taken:
+                continue
+            if data.get("op") == "same":
+                found.duplicates[fact_id] = stays
+            elif data.get("op") == "replace" and shown[stays].noted_at >= shown[fact_id].noted_at:
+                found.conflicts[fact_id] = stays
+
+
+def _is_old(fact: Fact, now: datetime) -> bool:
+    """Whether it was read out of a conversation, and age has left nothing of it for long. What one is
+    and likes does not age; what one works on does.
+    """
+    if fact.source is not FactSource.EXTRACTED or fact.category not in _AGEING:
+        return False
+    return now - fact.noted_at >= _AT_FLOOR + _STALE
+
+
+def _evicted(facts: Sequence[Fact], now: datetime, most: int) -> tuple[str, ...]:
+    """Those that go so that 90 % of the cap are left; what the user said himself goes last."""
+    if len(facts) <= most:
+        return ()
+    count = len(facts) - math.floor(_LEFT * most)
+
+    def rank(fact: Fact) -> tuple[object, ...]:
+        is_own = fact.source is not FactSource.EXTRACTED
+        return is_own, importance(fact, now), fact.noted_at, fact.id
+
+    return tuple(fact.id for fact in sorted(facts, key=rank)[:count])
