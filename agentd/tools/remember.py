@@ -1,49 +1,47 @@
-"""The tool `remember`: keep one fact about the user.
+"""The tool `remember`: keep what the user told.
 
-Facts are the user's own words. What he did not say in this conversation is kept only after he has
-seen the very sentence and allowed it. Turns that run without him keep nothing; those that have read text
-from outside keep what his last message asks for, in his words, whatever the model makes of it.
+Nothing of the calling turn's wording is kept: the message that the model quotes is read once more, by
+itself, and what is read out of it becomes a fact. What the user did not say himself (words of a quotation,
+of an attachment) he is asked about. In a turn that has read text from outside, his whole sentence is kept
+as he wrote it. Turns that run without him keep nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Sequence
 
 from agentd.domain.fact import Learned, Refusal
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
-from agentd.domain.turn import Kind as SessionKind
-from agentd.domain.turn import Origin
+from agentd.domain.turn import Kind, Origin
 from agentd.errors import ToolFailed
-from agentd.ports import FactDesk, Gate
-from agentd.statements.explicit import Kind
+from agentd.ports import FactService, Gate
 from agentd.tools.fence import printable
 
 _SPEC = ToolSpec(
     "remember",
-    "Keep one lasting fact the user told you, as a full sentence. Replaces what it contradicts.",
+    "Keep what the user asks to be remembered. text: the fact as a sentence. quote: the user's own words"
+    " that say it, verbatim. replaces: ids of facts it makes untrue.",
     {
         "type": "object",
-        "properties": {"text": {"type": "string"}},
+        "properties": {
+            "text": {"type": "string"},
+            "quote": {"type": "string"},
+            "replaces": {"type": "array", "items": {"type": "string"}},
+        },
         "required": ["text"],
         "additionalProperties": False,
     },
     Effect.IDEMPOTENT,
 )
 _REFUSED = {
-    Refusal.AUTHORITY: "the user himself said otherwise, and that was kept",
     Refusal.EMPTY: "it says nothing",
     Refusal.FORGOTTEN: "the user had this forgotten",
     Refusal.CREDENTIAL: "it looks like a secret",
-    Refusal.SUSPICIOUS: "it reads like an instruction to the model",
     Refusal.TOO_LONG: "it is too long for one fact",
-}
-_VERBS: Final[Mapping[Kind, str]] = {"remember": "keep", "forget": "erase"}
-_INSTEAD: Final[Mapping[Kind, str]] = {
-    "remember": "Put it into today's note with memory_write.",
-    "forget": "Ask the user to send “/forget …” himself.",
+    Refusal.UNKNOWN_ID: "no fact that holds has that id",
+    Refusal.UNPROVEN: "the user did not say so",
 }
 
 
@@ -52,54 +50,66 @@ class Remember:
 
     spec = _SPEC
 
-    def __init__(self, desk: FactDesk) -> None:
-        self._desk = desk
+    def __init__(self, facts: FactService) -> None:
+        self._facts = facts
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """What was kept, and what it replaced. Raises ToolFailed."""
-        own = await own_words(call, self._desk, "remember")
-        text = " ".join(printable(own or str(call.input["text"])).split())
-        if own is None and not await self._desk.was_said(text, call.session):
-            approval = Approval(f"Remember: “{text}”", _digest(text))
-            if not await gate.approve(approval):
-                return ToolOutput("The user did not want this remembered.", is_error=True)
-        return told(await self._desk.remember(text, session=call.session))
+        if call.kind is not Kind.MAIN:
+            raise ToolFailed("this session cannot keep facts about the owner")
+        if call.origin is not Origin.USER:
+            raise ToolFailed(
+                "this turn runs without the user: it cannot keep facts",
+                cure="Put it into today's note with memory_write.",
+            )
+        quote = str(call.input.get("quote", ""))
+        if call.tainted:
+            return await self._verbatim(call, quote)
+        text = _one_line(str(call.input["text"]))
+        replaces = [str(fact_id) for fact_id in call.input.get("replaces", ())]
+        learned = await self._facts.remember(text, call.session, quote, replaces)
+        return told(learned) if learned else await self._asked(text, call, gate)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: a call that is repeated finds its fact."""
         raise ToolFailed("remembering was cut by a restart", cure="Do it again.")
 
+    async def _verbatim(self, call: ToolCall, quote: str) -> ToolOutput:
+        """Text from outside may have chosen the call and its words, so only the user's sentence counts."""
+        sentence = await self._facts.own_sentence(call.session, quote) if quote else ""
+        if not sentence:
+            raise ToolFailed(
+                "this turn has read text from outside: it keeps only what the user said himself",
+                cure="Call remember with quote: the user's own words, verbatim.",
+            )
+        return told(await self._facts.keep_verbatim(_one_line(sentence), call.session))
 
-async def own_words(call: ToolCall, desk: FactDesk, kind: Kind) -> str | None:
-    """The words of the owner's last message that count in place of the model's, since the turn has read
-    text from outside; None where the model's count. Raises ToolFailed unless the owner's own turn asks,
-    and, after text from outside, he himself does.
-    """
-    verb = _VERBS[kind]
-    if call.kind is not SessionKind.MAIN:
-        msg = f"this session cannot {verb} facts about the owner"
-        raise ToolFailed(msg)
-    if call.origin is not Origin.USER:
-        msg = f"this turn runs without the user: it cannot {verb} facts"
-        raise ToolFailed(msg, cure=_INSTEAD[kind])
-    if not call.tainted:
-        return None
-    asked = await desk.asked_last(call.session)
-    if asked is None or asked.kind != kind:
-        msg = f"this turn has read text from outside: it cannot {verb} facts unasked"
-        raise ToolFailed(msg, cure=_INSTEAD[kind])
-    return asked.text
+    async def _asked(self, text: str, call: ToolCall, gate: Gate) -> ToolOutput:
+        if not await gate.approve(Approval(f"Remember: “{text}”", _digest(text))):
+            return ToolOutput("The user did not want this remembered.", is_error=True)
+        return told(await self._facts.keep_verbatim(text, call.session))
 
 
-def told(learned: Learned) -> ToolOutput:
+def told(learned: Sequence[Learned]) -> ToolOutput:
     """The answer in words."""
-    if learned.reason is not None:
-        return ToolOutput(f"Not kept: {_REFUSED[learned.reason]}.", is_error=True)
-    assert learned.fact is not None
+    refused = [one.reason for one in learned if one.reason is not None]
+    if len(refused) == len(learned):
+        why = "; ".join(_REFUSED[reason] for reason in dict.fromkeys(refused))
+        return ToolOutput(f"Not kept: {why}.", is_error=True)
+    return ToolOutput("\n".join(_line(one) for one in learned if one.reason is None))
+
+
+def _line(learned: Learned) -> str:
+    old = " ".join(fact.text for fact in learned.gone)
+    if learned.fact is None:
+        return f"No longer so: {old}"
     if not learned.is_new:
-        return ToolOutput(f"Known already: {learned.text}")
-    old = "".join(f" It replaces: {fact.text}" for fact in learned.superseded)
-    return ToolOutput(f"Remembered: {learned.text}{old}")
+        return f"Known already: {learned.fact.text}"
+    return f"Remembered: {learned.fact.text}" + (f" It replaces: {old}" if old else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
 
 
 def _digest(text: str) -> str:
