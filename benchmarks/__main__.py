@@ -7,8 +7,8 @@ import sys
 
 from benchmarks import (
     ending,
-    fact_page,
     facts,
+    forgetting,
     graph_leg,
     graph_recall,
     graph_text,
@@ -23,6 +23,7 @@ from benchmarks import (
     prompts,
     retrieval,
     scale,
+    stalls,
     start,
     turns,
     year,
@@ -40,8 +41,9 @@ _ALL = {
     "year": year.rows,
     "scale": scale.rows,
     "facts": facts.rows,
-    "fact_page": fact_page.rows,
     "learning": learning.rows,
+    "forgetting": forgetting.rows,
+    "stalls": stalls.rows,
     "graph_recall": graph_recall.rows,
     "graph_text": graph_text.rows,
     "graph_leg": graph_leg.rows,

@@ -23,11 +23,16 @@ _READY_WITHIN = 30.0
 
 
 class Client:
-    """A connection that calls methods, allows nothing that is asked and drops all notifications."""
+    """A connection that calls methods and drops all notifications. What is asked is all allowed, or
+    nothing of it.
+    """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, allows: bool = False
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._allows = allows
         self._last = 0
 
     async def call(self, method: str, **params: Any) -> Any:
@@ -41,7 +46,7 @@ class Client:
             if not line:
                 raise ConnectionError(method)
             if b'"session/request_permission"' in line:
-                self._deny(json.loads(line))
+                self._reply(json.loads(line))
                 continue
             if needle not in line.replace(b'"id": ', b'"id":'):
                 continue
@@ -51,9 +56,12 @@ class Client:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
 
-    def _deny(self, asked: dict[str, Any]) -> None:
-        result = {"outcome": {"outcome": "cancelled"}}
-        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+    def _reply(self, asked: dict[str, Any]) -> None:
+        yes = [one for one in asked["params"]["options"] if one["kind"].startswith("allow")]
+        outcome = {"outcome": "cancelled"}
+        if self._allows and yes:
+            outcome = {"outcome": "selected", "optionId": yes[0]["optionId"]}
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"outcome": outcome}}
         self._writer.write(json.dumps(answer).encode() + b"\n")
 
     async def say(self, session: str, text: str) -> Any:
@@ -80,12 +88,12 @@ class Daemon:
         return self.process.pid
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[Client]:
+    async def client(self, *, allows: bool = False) -> AsyncIterator[Client]:
         """A client that has said hello."""
         reader, writer = await asyncio.open_unix_connection(
             str(self.home / "agentd.sock"), limit=_LIMIT
         )
-        client = Client(reader, writer)
+        client = Client(reader, writer, allows=allows)
         try:
             await client.call("initialize", **_HELLO)
             yield client

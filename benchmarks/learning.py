@@ -1,86 +1,194 @@
-"""What is learnt of a long talk: nothing twice, nothing stale, nothing forgotten, nothing made up.
+"""What is learnt of conversations by a competent model, by one that errs, and what becomes of it.
 
-`python -m benchmarks.learning offline|scripted|compactions` holds one talk and prints what went wrong.
+`python -m benchmarks.learning own|others|fallible|everyday|short|compactions` plays one of them and says
+what is wrong with the result. The model is scripted: the figures are about the program around it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from random import Random
 
-from benchmarks.learning_talk.compactions import TIMES, compacted
-from benchmarks.learning_talk.evaluation import Outcome, evaluate
-from benchmarks.learning_talk.script import Script, script
+from benchmarks.conversations.conversation import Conversation, Turn
+from benchmarks.conversations.everyday import CHANGES, PAIRS, everyday
+from benchmarks.conversations.faults import Fallible, beyond, take_back
+from benchmarks.conversations.invented import contacts, told
+from benchmarks.conversations.player import (
+    SETTINGS,
+    Played,
+    perform,
+    play,
+    staged,
+)
+from benchmarks.conversations.reading import others, own, written
+from benchmarks.conversations.scoring import Score, score
 from benchmarks.row import Row
 
-MODES = {"offline": False, "scripted": True}
+TIMES = 50  # compactions of one conversation
+OTHER_FACTS = 1_000
+_WINDOW = "[compaction]\nbackground = false\n"
+_FILLER = (
+    "The weather stays as it was, the train was late again, and lunch was soup once more. " * 4
+)
 
-
-def usual() -> Script:
-    """The talk at its usual length."""
-    return script(conversations=72, plants=450, changes=110, forgets=56, noises=330)
+Figures = tuple[list[Row], list[str]]
+"""Lines of the table, and in words what is wrong."""
 
 
 async def rows() -> AsyncIterator[Row]:
-    """The lines that have a goal, for both modes."""
-    talk = usual()
-    yield Row("conversations", [sum(map(len, talk.waves))], "", least=60)
-    yield Row("planted facts", [len(talk.plants)], "", least=400)
-    yield Row("updates", [talk.changes], "", least=100)
-    yield Row("forgotten on request", [sum(bool(p.manner) for p in talk.plants)], "", least=50)
-    yield Row("distractors and injected lines", [len(talk.noises)], "", least=300)
-    for mode, is_scripted in MODES.items():
-        for row in _told(mode, await evaluate(usual(), is_scripted=is_scripted)):
+    """The lines that have a goal."""
+    for measure in MEASURES.values():
+        for row in (await measure())[0]:
             yield row
-    times, planted, missing = await compacted()
-    yield Row("compactions of one conversation", [times], "", least=TIMES)
-    share = 100 * (1 - len(missing) / len(planted))
-    yield Row(f"its {len(planted)} planted facts found afterwards", [share], "%", least=100)
 
 
-def _told(mode: str, found: Outcome) -> Iterator[Row]:
-    yield Row(f"{mode}: duplicates stored", [len(found.twice)], "", below=1)
-    yield Row(f"{mode}: superseded values told as current", [len(found.stale)], "", below=1)
-    stale = [len(found.stale_hits)]
-    yield Row(f"{mode}: superseded before current in memory search", stale, "", below=1)
-    yield Row(f"{mode}: either of them, phrases held out", [len(found.unread)], "")
-    yield Row(f"{mode}: places of forgotten values", [len(found.kept)], "", below=1)
-    yield Row(f"{mode}: wishes to forget not understood", [len(found.not_taken_back)], "", below=1)
-    yield Row(f"{mode}: slowest wish to forget", [found.slowest], "s", below=60)
-    yield Row(f"{mode}: distractors stored as facts", [len(found.lured)], "", below=1)
-    share = found.share(is_unseen=False)
-    yield Row(f"{mode}: planted facts retrievable", [100 * share], "%", least=98)
-    share = found.share(is_unseen=True)
-    yield Row(f"{mode}: the same, phrases held out", [100 * share], "%")
-    yield Row(f"{mode}: stored facts that were planted", [100 * found.true / found.facts], "%")
-    yield Row(f"{mode}: tokens of extraction", [found.tokens], "")
+async def of_own() -> Figures:
+    """The ten conversations beside this file."""
+    return _told("ten conversations of our own", await _played(own()))
 
 
-def explain(found: Outcome) -> Iterator[str]:
-    """What went wrong with the usual forms; of those held out only how much."""
-    yield from (f"twice: {what}" for what in found.twice)
-    yield from (f"stale: {what}" for what in found.stale)
-    yield from (f"stale hit: {what}" for what in found.stale_hits)
-    yield from (f"kept: {what}" for what in found.kept)
-    yield from (f"not forgotten: {what}" for what in found.not_taken_back)
-    yield from (f"lured: {what}" for what in found.lured)
-    for plant in found.missing:
-        if not plant.is_unseen:
-            yield f"missing: {plant.question} {plant.value} <- {' / '.join(plant.taught)}"
+async def of_others() -> Figures:
+    """The collection by others, where it is."""
+    if not (several := others()):
+        return [], ["the collection is not here: set AGENTD_MEMBENCH to its folder"]
+    return _told(f"{len(several)} conversations by others", await _played(several))
 
 
-async def _main(mode: str) -> None:
-    if mode == "compactions":
-        times, planted, missing = await compacted()
-        print(f"{times} compactions, {len(planted) - len(missing)} of {len(planted)} found")
-        print("\n".join(f"missing: {plant.question} {plant.value}" for plant in missing))
-        return
-    found = await evaluate(usual(), is_scripted=MODES[mode])
-    for line in explain(found):
-        print(line)
-    for row in _told(mode, found):
-        print(row.as_markdown())
+async def of_fallible() -> Figures:
+    """The same conversations, with one item in ten wrong."""
+    found, wrong, items, made = Score(), [], 0, [0, 0]
+    mistakes = 0
+    for seed, conversation in enumerate((*own(), *others())):
+        model = Fallible(Random(seed))
+        async with staged(conversation, model.spoil) as stage:
+            played = await perform(stage, conversation)
+            counts = await take_back(stage, played, model.mistakes)
+        made = [a + b for a, b in zip(made, counts, strict=True)]
+        items, mistakes = items + model.items, mistakes + len(model.mistakes)
+        wrong += [f"{conversation.name}: {text}" for text in beyond(played, model.mistakes)]
+        one = score([played])
+        found.facts, found.found = found.facts + one.facts, found.found + one.found
+        found.proposed += one.proposed
+    share = 100 * mistakes / items
+    return [
+        Row("a model that errs: items that were wrong", [share], "%"),
+        Row("a model that errs: planted facts active", [found.found / found.facts], "share"),
+        Row("a model that errs: facts waiting for a yes", [found.proposed], ""),
+        Row("a model that errs: facts harmed beyond its mistakes", [len(wrong)], "", below=1),
+        Row("a model that errs: mistakes in the list of changes", [made[0]], ""),
+        Row(
+            "a model that errs: of them not undone by one command", [made[0] - made[1]], "", below=1
+        ),
+    ], wrong
+
+
+async def of_everyday() -> Figures:
+    """Everyday changes, alone and among many other facts."""
+    found, wrong = [], []
+    for others_known in (0, OTHER_FACTS):
+        async with staged(everyday()) as stage:
+            for one in contacts(others_known):
+                await stage.client.call("_agentd/facts/add", text=one.text)
+            played = await perform(stage, everyday())
+        result = score([played])
+        kept = _pairs_kept(played)
+        what = f"everyday changes, {others_known:,} other facts"
+        found.append(Row(f"{what}: right of {len(CHANGES)}", [result.updated], "", least=22))
+        found.append(Row(f"{what}: pairs kept of {len(PAIRS)}", [kept], "", least=len(PAIRS)))
+        wrong += result.wrong
+    return found, wrong
+
+
+async def of_short_answers() -> Figures:
+    """Answers to the agent's questions in a word, in figures, signs and other scripts."""
+    conversation = written("short_answers")
+    played = await play(conversation)
+    asked = "\n".join(played.learnt)
+    sent = [f"] {turn.user}\n" in asked for turn in conversation.turns() if turn.knows]
+    result = score([played])
+    return [
+        Row("short answers that reach the request", [sum(sent) / len(sent)], "share", least=1),
+        Row("short answers that are known then", [result.found / result.facts], "share", least=1),
+    ], result.wrong
+
+
+async def of_compactions() -> Figures:
+    """One conversation in a small window, compacted again and again."""
+    conversation = told(contacts(2 * TIMES))
+    window = "context_window = 8000\n"
+    times = 0
+    async with staged(conversation, provider=window, settings=SETTINGS + _WINDOW) as stage:
+        played = Played(conversation)
+        session = "chat:long"
+        await stage.client.call(
+            "session/new", cwd="/", mcpServers=[], _meta={"agentd/key": session}
+        )
+        for number, turn in enumerate(turn for turn in conversation.turns() if turn.knows):
+            await stage.say(session, turn, played)
+            await stage.say(session, Turn(_FILLER), played)
+            if number % 2:
+                done = await stage.client.call("_agentd/sessions/compact", key=session)
+                times += bool(done["compacted"])
+        await stage.rest()
+        played.facts = await stage.known()
+    result = score([played])
+    return [
+        Row("compactions of one conversation", [times], "", least=TIMES),
+        Row("its planted facts active afterwards", [result.found / result.facts], "share", least=1),
+    ], result.wrong
+
+
+MEASURES: dict[str, Callable[[], Awaitable[Figures]]] = {
+    "own": of_own,
+    "others": of_others,
+    "fallible": of_fallible,
+    "everyday": of_everyday,
+    "short": of_short_answers,
+    "compactions": of_compactions,
+}
+
+
+async def _played(several: Sequence[Conversation]) -> list[Played]:
+    return [await play(conversation) for conversation in several]
+
+
+def _told(what: str, several: Sequence[Played]) -> Figures:
+    found = score(several)
+    return [
+        Row(f"{what}: planted facts active", [found.found / found.facts], "share", least=0.97),
+        Row(
+            f"{what}: asked to keep, of {found.asked} not kept",
+            [found.asked - found.kept],
+            "",
+            below=1,
+        ),
+        Row(f"{what}: updates right", [found.updated / found.updates], "share", least=0.9),
+        Row(f"{what}: ended, of {found.ended} still held", [found.still_held], "", below=1),
+        Row(f"{what}: distractors stored, of {found.distractors}", [found.lured], "", below=1),
+        Row(
+            f"{what}: known after {found.forgets} were forgotten", [found.known_still], "", below=1
+        ),
+        Row(f"{what}: places with their words", [found.left], "", below=1),
+        Row(f"{what}: files that mention their subject", [found.mentioned], ""),
+        Row(f"{what}: stored twice", [found.twice], "", below=1),
+        Row(f"{what}: waiting for a yes", [found.proposed], "", below=1),
+        Row(f"{what}: active and not listed", [found.others], ""),
+    ], found.wrong
+
+
+def _pairs_kept(played: Played) -> int:
+    active, facts = played.texts("active"), played.conversation.facts
+    return sum(
+        all(any(map(facts[f"pair {at} {which}"].is_said_by, active)) for which in ("one", "other"))
+        for at in range(len(PAIRS))
+    )
+
+
+async def _main(name: str) -> None:
+    found, wrong = await MEASURES[name]()
+    print("\n".join((*wrong, *(row.as_markdown() for row in found))))
 
 
 if __name__ == "__main__":

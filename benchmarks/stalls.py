@@ -1,0 +1,147 @@
+"""The longest time for which the daemon answers nobody, and what many facts cost a turn.
+
+A second client asks every few milliseconds for something that needs no work; the longest that it waits
+is the longest stall of the event loop, with what the machine adds: the same of an idle daemon stands
+beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import quantiles
+from time import perf_counter
+
+from benchmarks.conversations.conversation import Conversation, Turn
+from benchmarks.conversations.invented import contacts
+from benchmarks.conversations.player import SETTINGS, Played, Stage, staged
+from benchmarks.invented import Inventor
+from benchmarks.row import Row
+
+MANY = 10_000
+LONG = 450_000  # characters of a message
+TURNS = 150
+WARM_UP = 20
+_EVERY = 0.005  # seconds between two questions
+_IDLE = 3.0  # seconds in which an idle daemon is asked
+_PATIENCE = 300.0
+_LIMITS = {1_000: 15, MANY: 40}  # milliseconds that a turn may take longer, by number of facts
+_UNREAD = SETTINGS.replace('"1s"', '"1h"')  # nothing is read meanwhile
+_NOBODY = Conversation("nobody", ())
+
+
+async def rows() -> AsyncIterator[Row]:
+    """The lines that have a goal."""
+    async with staged(_NOBODY) as stage:
+        yield Row("longest wait of an idle daemon's client", [await _longest(stage, _rest)], "ms")
+        for what, work in (
+            (f"{MANY:,} lines of facts are read", _read_page),
+            (f"one of {MANY:,} facts is forgotten", _forget_one),
+            (f"a message of {LONG // 1000} kB is answered and read", _say_long),
+        ):
+            waited = await _longest(stage, work)
+            yield Row(f"longest wait while {what}", [waited], "ms", below=100)
+    without = await _turns(0)
+    yield Row("a turn without facts", [without], "ms at p95")
+    for count, limit in _LIMITS.items():
+        longer = await _turns(count) - without
+        yield Row(f"a turn with {count:,} facts takes longer", [longer], "ms at p95", below=limit)
+
+
+@dataclass(slots=True)
+class Waits:
+    """Seconds that answers took."""
+
+    taken: list[float] = field(default_factory=list)
+
+
+async def _longest(stage: Stage, work: Callable[[Stage], Awaitable[None]]) -> float:
+    """Milliseconds that a client waited at most while the work was done."""
+    async with _asking(stage.home) as waits:
+        await work(stage)
+    return 1000 * max(waits.taken)
+
+
+@asynccontextmanager
+async def _asking(home: Path) -> AsyncIterator[Waits]:
+    reader, writer = await asyncio.open_unix_connection(str(home / "agentd.sock"))
+    waits = Waits()
+
+    async def ask() -> None:
+        frame = {"jsonrpc": "2.0", "id": 1, "method": "_agentd/nothing", "params": {}}
+        line = json.dumps(frame).encode() + b"\n"
+        while True:
+            begun = perf_counter()
+            writer.write(line)
+            while b'"id"' not in await reader.readline():
+                pass  # a notification
+            waits.taken.append(perf_counter() - begun)
+            await asyncio.sleep(_EVERY)
+
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(ask())
+        try:
+            yield waits
+        finally:
+            asking.cancel()
+    writer.close()
+
+
+async def _rest(_: Stage) -> None:
+    await asyncio.sleep(_IDLE)
+
+
+async def _read_page(stage: Stage) -> None:
+    page = stage.home / "workspace" / "memory" / "facts.md"
+    page.write_text("".join(f"- {one.text}\n" for one in contacts(MANY // 2)), "utf-8")
+    with page.open("a", encoding="utf-8") as more:
+        more.writelines(f"- {one.name} works at {one.firm}.\n" for one in contacts(MANY // 2))
+    deadline = perf_counter() + _PATIENCE
+    while (await _count(stage)) < MANY:
+        if perf_counter() > deadline:
+            raise TimeoutError(f"{await _count(stage)} facts of {MANY}")
+        await asyncio.sleep(1)
+
+
+async def _forget_one(stage: Stage) -> None:
+    found = await stage.client.call("_agentd/facts/list", limit=1)
+    await stage.client.call("_agentd/facts/forget", query=found["facts"][0]["id"])
+
+
+async def _say_long(stage: Stage) -> None:
+    await stage.client.call(
+        "session/new", cwd="/", mcpServers=[], _meta={"agentd/key": "chat:long"}
+    )
+    words = " ".join(Inventor().texts(LONG // 150))[:LONG]
+    await stage.say("chat:long", Turn(words), Played(_NOBODY))
+    await stage.rest()
+
+
+async def _count(stage: Stage) -> int:
+    return int((await stage.client.call("_agentd/facts/list", limit=1))["total"])
+
+
+async def _turns(facts: int) -> float:
+    """Milliseconds of a turn at p95 with so many facts."""
+    taken = []
+    async with staged(_NOBODY, settings=_UNREAD) as stage:
+        if facts:
+            page = stage.home / "workspace" / "memory" / "facts.md"
+            page.write_text("".join(f"- {text}\n" for text in _facts(facts)), "utf-8")
+            while (await _count(stage)) < facts:
+                await asyncio.sleep(0.5)
+        await stage.client.call("_agentd/memory/index")
+        session = await stage.client.new_session()
+        for text in Inventor().questions(WARM_UP + TURNS):
+            begun = perf_counter()
+            await stage.client.say(session, text)
+            taken.append(1000 * (perf_counter() - begun))
+    return quantiles(taken[WARM_UP:], n=20)[-1]
+
+
+def _facts(count: int) -> list[str]:
+    return [" ".join(text.split()[:12]) for text in Inventor(seed=2).texts(count)]
