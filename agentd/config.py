@@ -24,11 +24,11 @@ from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.settings import AgentSettings
 from agentd.errors import ConfigError
-from agentd.facts.settings import FactsSettings
 from agentd.graph.settings import GraphSettings
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings
+from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.settings import IndexSettings, MemoryFlushSettings
 from agentd.mistakes import pasted_secrets, refusal, told
 from agentd.paths import Places

@@ -11,7 +11,7 @@ from typing import Any
 from agentd import backup
 from agentd.config import load, placed
 from agentd.errors import AgentdError
-from agentd.facts.known import Digests
+from agentd.memory.facts.known import Digests
 from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.storage.graves import bury_again, graves_in
 from agentd.storage.lock import state_lock

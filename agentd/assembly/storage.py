@@ -13,6 +13,7 @@ from agentd.errors import StorageError
 from agentd.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.blobs import FileBlobs
+from agentd.storage.erasures import SqliteErasures
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.index import SqliteChunks
@@ -45,6 +46,7 @@ class Stores:
     retention: SqliteRetention
     typed: TypedWords
     facts: SqliteFacts
+    erasures: SqliteErasures
     graph: SqliteGraph
     blobs: FileBlobs
 
@@ -74,6 +76,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteRetention(db),
             TypedWords(places.chat_history),
             SqliteFacts(db),
+            SqliteErasures(db),
             SqliteGraph(index_db),
             blobs,
         )

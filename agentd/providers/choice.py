@@ -13,6 +13,8 @@ from agentd.providers.settings import ServiceSettings
 from agentd.secrets import Secret, find_key
 
 DEFAULT_MODELS: Mapping[str, str] = {"anthropic": "claude-sonnet-5-5", "offline": "offline"}
+# Each provider's cheap model, for what is asked beside conversations. Others have none that is known.
+CHEAP_MODELS: Mapping[str, str] = {"anthropic": "claude-haiku-5-5"}
 SERVICES: Mapping[str, str] = {"anthropic": "Anthropic API", "openai": "OpenAI API"}
 
 
@@ -21,13 +23,16 @@ ChosenKind = Literal["anthropic", "openai", "llama", "offline"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The provider for this daemon. `problem` says why it will not answer, if so."""
+    """The provider for this daemon. `problem` says why it will not answer, if so; `cheap_model` is what
+    its service has besides for less, "" where that is not known.
+    """
 
     kind: ChosenKind
     model: str
     why: str
     problem: Problem | None = None
     secret: Secret | None = None
+    cheap_model: str = ""
 
 
 def choose(settings: ServiceSettings, environ: Mapping[str, str]) -> Choice:
@@ -67,4 +72,6 @@ def _choice(
 ) -> Choice:
     # The configured model is the paid one's; the automatic fallback has only its own.
     model = settings.model if settings.kind or kind == "anthropic" else ""
-    return Choice(kind, model or DEFAULT_MODELS.get(kind, ""), why, problem, secret)
+    # Who answers at another address may not know the names of the service itself.
+    cheap = "" if settings.base_url else CHEAP_MODELS.get(kind, "")
+    return Choice(kind, model or DEFAULT_MODELS.get(kind, ""), why, problem, secret, cheap)

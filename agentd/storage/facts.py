@@ -48,6 +48,9 @@ _PUT_EVIDENCE = """
 INSERT OR IGNORE INTO fact_evidence (fact_id, at, session, seq, begins, ends, is_context)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
+_DROP_UNPLACED = """
+DELETE FROM fact_evidence WHERE fact_id = ? AND session = ? AND seq = ? AND ends = 0 AND session <> ''
+"""
 _EVIDENCE = """
 SELECT * FROM fact_evidence WHERE fact_id IN (SELECT value FROM json_each(?)) ORDER BY at, id
 """
@@ -91,6 +94,8 @@ class SqliteFacts:
             for fact_id in write.removed:
                 for query in _REMOVE:
                     conn.execute(query, (fact_id,))
+            placed = ((e.fact_id, e.session, e.seq) for e in write.evidence if e.end)
+            conn.executemany(_DROP_UNPLACED, placed)
             conn.executemany(_PUT_EVIDENCE, map(_evidence_columns, write.evidence))
             conn.executemany(_MARK, write.marks.items())
             undone = ((number,) for number in write.undone)

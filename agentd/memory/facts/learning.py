@@ -105,6 +105,10 @@ class Learning:
         """Read what is due, until cancelled. What a stop left unread comes first to rest again."""
         if not self._settings.enabled:
             return
+        try:
+            await self._reader.locate_evidence()
+        except AgentdError as error:
+            log.warning("evidence_not_located", reason=error.reason)  # the next start tries again
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             tasks.create_task(self._work())

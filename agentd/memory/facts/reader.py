@@ -7,14 +7,16 @@ in a clean message of the passage.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
-from agentd.domain.fact import Category, Evidence, Fact, FactSource, Learned, Operation
+from agentd.domain.fact import Category, Evidence, Fact, FactSource, FactWrite, Learned, Operation
 from agentd.domain.message import Text
-from agentd.domain.quotation import quoted_spans
+from agentd.domain.quotation import Span, quoted_spans
+from agentd.domain.sentences import sentences
 from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import Origin, SessionKey
 from agentd.engine import tokens
@@ -31,6 +33,7 @@ _MAX_TOKENS = 4_096
 _PAGE = 200  # rows that are looked at together
 _ALL_TOKENS = 2_000  # of facts: as long as they fit, all are shown
 _NEAREST = 8  # facts for each message, where not all are shown
+_WORD = re.compile(r"\w+")
 _NEWEST = 10  # that are shown besides: what is corrected was often said just before
 
 log = structlog.get_logger()
@@ -135,6 +138,24 @@ class Reader:
         if mark := (await self._store.marks()).get(source):
             await self._facts.learn((), marks={copy: mark})
 
+    async def locate_evidence(self) -> int:
+        """Find the words in the rows of facts whose row alone is known, as facts of earlier versions
+        have it: the sentence with most of the fact's words. Gives how many were found. Raises
+        StorageError, WorkspaceError.
+        """
+        facts = {fact.id: fact for fact in await self._facts.all() if fact.is_alive}
+        found: list[Evidence] = []
+        for fact_id, each in (await self._store.evidence(list(facts))).items():
+            for one in each:
+                if one.session and not one.end and await self._sessions.exists(one.session):
+                    rows = await self._sessions.rows(one.session, one.seq, 1)
+                    text = rows[0].text if rows and rows[0].seq == one.seq else ""
+                    if span := _sentence_like(facts[fact_id].text, text):
+                        found.append(replace(one, start=span[0], end=span[1]))
+        if found:
+            await self._store.write(FactWrite(evidence=tuple(found)))
+        return len(found)
+
     async def is_unread(self) -> Mapping[SessionKey, bool]:
         """For each session whether rows stand behind its mark. Raises StorageError."""
         marks = await self._store.marks()
@@ -228,6 +249,19 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
     quotations = quoted_spans(row.text, marked)
     is_clean = row.source.is_owners_own
     return Spoken(session, row.seq, row.at, row.text, True, is_clean, tuple(quotations))
+
+
+def _sentence_like(fact: str, text: str) -> Span | None:
+    """Where the sentence stands that shares most words with the fact, two of them at least."""
+    wanted = frozenset(_WORD.findall(fact.casefold()))
+    best, most, at = None, 1, 0
+    for sentence in sentences(text):
+        start = text.index(sentence, at)
+        at = start + len(sentence)
+        shared = len(wanted.intersection(_WORD.findall(sentence.casefold())))
+        if shared > most:
+            best, most = (start, at), shared
+    return best
 
 
 def _emptied(one: Spoken) -> Spoken:
