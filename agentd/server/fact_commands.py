@@ -12,7 +12,7 @@ from agentd.ports import Facts, FactService
 from agentd.server.commands import Command
 from agentd.server.memory_commands import MemoryCommands, check_owner, wanted
 from agentd.server.methods.fact_changes import Changing, TakenBack, take_back
-from agentd.server.methods.facts import REFUSED
+from agentd.server.methods.facts import REFUSED, meant
 
 _MOST = 10  # facts that are listed to choose from
 _DIGITS = 18  # of a number that the database can hold
@@ -56,8 +56,9 @@ class FactCommands:
     async def _forget(self, session: SessionKey, text: str) -> str:
         said = wanted(session, text, "/forget my dog")
         matches = await self._service.matching(said)
-        if len(matches.sure) == 1:
-            return "\n".join(_erased(await self._service.forget([matches.sure[0].id])))
+        if named := meant(matches, said):
+            report = await self._service.forget([fact.id for fact in named])
+            return "\n".join(_erased(report))
         if found := matches.sure or matches.maybe:
             lines = (f"- {fact.text} → /forget {fact.id}" for fact in found[:_MOST])
             return "\n".join(["Which one? Nothing was erased yet.", *lines])

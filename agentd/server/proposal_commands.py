@@ -60,7 +60,7 @@ def _told(answered: Answered) -> str:
 
 
 def _shown(proposal: Proposal) -> str:
-    seen = proposal.evidence
+    seen = proposal.sayings
     times = f"said once, on {seen.first:%Y-%m-%d}"
     if seen.times > 1:
         times = f"said {seen.times} times, from {seen.first:%Y-%m-%d} to {seen.last:%Y-%m-%d}"

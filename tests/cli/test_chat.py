@@ -103,6 +103,9 @@ async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answ
         wire.notify("_agentd/alert", {"id": 2, "text": "tea is out", "at": _NOW})
         wire.notify("_agentd/alert", {"id": 3, "text": "rain", "at": "2026-11-20T07:30:00+00:00"})
         wire.words("main", "history was shortened", **{"agentd/notice": "compaction"})
+        learnt = {"op": "add", "id": "k3f9", "text": "You like tea.", "old": []}
+        told = {"agentd/notice": "facts", "agentd/facts": [learnt]}
+        wire.words("main", "remembered: You like tea.", **told)
         wire.words("main", "No, ")
         wire.notify("_agentd/retracted", {"sessionId": "main", "reason": "stream_cut"})
         wire.words("main", "Done.")
@@ -118,6 +121,7 @@ async def test_tools_notices_alerts_and_retractions_are_told_apart_from_the_answ
         "! tea is out",
         "! yesterday 08:30: rain",
         "· history was shortened",
+        "· remembered: You like tea.",
         "No, ",
         "· the answer above was cut by a fault and does not count",
         "Done.",

@@ -336,6 +336,7 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
         },
         "compaction": {"last": None},
         "index": {"files": 3, "chunks": 1, "pending": 0, "state": "ready", "embedder": "static"},
+        "facts": {"active": 4, "proposed": 1, "refused": {"unknown_id": 2}, "waiting": 1},
         "graph": {"enabled": True, "concepts": 2, "facts": 1, "episodes": 1},
         "cost": {"today_usd": 0.0, "today_tokens": 1234, "month_usd": 2, "month_tokens": 5678},
         "problems": [{"code": "no_key", "text": "no key is set", "cure": "set it"}],
@@ -348,6 +349,10 @@ def test_status_for_people_names_problems_and_cures(daemon: ScriptedDaemon) -> N
     assert "next 2020-06-01 19:00; last 2019-12-31 20:00: quiet (ack)" in said
     assert "today 1,234 tokens; this month $2.00 (5,678 tokens)" in said
     assert "3 files, 1 chunk, 0 pending; ready, embedder static" in said
+    assert (
+        "facts       4 known, 1 waiting for your yes, 1 conversation to be read; "
+        "not kept: 2 unknown id"
+    ) in said
     assert "2 concepts, 1 fact, 1 episode; not consolidated yet" in said
     assert "no key is set (no_key)" in said
     assert "→ set it" in said
@@ -396,6 +401,7 @@ def test_a_reply_too_long_for_the_result_is_put_together_from_its_chunks(
         wire.words("main", "[cut]", **{"agentd/retracted": True})
         wire.words("chat:other", "not ours")
         wire.words("main", "note", **{"agentd/notice": "compaction"})
+        wire.words("main", "remembered: tea", **{"agentd/notice": "facts", "agentd/facts": []})
         wire.words("main", "It is ")
         wire.words("main", "noon.")
         return {"stopReason": "end_turn", "_meta": {}}

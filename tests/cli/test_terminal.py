@@ -297,6 +297,38 @@ def test_an_alert_while_one_types_damages_nothing(daemon: ScriptedDaemon, tmp_pa
     assert said(daemon) == ["half a message"]
 
 
+@pytest.mark.parametrize("columns", [80, 40])
+def test_what_was_learnt_is_a_dim_line_above_what_is_typed(
+    daemon: ScriptedDaemon, tmp_path: Path, columns: int
+) -> None:
+    wires = []
+
+    def resume(params, wire):
+        wires.append(wire)
+        return {}
+
+    daemon.on("session/resume", resume)
+    say(daemon, "Understood.")
+    told = "remembered: The user lives in Fulda. (before: The user lives in Kassel.)"
+    change = {"op": "replace", "id": "k3f9", "text": "The user lives in Fulda.", "old": []}
+    with Screen("chat", home=tmp_path) as screen:
+        screen.resize(columns, 24)
+        screen.wait_for(_PROMPT)
+        screen.type("half a ")
+        screen.wait_for("half a")
+        wires[0].words("main", told, **{"agentd/notice": "facts", "agentd/facts": [change]})
+        seen = screen.wait_for("Kassel.)")
+        assert "\x1b[2m· remembered:" in seen
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen[seen.index("·") :])
+        assert " ".join(shown.split()) == f"· {told}"
+        assert all(len(line.rstrip()) < columns for line in shown.splitlines())
+        assert "Kassel" not in screen.wait_for("half a")
+        screen.type("message\r")
+        screen.wait_for("Understood.")
+        leave(screen)
+    assert said(daemon) == ["half a message"]
+
+
 def test_a_tool_call_is_one_line_and_can_be_unfolded(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:

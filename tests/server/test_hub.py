@@ -4,6 +4,7 @@ import json
 
 from agentd.domain.event import (
     AnswerDelayed,
+    FactsChanged,
     Noticed,
     TextChunk,
     ToolCallStarted,
@@ -89,6 +90,27 @@ def test_a_delay_is_shown_to_those_who_watch_and_not_to_who_comes_later():
     assert told["_meta"] == {"agentd/seq": 2, "agentd/messageId": "m1"}
     assert late.words == ["question"]
     assert late.numbers == [1]
+
+
+def test_what_was_learnt_is_shown_to_all_who_watch_and_not_again_beside_its_row():
+    hub, author, other, late = Hub(), Peer(), Peer(), Peer()
+    for peer in (author, other):
+        hub.attach("main", peer)
+    hub.wrote("main", "m1", author)
+    turn(hub, end=False)
+    change = {"op": "add", "id": "k3f9", "text": "The user likes tea.", "old": []}
+    hub.emit(FactsChanged("main", "remembered: The user likes tea.", (change,)))
+    hub.emit(FactsChanged("chat:other", "elsewhere", ()))
+    hub.attach("main", late)
+    told = author.params[-1]
+    assert told == other.params[-1]
+    assert told["update"] == {
+        "sessionUpdate": "agent_message_chunk",
+        "content": {"type": "text", "text": "remembered: The user likes tea."},
+        "_meta": {"agentd/notice": "facts", "agentd/facts": [change]},
+    }
+    assert told["_meta"]["agentd/seq"] == 2
+    assert late.words == ["question"]
 
 
 def test_the_author_is_not_shown_his_own_words():

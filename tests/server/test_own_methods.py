@@ -148,6 +148,9 @@ async def test_status_has_its_shape(store, turns, clock):
     async def graph():
         return {"enabled": False}
 
+    async def facts():
+        return {"active": 4, "proposed": 2, "refused": {"secret": 1}, "waiting": 0}
+
     parts = StatusParts(
         version="1.2.3",
         started=clock.monotonic() - 5,
@@ -156,6 +159,7 @@ async def test_status_has_its_shape(store, turns, clock):
         compaction=lambda: None,
         index=Index().state,
         graph=graph,
+        facts=facts,
         retention=lambda: Retained(30),
         store=store,
         turns=turns,
@@ -177,7 +181,19 @@ async def test_status_has_its_shape(store, turns, clock):
     }
     assert status["compaction"] == {"last": None}
     assert status["retention"] == {"days": 30, "last": None, "removed": 0, "kept": {}}
-    assert status["problems"] == [{"code": "disk", "text": "the disk is full", "cure": "make room"}]
+    disk, facts_wait = status["problems"]
+    assert disk == {"code": "disk", "text": "the disk is full", "cure": "make room"}
+    assert (facts_wait["code"], facts_wait["text"]) == (
+        "facts_proposed",
+        "2 facts wait for your yes",
+    )
+    assert "agentd facts pending" in facts_wait["cure"]
+    assert status["facts"] == {
+        "active": 4,
+        "proposed": 2,
+        "refused": {"secret": 1},
+        "waiting": 0,
+    }
     assert [s["key"] for s in status["sessions"]] == ["main"]
     assert {"pid", "provider", "heartbeat"} <= set(status)
     assert (await ask(routes, "stop"))["stopping"]

@@ -9,15 +9,14 @@ import pytest
 from agentd.domain.suspicion import Severity, Suspicion
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError, InvalidRequest, NotFound
-from agentd.facts.curating import Evidence
-from agentd.facts.proposals import Answered, Proposal
+from agentd.memory.facts.curating import Sayings
+from agentd.memory.facts.proposals import Answered, Proposal
 from agentd.server.methods.proposals import ProposalMethods
-from agentd.server.methods.upkeep import UpkeepMethods
 from agentd.server.proposal_commands import ProposalCommands
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
-SEEN = Evidence(3, NOW - timedelta(days=9), NOW, (MAIN, SessionKey("chat:a")))
+SEEN = Sayings(3, NOW - timedelta(days=9), NOW, (MAIN, SessionKey("chat:a")))
 DIFF = "--- a/USER.md\n+++ b/USER.md\n@@ -1 +1,2 @@\n # User\n+- A dog, Rex.\n"
 
 
@@ -28,7 +27,7 @@ def a_proposal(fact_id="k3f9q2ma", **fields):
         "USER.md",
         "A dog, Rex.",
         digest="d" * 64,
-        evidence=SEEN,
+        sayings=SEEN,
         before="",
         after="",
         **given,
@@ -154,16 +153,3 @@ async def test_other_words_and_other_peoples_sessions_are_refused(text, session)
     with pytest.raises(InvalidRequest):
         await said(desk, text, session)
     assert desk.asked == []
-
-
-async def test_validation_is_asked_for_as_it_is_meant():
-    asked = []
-
-    async def validate(dry_run):
-        asked.append(dry_run)
-        return {"checked": 1}
-
-    methods = UpkeepMethods(validate)
-    assert await call(methods, dry_run=True) == {"checked": 1}
-    await call(methods)
-    assert asked == [True, False]

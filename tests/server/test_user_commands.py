@@ -12,7 +12,7 @@ from agentd.errors import InvalidRequest
 from agentd.server.commands import Commands
 from agentd.server.heartbeat_commands import HeartbeatCommands
 from agentd.server.memory_commands import MemoryCommands
-from agentd.testing import FakeClock, MemorySessions, MemoryWorkspace
+from agentd.testing import FakeClock, MemorySessions
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 
@@ -48,20 +48,10 @@ def commands(part):
     return {command.name: command for command in part.all()}
 
 
-@pytest.mark.parametrize(("before", "after"), [("# M\n", "# M\n"), ("a", "a\n"), (None, "")])
-async def test_what_is_to_be_remembered_becomes_one_line_of_its_own(before, after):
-    workspace = MemoryWorkspace({} if before is None else {"MEMORY.md": before}, FakeClock())
-    remember = commands(MemoryCommands(workspace, Notes()))["remember"]
-    said = await remember.act(MAIN, "the boiler\ncode is 4417 ")
-    assert workspace.text("MEMORY.md") == f"{after}- the boiler code is 4417\n"
-    assert said == "Noted in MEMORY.md: the boiler code is 4417"
-
-
 async def test_forget_names_the_lines_and_changes_nothing():
     text = "- tea\n- the Boiler code\n- milk"
     notes = Notes(Chunk("memory/a.md", 4, 6, text, Source.NOTES, scope="main"))
-    workspace = MemoryWorkspace({"MEMORY.md": "x"}, FakeClock())
-    forget = commands(MemoryCommands(workspace, notes))["forget"]
+    forget = commands(MemoryCommands(notes))["forget"]
     said = await forget.act(MAIN, "boiler code")
     assert "memory/a.md:5: - the Boiler code" in said
     assert said.startswith("Nothing was changed.")
@@ -69,17 +59,14 @@ async def test_forget_names_the_lines_and_changes_nothing():
     assert "milk" not in said
     assert notes.sources == {Source.NOTES}
     assert "No line" in await forget.act(MAIN, "boiler key")
-    assert workspace.text("MEMORY.md") == "x"
 
 
-@pytest.mark.parametrize("name", ["remember", "forget"])
 @pytest.mark.parametrize(("session", "text"), [(MAIN, " "), (GROUP, "tea")])
-async def test_notes_need_words_and_their_owners_session(name, session, text):
-    workspace = MemoryWorkspace({}, FakeClock())
-    command = commands(MemoryCommands(workspace, Notes()))[name]
+async def test_notes_need_words_and_their_owners_session(session, text):
+    notes = Notes()
     with pytest.raises(InvalidRequest):
-        await command.act(session, text)
-    assert workspace.files == {}
+        await commands(MemoryCommands(notes))["forget"].act(session, text)
+    assert notes.sources is None
 
 
 async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
 from agentd.domain.fact import Category, ErasureReport, Fact, FactHit, Learned, Matches, Refusal
 from agentd.errors import InvalidRequest
-from agentd.ports import Facts, FactService
+from agentd.memory.facts.exchange import Carrier, take_in
+from agentd.ports import FactService
 from agentd.server.methods.params import Params, handler
 from agentd.server.peer import Handler
 
@@ -25,8 +26,6 @@ REFUSED = {
     Refusal.UNPROVEN: "no words of yours say so",
 }
 
-TakeIn = Callable[[Sequence[Mapping[str, Any]]], Awaitable[dict[str, Any]]]
-
 
 class OwnedFacts(FactService, Protocol):
     """What the owner asks of his facts, and what he sees before he has them forgotten."""
@@ -35,11 +34,11 @@ class OwnedFacts(FactService, Protocol):
         """What `forget` would do; nothing is done. Raises NotFound."""
 
 
-class Parked(Protocol):
-    """Facts whose lines are gone from the file, many at once."""
+class Book(Carrier, Protocol):
+    """The facts, and those whose lines are gone from the page, many at once."""
 
     async def parked(self) -> tuple[Fact, ...]:
-        """They, as they were."""
+        """Facts whose lines are gone, as they were."""
 
     async def accept_parked(self) -> ErasureReport:
         """Forget them."""
@@ -97,13 +96,11 @@ class ParkedParams(Params):
 
 
 class FactMethods:
-    """Facts for commands. `take_in` learns facts of an export."""
+    """Facts for commands."""
 
-    def __init__(self, facts: Facts, service: OwnedFacts, parked: Parked, take_in: TakeIn) -> None:
-        self._facts = facts
+    def __init__(self, book: Book, service: OwnedFacts) -> None:
+        self._book = book
         self._service = service
-        self._parked = parked
-        self._take_in = take_in
 
     def routes(self) -> dict[str, Handler]:
         """The methods by name."""
@@ -119,10 +116,10 @@ class FactMethods:
     async def _list(self, params: ListParams) -> dict[str, Any]:
         """`total` counts all that match, so that a client can page."""
         if params.query is not None:
-            hits: Sequence[FactHit] = await self._facts.find(params.query, params.limit)
+            hits: Sequence[FactHit] = await self._book.find(params.query, params.limit)
             found = [hit.as_json() for hit in hits if _is_wanted(hit.fact, params)]
             return {"facts": found, "total": len(found)}
-        known = [fact for fact in await self._facts.all() if _is_wanted(fact, params)]
+        known = [fact for fact in await self._book.all() if _is_wanted(fact, params)]
         page = known[params.offset : params.offset + params.limit]
         return {"facts": [fact.as_json() for fact in page], "total": len(known)}
 
@@ -145,7 +142,7 @@ class FactMethods:
     async def _forget(self, params: ForgetParams) -> dict[str, Any]:
         """With several facts that may be meant, nothing is done: `candidates` lists them."""
         matches = await self._service.matching(params.query)
-        named = matches.sure if len(matches.sure) == 1 or params.all else ()
+        named = matches.sure if params.all else meant(matches, params.query)
         if not named:
             candidates = [fact.as_json() for fact in matches.sure or matches.maybe]
             return {"forgotten": [], "candidates": candidates, **ErasureReport().as_json()}
@@ -158,26 +155,32 @@ class FactMethods:
 
     async def _history(self, params: HistoryParams) -> dict[str, Any]:
         fact_id = params.fact
-        if not any(fact.id == fact_id for fact in await self._facts.all()):
+        if not any(fact.id == fact_id for fact in await self._book.all()):
             fact_id = _only(await self._service.matching(params.fact)).id
-        return {"facts": [fact.as_json() for fact in await self._facts.history(fact_id)]}
+        return {"facts": [fact.as_json() for fact in await self._book.history(fact_id)]}
 
     async def _import(self, params: ImportParams) -> dict[str, Any]:
         """As if they had been said when they were noted."""
-        return await self._take_in(params.facts)
+        return await take_in(self._book, params.facts)
 
     async def _answer_parked(self, params: ParkedParams) -> dict[str, Any]:
         if params.accept and params.restore:
             raise InvalidRequest("accept and restore: only one of them", cure="choose one")
-        facts = await self._parked.parked()
+        facts = await self._book.parked()
         answer: dict[str, Any] = {"facts": [fact.as_json() for fact in facts], "done": ""}
         if facts and params.accept:
-            report = await self._parked.accept_parked()
+            report = await self._book.accept_parked()
             return {**answer, "done": "forgotten", **report.as_json()}
         if facts and params.restore:
-            await self._parked.restore_parked()
+            await self._book.restore_parked()
             return {**answer, "done": "restored"}
         return answer
+
+
+def meant(matches: Matches, query: str) -> tuple[Fact, ...]:
+    """The facts that nothing else can be meant by: the only one, or those that are named by their ids."""
+    is_named = {fact.id for fact in matches.sure} == set(query.split())
+    return matches.sure if is_named or len(matches.sure) == 1 else ()
 
 
 def refusals(learned: Sequence[Learned]) -> list[dict[str, str]]:
