@@ -13,7 +13,7 @@ from random import Random
 
 from benchmarks.conversations.conversation import Conversation, Turn
 from benchmarks.conversations.everyday import CHANGES, PAIRS, everyday
-from benchmarks.conversations.faults import Fallible, beyond, take_back
+from benchmarks.conversations.faults import Fallible, Undone, beyond, take_back
 from benchmarks.conversations.invented import contacts, told
 from benchmarks.conversations.player import (
     SETTINGS,
@@ -58,30 +58,28 @@ async def of_others() -> Figures:
 
 async def of_fallible() -> Figures:
     """The same conversations, with one item in ten wrong."""
-    found, wrong, items, made = Score(), [], 0, [0, 0]
-    mistakes = 0
+    found, undone, wrong = Score(), Undone(), list[str]()
+    items = mistakes = 0
     for seed, conversation in enumerate((*own(), *others())):
         model = Fallible(Random(seed))
         async with staged(conversation, model.spoil) as stage:
             played = await perform(stage, conversation)
-            counts = await take_back(stage, played, model.mistakes)
-        made = [a + b for a, b in zip(made, counts, strict=True)]
+            undone += await take_back(stage, played, model.mistakes)
         items, mistakes = items + model.items, mistakes + len(model.mistakes)
         wrong += [f"{conversation.name}: {text}" for text in beyond(played, model.mistakes)]
-        one = score([played])
-        found.facts, found.found = found.facts + one.facts, found.found + one.found
-        found.proposed += one.proposed
-    share = 100 * mistakes / items
+        found += score([played])
+    cascades = len(wrong)
+    lost = undone.made - undone.forgotten - undone.built_upon - undone.restored
+    what = "a model that errs"
     return [
-        Row("a model that errs: items that were wrong", [share], "%"),
-        Row("a model that errs: planted facts active", [found.found / found.facts], "share"),
-        Row("a model that errs: facts waiting for a yes", [found.proposed], ""),
-        Row("a model that errs: facts harmed beyond its mistakes", [len(wrong)], "", below=1),
-        Row("a model that errs: mistakes in the list of changes", [made[0]], ""),
-        Row(
-            "a model that errs: of them not undone by one command", [made[0] - made[1]], "", below=1
-        ),
-    ], wrong
+        Row(f"{what}: items that were wrong", [100 * mistakes / items], "%"),
+        Row(f"{what}: planted facts active", [found.found / found.facts], "share"),
+        Row(f"{what}: facts waiting for a yes", [found.proposed], ""),
+        Row(f"{what}: facts harmed beyond its mistakes", [cascades], "", below=1),
+        Row(f"{what}: its mistakes in the list of changes", [undone.made], ""),
+        Row(f"{what}: on which a later change was built", [undone.built_upon], ""),
+        Row(f"{what}: the others not taken back by one command", [lost], "", below=1),
+    ], [*wrong, *undone.wrong]
 
 
 async def of_everyday() -> Figures:

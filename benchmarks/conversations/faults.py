@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.conversations.model import Message
 from benchmarks.conversations.player import Played, Stage
@@ -29,6 +29,11 @@ class Mistake:
     wrong: Json
     meant: tuple[str, ...]
     hit: tuple[str, ...]
+
+    @property
+    def changes_others(self) -> bool:
+        """Whether something else is done than should be, if the item is proven."""
+        return _effect(self.right, self.meant) != _effect(self.wrong, self.hit)
 
 
 @dataclass(slots=True)
@@ -84,20 +89,43 @@ class Fallible:
         return [self.random.choice([*others, _NOWHERE])]
 
 
-async def take_back(stage: Stage, played: Played, mistakes: Sequence[Mistake]) -> tuple[int, int]:
-    """Undo each change that a mistake has made: how many there were, and how many were taken back."""
+@dataclass(slots=True)
+class Undone:
+    """What became of the changes that mistakes had made. Some were forgotten since, which nothing takes
+    back; on some a later change was built, which is to be taken back first.
+    """
+
+    made: int = 0
+    restored: int = 0
+    forgotten: int = 0
+    built_upon: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def __iadd__(self, other: Undone) -> Self:
+        for name in (one.name for one in fields(self)):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+
+async def take_back(stage: Stage, played: Played, mistakes: Sequence[Mistake]) -> Undone:
+    """Undo each change that a mistake has made, the newest first, each by one command."""
     texts = {fact["id"]: fact["text"] for fact in played.facts}
     made = [one for one in played.changes if any(_made(m, one, texts) for m in mistakes)]
-    for change in made:  # the newest first
-        await stage.client.call("_agentd/facts/undo", id=change["id"])
-    now = {fact["id"]: fact["status"] for fact in await stage.known()}
-    gone = {old for change in played.changes if change not in made for old in change["old"]}
-    restored = [
-        now.get(change["new"]) != "active"
-        and all(now[old] == "active" or old in gone for old in change["old"])
-        for change in made
-    ]
-    return len(made), sum(restored)
+    result = Undone(len(made))
+    for change in made:
+        try:
+            await stage.client.call("_agentd/facts/undo", id=change["id"])
+        except RuntimeError as error:
+            result.forgotten += "forgotten" in str(error)
+            result.built_upon += "came after" in str(error)
+            result.wrong.append(f"{played.conversation.name}: {error}")
+            continue
+        now = {fact["id"]: fact["status"] for fact in await stage.known()}
+        if now.get(change["new"]) != "active" and all(now[i] == "active" for i in change["old"]):
+            result.restored += 1
+        else:
+            result.wrong.append(f"{played.conversation.name}: not as before: {change}")
+    return result
 
 
 def beyond(played: Played, mistakes: Sequence[Mistake]) -> list[str]:
@@ -114,10 +142,20 @@ def beyond(played: Played, mistakes: Sequence[Mistake]) -> list[str]:
 
 def _made(mistake: Mistake, change: Json, texts: Mapping[str, str | None]) -> bool:
     """Whether the change is what the mistake led to."""
-    if change["undone"]:
+    if change["undone"] or not mistake.changes_others:
         return False
     olds = {texts.get(old) for old in change["old"]}
     if change["new"]:
         is_new = texts.get(change["new"]) == mistake.wrong.get("content")
         return is_new and (not olds or not olds.isdisjoint(mistake.hit))
     return change["op"] == "end" and not olds.isdisjoint(mistake.hit)
+
+
+def _effect(item: Json, concerned: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """What an item does to the facts it concerns: an `add` leaves them alone."""
+    match item["op"]:
+        case "add":
+            return "new", ()
+        case "replace":
+            return "new", tuple(concerned)
+    return item["op"], tuple(concerned)

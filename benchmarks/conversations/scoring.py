@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Self
 
 from benchmarks.conversations.conversation import Conversation, Expected, fits
 from benchmarks.conversations.player import Played
@@ -31,6 +32,11 @@ class Score:
     proposed: int = 0
     others: int = 0  # active sentences that nobody listed
     wrong: list[str] = field(default_factory=list)
+
+    def __iadd__(self, other: Score) -> Self:
+        for name in (one.name for one in fields(self)):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
 
     def blame(self, played: Played, what: str, text: str) -> None:
         """One line of what is wrong."""
