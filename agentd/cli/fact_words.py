@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.cli.plain import visible
+from agentd.cli.plain import counted, visible
 
 Answer = Mapping[str, Any]
 
@@ -110,6 +110,20 @@ def accepted(result: Answer) -> str:
 def rejected(result: Answer) -> str:
     """What was dropped."""
     return "\n".join(f"dropped: {_text(fact)}" for fact in result["facts"])
+
+
+def validated(result: Answer) -> str:
+    """What was put aside, or would be, each with the reason."""
+    lines = [f"{pair['id']}  says the same as {pair['of']}" for pair in result["duplicates"]]
+    lines += [f"{pair['id']}  is no longer so: {pair['by']}" for pair in result["conflicts"]]
+    lines += [f"{fact_id}  was not said again for long" for fact_id in result["stale"]]
+    lines += [f"{fact_id}  is one too many" for fact_id in result["evicted"]]
+    facts = counted(result["checked"], "fact")
+    if not lines:
+        return f"nothing to put aside among {facts}"
+    verb = "would be" if result["dry_run"] else "was" if len(lines) == 1 else "were"
+    head = f"{len(lines)} of {facts} {verb} put aside; `history` shows what became of one:"
+    return "\n".join([head, *lines])
 
 
 def _with_status(facts: Sequence[Answer]) -> list[str]:

@@ -191,6 +191,23 @@ def reject(
 
 
 @app.command()
+def validate(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Look for what is said twice, no longer so, or stale, as it is done once a day, and put it aside."""
+    answer(
+        "facts/validate",
+        fact_words.validated,
+        as_json=as_json,
+        within=MODEL_SECONDS,
+        dry_run=dry_run,
+    )
+
+
+@app.command()
 def export(as_json: AsJson = False) -> None:
     """Write all facts to standard output, one JSON object a line."""
     with reporting(as_json=as_json):

@@ -1,4 +1,4 @@
-"""`agentd memory proposals`: what it asks and how it reads."""
+"""`agentd memory proposals` and `agentd facts validate`: what they ask and how it reads."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ PROPOSAL: dict[str, Any] = {
     "problem": "",
 }
 HIGH = {"severity": "high", "reason": "an order", "line": 2, "column": 1}
+FOUND: dict[str, Any] = {
+    "checked": 12,
+    "duplicates": [{"id": "aaaaaaaa", "of": "bbbbbbbb"}],
+    "conflicts": [{"id": "cccccccc", "by": "dddddddd"}],
+    "triples": ["gggggggg"],
+    "stale": ["eeeeeeee"],
+    "evicted": ["ffffffff"],
+    "dry_run": True,
+}
 
 
 @pytest.fixture
@@ -93,3 +102,25 @@ def test_proposals_are_json_for_programs(daemon: ScriptedDaemon) -> None:
 def test_that_nothing_is_proposed_is_told(daemon: ScriptedDaemon) -> None:
     daemon.on("_agentd/memory/proposals", lambda params, wire: {"proposals": [], "done": ""})
     assert "nothing is proposed" in runner.invoke(app, ["memory", "proposals"]).output
+
+
+def test_validation_says_of_each_fact_why_it_goes(daemon: ScriptedDaemon) -> None:
+    daemon.on("_agentd/facts/validate", lambda params, wire: FOUND)
+    lines = runner.invoke(app, ["facts", "validate", "--dry-run"]).output.splitlines()
+    assert lines[0].startswith("4 of 12 facts would be put aside")
+    assert lines[1:] == [
+        "aaaaaaaa  says the same as bbbbbbbb",
+        "cccccccc  is no longer so: dddddddd",
+        "eeeeeeee  was not said again for long",
+        "ffffffff  is one too many",
+    ]
+    assert daemon.params_of("_agentd/facts/validate") == [{"dry_run": True}]
+    told = runner.invoke(app, ["facts", "validate", "--json"])
+    assert json.loads(told.output) == FOUND
+
+
+def test_validation_that_finds_nothing_says_so(daemon: ScriptedDaemon) -> None:
+    lists = ("duplicates", "conflicts", "triples", "stale", "evicted")
+    nothing = {"checked": 3, **{name: [] for name in lists}, "dry_run": False}
+    daemon.on("_agentd/facts/validate", lambda params, wire: nothing)
+    assert "nothing to put aside among 3 facts" in runner.invoke(app, ["facts", "validate"]).output

@@ -82,8 +82,8 @@ def _is_a(value: Any, kind: type) -> bool:
 class Row:
     """One use of a command, and of the method of its name.
 
-    `args` and `params` may hold "{it}": what `given` makes, anew for each use. `says` are words for
-    people. `method` is "" where no method does the same; `answer` is its shape where that differs.
+    `args` and `params` may hold "{it}": what `given` makes, anew for each use; of a dict that it makes,
+    each by its name. `says` are words for people. `method` is "" where no method does the same; `answer` is its shape where that differs.
     `without` is the exit code where no daemon runs, None for those that
     would start one. `home` is where it is used: "shell", with the daemon of all rows, or "fleeting",
     where one comes and goes; "own" says that a test of its own does that.
@@ -111,7 +111,7 @@ class Row:
 
     def argv(self, it: Any) -> tuple[str, ...]:
         """The command line."""
-        return (*self.command.split(), *(arg.replace("{it}", str(it)) for arg in self.args))
+        return (*self.command.split(), *(_put_in(arg, it) for arg in self.args))
 
     def used(self, world: World) -> tuple[str, ...]:
         """The command line for one use."""
@@ -245,4 +245,12 @@ def filled(params: Any, it: Any) -> Any:
         return it
     if isinstance(params, dict):
         return {key: filled(value, it) for key, value in params.items()}
-    return params.replace("{it}", str(it)) if isinstance(params, str) else params
+    if isinstance(params, list):
+        return [filled(value, it) for value in params]
+    return _put_in(params, it) if isinstance(params, str) else params
+
+
+def _put_in(text: str, it: Any) -> str:
+    for name, made in (it if isinstance(it, dict) else {"it": it}).items():
+        text = text.replace(f"{{{name}}}", str(made))
+    return text

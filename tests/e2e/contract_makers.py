@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from tests.e2e.contract import World
+from tests.e2e.shell import PATIENCE
 
 
 def number(world: World) -> int:
@@ -95,13 +96,40 @@ def a_fact(world: World) -> str:
     return str(added["fact"]["id"])
 
 
+def two_facts(world: World) -> dict[str, str]:
+    """The ids of a fact and of another."""
+    return {"one": a_fact(world), "other": a_fact(world)}
+
+
 def a_changed_fact(world: World) -> str:
-    """The id of a fact that has replaced another one."""
-    for _ in range(2):
-        text = f"my favourite sea is number {number(world)}"
-        added: dict[str, Any] = world.wire.call("_agentd/facts/add", {"text": text})
-    assert added["superseded"]
-    return str(added["fact"]["id"])
+    """The id of a fact that stands for another one."""
+    facts = two_facts(world)
+    merged = {"keep": facts["one"], "others": [facts["other"]]}
+    assert world.wire.call("_agentd/facts/merge", merged)["superseded"]
+    return facts["one"]
+
+
+def a_change(world: World) -> int:
+    """The number of the newest change."""
+    a_fact(world)
+    return int(world.wire.call("_agentd/facts/changes", {"limit": 1})["changes"][0]["id"])
+
+
+def a_waiting_fact(world: World) -> str:
+    """The id of a fact that the model has read out of a conversation, with no words that say it."""
+    name = f"Zenobia{number(world)}"
+    key = f"chat:{name}"
+    said = [{"role": "user", "content": f"learn The heron at pond {name} is tame."}]
+    world.wire.call("_agentd/sessions/import", {"key": key, "lines": said})
+    world.wire.call("session/resume", {"sessionId": key, "cwd": "/", "mcpServers": []})
+    world.wire.call("session/close", {"sessionId": key})
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for fact in world.wire.call("_agentd/facts/pending")["facts"]:
+            if name in fact["text"]:
+                return str(fact["id"])
+        time.sleep(0.05)
+    raise AssertionError("nothing was read out of the conversation")
 
 
 def a_picture(world: World) -> str:

@@ -6,7 +6,7 @@ import re
 
 import agentd
 from agentd.domain.beat import Reason
-from agentd.domain.fact import Category, FactSource, FactStatus
+from agentd.domain.fact import Category, ChangeKind, FactSource, FactStatus, Refusal
 from agentd.domain.job import JobReason
 from agentd.domain.search import EmptyReason, Lack
 
@@ -136,6 +136,7 @@ STATUS = {
     "heartbeat": {"enabled": bool, "next_due": WHEN, "last": (BEAT, None)},
     "compaction": {"last": ({"at": TIME}, None)},
     "index": {**INDEX, **EMBEDDER},
+    "facts": {"active": int, "proposed": int, "refused": {str: int}, "waiting": int},
     "cost": {"today_usd": float, "month_usd": float},
     "graph": {
         "enabled": bool,
@@ -233,13 +234,36 @@ FACT = {
 }
 FACTS = {"facts": [FACT], "total": int}
 FACT_HITS = {"facts": [{**FACT, "score": float, "scores": {str: float}}], "total": int}
-ERASED = {"places": {str: int}, "kept": [str], "backups": [str], "pending": [str]}
+ALSO = {"n": int, "where": str, "text": str}
+ERASED = {"places": {str: int}, "also": [ALSO], "backups": [str], "pending": [str]}
 FORGOTTEN = {"forgotten": [str], "candidates": [FACT], **ERASED}
+REFUSED = {"reason": frozenset(Refusal), "text": str}
+ADDED = {
+    "fact": (FACT, None),
+    "new": bool,
+    "superseded": [FACT],
+    "before": [FACT],
+    "refused": [REFUSED],
+}
+CHANGE = {
+    "id": int,
+    "at": TIME,
+    "session": (KEY, None),
+    "op": frozenset(ChangeKind),
+    "new": (str, None),
+    "old": [str],
+    "undone": bool,
+}
+UNDONE = {"change": CHANGE, "removed": [FACT], "restored": [FACT]}
+MERGED = {"change": CHANGE, "fact": FACT, "superseded": [FACT]}
+PENDING = {"facts": [{**FACT, "replaces": [FACT]}]}
+ACCEPTED = {"facts": [FACT], "superseded": [FACT], "refused": [REFUSED]}
 PARKED = {"facts": [FACT], "done": frozenset({"", "forgotten", "restored"})}
 LOOKED_AT = {
     "checked": int,
     "duplicates": [{"id": str, "of": str}],
     "conflicts": [{"id": str, "by": str}],
+    "triples": [str],
     "stale": [str],
     "evicted": [str],
     "dry_run": bool,

@@ -15,7 +15,8 @@ conversation always gets the same answer. Words it understands, at the start of 
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
 
-Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
+Of a user's message that begins with `learn TEXT` the request that reads facts is answered with TEXT, proven
+by nothing. Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
 checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks, jobs their own words. The part of the URL
 before `/v1` names who asks, so that many daemons can share one server.
 """
@@ -37,6 +38,7 @@ from typing import Any, TextIO
 CANARY = "canary-of-the-flush"  # with the asker's name behind it
 WHISPER = "whispered-while-flushing"
 _IDENTIFIER = re.compile(r"[\w./:@~-]*\d{4,}[\w./:@~-]*|https?://\S+|[\w.@~-]*(?:/[\w.@-]+)+")
+_LEARN = re.compile(r"^\[\d+ user [^\]]*\] learn (.+)$", re.MULTILINE)
 _MARK = re.compile(r"mark-\w+")
 _SEEN_FIRST = "memory_read"  # what a refusal of a patch names as its cure
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many"}
@@ -72,7 +74,9 @@ class Model:
         system = " ".join(_texts(body.get("system", "")))
         words, rounds = conversation(body["messages"])
         if not body.get("tools"):
-            return Reply(summary(body["messages"]))
+            learnt = _LEARN.findall(words)
+            said = json.dumps([{"content": text} for text in learnt]) if learnt else ""
+            return Reply(said or summary(body["messages"]))
         if "NO_REPLY" in system or "NO_REPLY" in words:
             return Reply("NO_REPLY") if rounds else flushing(who, body["messages"])
         if ("HEARTBEAT.md" in words or "## Job" in words) and "HEARTBEAT_OK" in words:

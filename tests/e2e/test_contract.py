@@ -199,24 +199,29 @@ def test_alerts_and_records_are_followed_on_the_socket(world: World) -> None:
         assert not list(misfits(logged["params"], {"records": [RECORD]}))
 
 
-def test_facts_are_kept_and_forgotten_by_typed_commands_too(world: World) -> None:
+def test_facts_are_kept_taken_back_and_forgotten_by_typed_commands_too(world: World) -> None:
     shell = world.shell
-    said = shell.json("send", "/remember my rabbit is called Auguste", "--session", "chat:farm")
+
+    def typed(text: str, session: str = "chat:farm") -> Done:
+        return plain(shell("send", text, "--session", session, "--json"))
+
+    said = typed("/remember my rabbit is called Auguste").json
     assert not list(misfits(said, TURN))
-    assert said["text"] == "I'll remember that: The user's rabbit is called Auguste."
-    said = shell.json("send", "/remember my rabbit is called Auguste", "--session", "chat:farm")
+    assert said["text"].startswith("Remembered: my rabbit is called Auguste (")
+    said = typed("/remember my rabbit is called Auguste").json
     assert said["text"].startswith("I know that already")
-    shell.ok("facts", "add", "my horse is called Auguste")
-    said = shell.json("send", "/forget Auguste", "--session", "chat:farm")
-    assert said["text"].count("→ /forget ") == 2
-    for which in ("my rabbit", "my horse"):
-        said = shell.json("send", f"/forget {which}", "--session", "chat:farm")
-        assert said["text"].startswith("One fact is forgotten")
-        assert "Auguste" not in said["text"]
-    refused = shell(
-        "send", "/remember my rabbit is called Auguste", "--session", "group:club", "--json"
-    )
-    assert (refused.code, refused.json["error"]["code"]) == (2, "invalid")
+    assert typed("/undo", "chat:elsewhere").code == 1, "nothing was learnt there"
+    assert typed("/undo").json["text"].startswith("Taken back: my rabbit is called Auguste")
+    assert typed("/undo").code == 1
+    for animal in ("rabbit", "horse"):
+        typed(f"/remember my {animal} is called Auguste")
+    offered = re.findall("→ /forget ([a-z0-9]+)", typed("/forget Auguste").json["text"])
+    assert len(offered) == 2
+    for fact_id in offered:
+        assert typed(f"/forget {fact_id}").json["text"].startswith("Forgotten")
+    for command in ("/remember my rabbit is called Auguste", "/forget Auguste", "/undo"):
+        refused = typed(command, "group:club")
+        assert (refused.code, refused.json["error"]["code"]) == (2, "invalid")
 
 
 def test_a_daemon_starts_and_stops_and_says_what_became_of_open_calls(world: World) -> None:

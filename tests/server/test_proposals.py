@@ -12,6 +12,7 @@ from agentd.errors import AgentdError, InvalidRequest, NotFound
 from agentd.memory.facts.curating import Sayings
 from agentd.memory.facts.proposals import Answered, Proposal
 from agentd.server.methods.proposals import ProposalMethods
+from agentd.server.methods.upkeep import UpkeepMethods
 from agentd.server.proposal_commands import ProposalCommands
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
@@ -153,3 +154,16 @@ async def test_other_words_and_other_peoples_sessions_are_refused(text, session)
     with pytest.raises(InvalidRequest):
         await said(desk, text, session)
     assert desk.asked == []
+
+
+async def test_validation_is_asked_for_as_it_is_meant():
+    asked = []
+
+    async def validate(dry_run):
+        asked.append(dry_run)
+        return {"checked": 1}
+
+    methods = UpkeepMethods(validate)
+    assert await call(methods, dry_run=True) == {"checked": 1}
+    await call(methods)
+    assert asked == [True, False]

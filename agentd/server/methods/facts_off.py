@@ -15,6 +15,7 @@ _OWN = ("list", "add", "forget", "history", "import", "parked")
 _ON_CHANGES = ("changes", "undo", "merge", "pending", "accept", "reject")
 NAMES = (
     *(f"_agentd/facts/{name}" for name in (*_OWN, *_ON_CHANGES)),
+    "_agentd/facts/validate",
     "_agentd/memory/proposals",
 )
 _COMMANDS = ("remember", "undo", "proposals")
