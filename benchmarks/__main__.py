@@ -25,6 +25,7 @@ from benchmarks import (
     scale,
     stalls,
     start,
+    talk_cost,
     turns,
     year,
 )
@@ -44,6 +45,7 @@ _ALL = {
     "learning": learning.rows,
     "forgetting": forgetting.rows,
     "stalls": stalls.rows,
+    "talk_cost": talk_cost.rows,
     "graph_recall": graph_recall.rows,
     "graph_text": graph_text.rows,
     "graph_leg": graph_leg.rows,

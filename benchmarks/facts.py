@@ -16,16 +16,18 @@ from statistics import quantiles
 from time import perf_counter
 
 from agentd.clock import SystemClock
-from agentd.domain.fact import Category, Fact, FactSource
+from agentd.domain.fact import Category, Fact, FactSource, FactWrite
 from agentd.domain.turn import MAIN, TurnRequest
 from agentd.embedders.late import packaged
 from agentd.embedders.static import load
-from agentd.facts.relevant import RelevantFacts
+from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.told import FactsInPrompt
 from agentd.ports import Embedder
 from agentd.search.facts import SLICE, LiveFacts
 from agentd.search.facts_mirror import FactMirror
 from agentd.testing import MemoryFactStore
 from benchmarks import fact_questions
+from benchmarks.fact_chains import Held
 from benchmarks.invented import Inventor
 from benchmarks.row import Row
 
@@ -34,6 +36,7 @@ MANY = 100_000
 QUESTIONS = 200
 WARM_UP = 20
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+_NEVER_ALL = FactsSettings(prompt_tokens=0)
 
 Figures = dict[str, float]
 
@@ -69,11 +72,12 @@ async def measure() -> Figures:
 
 async def _judged(embedders: Sequence[Embedder]) -> tuple[float, float]:
     """The share of questions whose fact is told, and of other messages that are told any."""
-    texts = fact_questions.facts()
+    facts = tuple(_fact(at, text) for at, text in enumerate(fact_questions.facts()))
     store = MemoryFactStore()
-    await store.save([_fact(at, text) for at, text in enumerate(texts)])
-    async with LiveFacts.open(store, embedders, SystemClock()) as index:
-        relevant = RelevantFacts(index, "", seconds=30.0)
+    await store.write(FactWrite(facts))
+    async with LiveFacts.open(store, embedders, SystemClock(), patience=30.0) as index:
+        await index.settle()
+        relevant = FactsInPrompt(Held(facts), index, SystemClock(), "", _NEVER_ALL)
 
         async def told(text: str) -> str:
             blocks = await relevant.blocks(TurnRequest(MAIN, text, "bench"))
@@ -88,7 +92,8 @@ async def _usual() -> float:
     """Milliseconds at p95 of a search as a turn makes it."""
     inventor = Inventor()
     store = MemoryFactStore()
-    await store.save([_fact(at, text) for at, text in enumerate(inventor.texts(USUAL))])
+    facts = tuple(_fact(at, text) for at, text in enumerate(inventor.texts(USUAL)))
+    await store.write(FactWrite(facts))
     taken = []
     async with LiveFacts.open(store, [packaged()], SystemClock()) as index:
         await index.settle()

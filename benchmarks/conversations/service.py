@@ -21,8 +21,10 @@ Json = dict[str, Any]
 @asynccontextmanager
 async def served(answer: Callable[[Json], Answer]) -> AsyncIterator[int]:
     """The port of a service that gives these answers until the block ends."""
+    connected: dict[asyncio.StreamWriter, asyncio.Event] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connected[writer] = left = asyncio.Event()
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -31,12 +33,16 @@ async def served(answer: Callable[[Json], Answer]) -> AsyncIterator[int]:
                 writer.write(HEAD + chunk(_stream(reply, length)) + chunk(b""))
                 await writer.drain()
         writer.close()
+        left.set()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_LIMIT)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        for writer, left in connected.items():
+            writer.close()
+            await left.wait()
 
 
 def _stream(reply: Answer, size: int) -> bytes:
