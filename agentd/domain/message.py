@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
+from agentd.domain.quotation import Span, Spans, united
+
 JsonObject = Mapping[str, Any]
 
 _ABOUT = ("path", "target", "query")  # arguments that say what a call is about
@@ -29,9 +31,12 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words."""
+    """Words. `quoted` are the spans of a user's message that are not his own words, as its sender marked
+    them: resources, attachments, pastes.
+    """
 
     text: str
+    quoted: Spans = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +119,9 @@ def user(text: str) -> Message:
     return Message(Role.USER, (Text(text),))
 
 
-def spoken(text: str, images: tuple[Image, ...] = ()) -> tuple[Block, ...]:
+def spoken(text: str, images: tuple[Image, ...] = (), quoted: Spans = ()) -> tuple[Block, ...]:
     """A user's message as it is stored: the images, then the words."""
-    words = (Text(text),) if text or not images else ()
+    words = (Text(text, quoted),) if text or not images else ()
     return (*images, *words)
 
 
@@ -129,8 +134,9 @@ def assistant(text: str, *tool_uses: ToolUse) -> Message:
 def encode_block(block: Block) -> dict[str, Any]:
     """The block as a JSON object."""
     match block:
-        case Text(text):
-            return {"type": "text", "text": text}
+        case Text(text, quoted):
+            words: dict[str, Any] = {"type": "text", "text": text}
+            return {**words, "quoted": [list(span) for span in quoted]} if quoted else words
         case Image(media_type, sha256, size):
             return {"type": "image", "media_type": media_type, "sha256": sha256, "size": size}
         case ToolUse(id_, name, arguments):
@@ -152,7 +158,7 @@ def decode_block(data: JsonObject) -> Block:
     """The block that `encode_block` wrote. Raises ValueError for anything else."""
     match data:
         case {"type": "text", "text": str(text)}:
-            return Text(text)
+            return Text(text, united(decode_spans(data.get("quoted", [])), len(text)))
         case {
             "type": "image",
             "media_type": str(media_type),
@@ -173,6 +179,20 @@ def decode_block(data: JsonObject) -> Block:
             return Opaque(provider, raw)
     msg = f"not a content block: {data.get('type')!r}"
     raise ValueError(msg)
+
+
+def decode_spans(data: Any) -> tuple[Span, ...]:
+    """The spans that a list of pairs `[start, end]` says. Raises ValueError for anything else."""
+    if isinstance(data, list) and all(map(_is_pair, data)):
+        return tuple((start, end) for start, end in data)
+    msg = "not a list of [start, end]"
+    raise ValueError(msg)
+
+
+def _is_pair(data: Any) -> bool:
+    if not isinstance(data, list) or [type(number) for number in data] != [int, int]:
+        return False
+    return bool(0 <= data[0] <= data[1])
 
 
 def encode_blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:

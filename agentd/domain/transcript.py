@@ -9,10 +9,11 @@ from typing import Any
 
 from agentd.domain.choices import UNCHOSEN, Choices
 from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult, encode_blocks
+from agentd.domain.source import BY_AGENT, BY_OWNER, TextSource, Writer
 from agentd.domain.turn import SessionKey, Usage
 
 NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
-TAINTED = "tainted"  # the tag of a row with results of tools that told text from outside
+_BY_ROLE = TextSource(Writer.OTHER, tainted=True)  # no source was named: this very value is none
 
 
 class RowRole(StrEnum):
@@ -32,7 +33,8 @@ class RowRole(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Row:
     """One stored row. `seq` counts from 1 within its session and never changes; only retention, which
-    erases old rows, leaves gaps.
+    erases old rows, leaves gaps. Unless `source` says otherwise, what opens a turn was written by the
+    owner, and all other rows by the agent.
     """
 
     seq: int
@@ -42,7 +44,12 @@ class Row:
     turn_id: int | None = None
     provider: str = ""  # who wrote an assistant row: opaque blocks go back only to it
     usage: Usage | None = None  # of the model call that wrote an assistant row
-    tag: str = ""  # of a notice: `alert`, `failure`, `cancelled`, `compaction` …; TAINTED
+    tag: str = ""  # of a notice: `alert`, `failure`, `cancelled`, `compaction` …
+    source: TextSource = _BY_ROLE
+
+    def __post_init__(self) -> None:
+        """Name the source that the role says."""
+        _fill_source(self)
 
     @property
     def text(self) -> str:
@@ -61,17 +68,32 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row before the store has numbered and dated it."""
+    """A row before the store has numbered and dated it. `source` is as in Row."""
 
     role: RowRole
     blocks: tuple[Block, ...]
     provider: str = ""
     usage: Usage | None = None
     tag: str = ""
+    source: TextSource = _BY_ROLE
+
+    def __post_init__(self) -> None:
+        """Name the source that the role says."""
+        _fill_source(self)
 
     def stored(self, seq: int, at: datetime, turn_id: int | None) -> Row:
         """The row that it becomes."""
-        return Row(seq, self.role, self.blocks, at, turn_id, self.provider, self.usage, self.tag)
+        return Row(
+            seq,
+            self.role,
+            self.blocks,
+            at,
+            turn_id,
+            self.provider,
+            self.usage,
+            self.tag,
+            self.source,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +171,9 @@ def export_row(row: Row) -> dict[str, Any]:
         "at": row.at.isoformat(),
         "seq": row.seq,
     }
-    return {**line, "tainted": True} if row.tag == TAINTED else line
+    return {**line, "tainted": True} if row.source.tainted else line
+
+
+def _fill_source(row: Row | NewRow) -> None:
+    if row.source is _BY_ROLE:
+        object.__setattr__(row, "source", BY_OWNER if opens_turn(row) else BY_AGENT)

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Any, NewType
 
 from agentd.domain.message import Block, Image, JsonObject, spoken
+from agentd.domain.quotation import Spans
+from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource
 
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")
@@ -114,11 +116,19 @@ class TurnRequest:
     tools: frozenset[str] | None = None
     client: str = ""  # who sent it, as it named itself: the owner's last used client gets alerts
     images: tuple[Image, ...] = ()
+    quoted: Spans = ()  # of `text`: what its sender marked as not his own words
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The message as it is stored."""
-        return spoken(self.text, self.images)
+        return spoken(self.text, self.images, self.quoted)
+
+    @property
+    def source(self) -> TextSource:
+        """Who wrote the message: agentd itself for silent turns, the owner in his own sessions."""
+        if self.origin is not Origin.USER:
+            return BY_AGENT
+        return BY_OWNER if self.kind is Kind.MAIN else BY_OTHERS
 
     @property
     def kind(self) -> Kind:

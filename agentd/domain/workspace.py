@@ -31,12 +31,14 @@ class Author:
     """Who made a file what it is. `kind` is "model" in the owner's turns, "heartbeat", "job" or
     "flush" in turns that run by themselves, "facts" where the page of facts is kept, "archive" where
     an old note was moved, "owner" for commands, "restore", or "hand" for any change that did not go
-    through agentd. A model's change names its session and its tool call.
+    through agentd. A model's change names its session and its tool call; it is tainted when the turn
+    had read text from outside.
     """
 
     kind: str
     session: str = ""
     call: str = ""
+    tainted: bool = False
 
 
 BOOTSTRAP_PATH = "BOOTSTRAP.md"  # the questions of a first conversation

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from agentd.domain.choices import Mode
 from agentd.domain.event import ToolCallEnded, ToolCallStarted
 from agentd.domain.message import ToolResult, ToolUse
+from agentd.domain.source import TextSource, Writer
 from agentd.domain.tool import ToolCall, ToolOutput
-from agentd.domain.transcript import TAINTED, NewRow, RowRole
+from agentd.domain.transcript import NewRow, RowRole
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupted
 from agentd.engine.progress import Progress
@@ -57,9 +58,7 @@ class Calls:
         self, progress: Progress, use: ToolUse, earlier: Sequence[ToolOutput]
     ) -> ToolOutput:
         request = progress.scene.request
-        tainted = any(o.tainted for o in earlier) or any(
-            r.tag == TAINTED for r in (*progress.scene.past, *progress.rows)
-        )
+        tainted = progress.is_tainted or any(output.tainted for output in earlier)
         call = ToolCall(
             use.id,
             use.name,
@@ -92,4 +91,4 @@ class Calls:
 def _results(uses: Sequence[ToolUse], done: Mapping[str, ToolOutput]) -> NewRow:
     blocks = tuple(ToolResult(u.id, done[u.id].text, done[u.id].is_error) for u in uses)
     tainted = any(done[u.id].tainted for u in uses)
-    return NewRow(RowRole.USER, blocks, tag=TAINTED if tainted else "")
+    return NewRow(RowRole.USER, blocks, source=TextSource(Writer.AGENT, tainted))

@@ -33,6 +33,7 @@ from agentd.domain.prompt import (
     TextDelta,
     ThoughtDelta,
 )
+from agentd.domain.source import TextSource, Writer
 from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import Failure, Receipt, StopReason, Turn, Usage
 from agentd.engine import prompt as prompts
@@ -111,7 +112,8 @@ class Loop:
         """Store a turn that the user cancelled: shown text is kept, open calls are answered."""
         rows = await self._closed(progress, CANCELLED_CALL)
         if (shown := "".join(progress.shown)).strip():
-            rows.append(NewRow(RowRole.ASSISTANT, (Text(shown),), provider=progress.scene.provider))
+            blocks, provider = (Text(shown),), progress.scene.provider
+            rows.append(NewRow(RowRole.ASSISTANT, blocks, provider, source=_said_by(progress)))
         rows.append(NewRow(RowRole.NOTICE, (Text("Cancelled by the user."),), tag="cancelled"))
         return await self._end(progress, StopReason.CANCELLED, rows)
 
@@ -130,7 +132,9 @@ class Loop:
         hit("turn.answered")
         progress.usage += answer.usage
         blocks = _storable(answer, (*progress.scene.past, *progress.rows))
-        row = NewRow(RowRole.ASSISTANT, blocks, answer.provider, answer.usage)
+        row = NewRow(
+            RowRole.ASSISTANT, blocks, answer.provider, answer.usage, source=_said_by(progress)
+        )
         request = progress.scene.request
         cost = self._price(answer.model, answer.usage)
         progress.cost_usd += cost
@@ -246,6 +250,11 @@ _STOPS = {
 def failure_of(error: ProviderError) -> Failure:
     """The error as it is stored and told."""
     return Failure(error.reason, error.message, error.cure)
+
+
+def _said_by(progress: Progress) -> TextSource:
+    """The source of what the model says now: what it makes of text from outside is tainted, too."""
+    return TextSource(Writer.AGENT, progress.is_tainted)
 
 
 def _open_calls(rows: Sequence[Row]) -> tuple[ToolUse, ...]:

@@ -42,6 +42,14 @@ class Progress:
             for b in row.blocks
         )
 
+    @property
+    def is_tainted(self) -> bool:
+        """Whether the turn has been told text from outside. What the agent said after it does not count:
+        such rows stay when compaction cuts the text itself, and taint would never end.
+        """
+        rows = (*self.scene.past, *self.rows)
+        return any(row.source.tainted for row in rows if row.role is RowRole.USER)
+
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""
         self.calls.append(CallMade(use.id, use.name, use.input, output.is_error))

@@ -78,6 +78,8 @@ def _block(block: Block, pictures: Pictures) -> Json | None:
             return {"type": "image", "source": source}
         case Text(text) if not text.strip():
             return None  # the API refuses text without a visible character
+        case Text(text):
+            return {"type": "text", "text": text}
         case Opaque(provider, raw):
             return dict(raw) if provider == PROVIDER else None
         case ToolUse(id_, name):

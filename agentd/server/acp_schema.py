@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from acp import schema
 from pydantic import BaseModel, ValidationError
 
 from agentd.domain import picture
+from agentd.domain.message import decode_spans
+from agentd.domain.quotation import Span, Spans, shifted, united
 from agentd.errors import InvalidRequest
 from agentd.server.faults import wrong_params
 from agentd.server.requests import ListCall, OptionCall, PromptCall, SessionCall
 
 M = TypeVar("M", bound=BaseModel)
 _BACKTICKS = re.compile("`{3,}")
+_PASTE = "agentd/paste"
+_COUNT = "name the first character of each paste and the one behind it, counted from 0"
 
 
 class AcpParser:
@@ -75,10 +80,14 @@ class AcpParser:
             for place, block in blocks
             if isinstance(block, schema.ImageContentBlock)
         )
-        text = "".join(_block_text(block, place) for place, block in blocks)
+        words = [_words(block, place, params["prompt"][place]) for place, block in blocks]
+        text, foreign = _joined(words)
         if not text.strip() and not images:  # services of models refuse blank messages
             raise InvalidRequest("prompt: is empty", cure="send a text block with words in it")
-        return PromptCall(call.session_id, text, call.field_meta or {}, images)
+        meta = call.field_meta or {}
+        pasted = _spans(meta[_PASTE], text, f"_meta.{_PASTE}") if _PASTE in meta else ()
+        quoted = united((*foreign, *pasted), len(text))
+        return PromptCall(call.session_id, text, meta, images, quoted)
 
 
 def _check(model: type[M], params: dict[str, Any]) -> M:
@@ -92,10 +101,47 @@ def _check(model: type[M], params: dict[str, Any]) -> M:
         raise wrong_params(error) from None
 
 
-def _block_text(block: BaseModel, place: int) -> str:
+def _joined(words: Sequence[tuple[str, Spans]]) -> tuple[str, list[Span]]:
+    """The texts of the blocks as one, with what is quoted in it."""
+    quoted: list[Span] = []
+    length = 0
+    for text, spans in words:
+        quoted += shifted(spans, length)
+        length += len(text)
+    return "".join(text for text, _ in words), quoted
+
+
+def _words(block: BaseModel, place: int, sent: dict[str, Any]) -> tuple[str, Spans]:
+    """The text of a block, and the spans of it that the user did not write."""
+    if isinstance(block, schema.TextContentBlock):
+        return block.text, _pasted(block.text, place, sent)
+    text = _foreign_text(block, place)
+    return text, ((0, len(text)),)
+
+
+def _pasted(text: str, place: int, sent: dict[str, Any]) -> Spans:
+    # The protocol's types turn a malformed `_meta` into none at all, so it is read as it was sent.
+    meta = sent.get("_meta")
+    if not isinstance(meta, dict | None):
+        raise InvalidRequest(f"prompt.{place}._meta: is no object")
+    paste = (meta or {}).get(_PASTE, [])
+    if isinstance(paste, bool):
+        return ((0, len(text)),) if paste else ()
+    return _spans(paste, text, f"prompt.{place}._meta.{_PASTE}")
+
+
+def _spans(data: Any, text: str, name: str) -> Spans:
+    try:
+        spans = decode_spans(data)
+    except ValueError as error:
+        raise InvalidRequest(f"{name}: is {error}", cure=_COUNT) from None
+    if any(end > len(text) for _, end in spans):
+        raise InvalidRequest(f"{name}: goes beyond the {len(text)} characters", cure=_COUNT)
+    return spans
+
+
+def _foreign_text(block: BaseModel, place: int) -> str:
     match block:
-        case schema.TextContentBlock():
-            return block.text
         case schema.ImageContentBlock():
             return ""
         case schema.ResourceContentBlock():

@@ -60,7 +60,9 @@ class Prompts:
             await self._show(session, text, peer, {"agentd/command": command.name})
             return {"stopReason": str(StopReason.END_TURN), "_meta": {"agentd/text": text}}
         message_id = _message_id(call.meta)
-        request = TurnRequest(session, call.text, message_id, client=peer.profile.name)
+        request = TurnRequest(
+            session, call.text, message_id, client=peer.profile.name, quoted=call.quoted
+        )
         try:
             return _answer(await self._turn(request, call.images, peer))
         except asyncio.CancelledError:

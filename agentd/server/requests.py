@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agentd.domain.quotation import Spans
+
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
@@ -35,12 +37,15 @@ class ListCall:
 
 @dataclass(frozen=True, slots=True)
 class PromptCall:
-    """`session/prompt`, its words as one text, its images as they are."""
+    """`session/prompt`, its words as one text, its images as they are. `quoted` are the spans of the text
+    that the user did not write: resources, links, and what he pasted.
+    """
 
     session_id: str
     text: str
     meta: dict[str, Any] = field(default_factory=dict)
     images: tuple[bytes, ...] = ()
+    quoted: Spans = ()
 
 
 class Parser(Protocol):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentd.domain.message import Block, Image, decode_blocks, encode_blocks
+from agentd.domain.source import TextSource
 from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import CallMade, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
@@ -77,6 +78,7 @@ def load_row(row: sqlite3.Row) -> Row:
         provider=row["provider"],
         usage=load_usage(row["usage"]),
         tag=row["tag"],
+        source=TextSource.parse(row["source"]),
     )
 
 

@@ -24,8 +24,9 @@ SELECT :key, title, :cwd, :at, :at, :last,
 FROM sessions WHERE id = :source
 """
 _COPY_ROWS = """
-INSERT INTO rows (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, blocks)
-SELECT :copy, seq, NULL, role, opens_turn, at, provider, usage, tag, blocks
+INSERT INTO rows
+    (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, source, blocks)
+SELECT :copy, seq, NULL, role, opens_turn, at, provider, usage, tag, source, blocks
 FROM rows WHERE session_id = :source AND seq <= :last
 """
 _COPY_IMAGES = """

@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentd.domain.message import spoken
+from agentd.domain.message import decode_spans
+from agentd.domain.quotation import united
 from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import (
     Context,
@@ -40,20 +41,24 @@ LEFT JOIN turns t ON t.session_id = s.id AND t.message_id = ? WHERE s.key = ?
 """
 _INSERT_TURN = """
 INSERT INTO turns (session_id, message_id, origin, context, model, tools, client, from_owner, text,
-    images, state, received_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
+    quoted, images, state, received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
+"""
+_TURN = """
+SELECT t.*, s.key AS session FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = ?
 """
 _PENDING = """
 SELECT t.*, s.key AS session FROM turns t JOIN sessions s ON s.id = t.session_id
 WHERE t.ended_at IS NULL ORDER BY t.id
 """
 _END = """
-UPDATE turns SET state = ?, ended_at = ?, outcome = ?, text = '', images = '[]' WHERE id = ?
+UPDATE turns SET state = ?, ended_at = ?, outcome = ?, text = '', quoted = '[]', images = '[]'
+WHERE id = ?
 """
 _NEXT_SILENT = "SELECT coalesce(max(seq), 0) + 1 FROM silent_rows WHERE turn_id = ?"
 _INSERT_SILENT = """
-INSERT INTO silent_rows (turn_id, seq, role, at, provider, usage, tag, blocks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO silent_rows (turn_id, seq, role, at, provider, usage, tag, source, blocks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _LAST_ASKED = """
 SELECT t.message_id FROM turns t JOIN sessions s ON s.id = t.session_id
@@ -166,6 +171,7 @@ def _insert(conn: sqlite3.Connection, session_id: int, request: TurnRequest, at:
         request.client,
         from_owner,
         request.text,
+        dumps(request.quoted),
         dump_blocks(request.images),
         stamp(at),
     )
@@ -174,9 +180,7 @@ def _insert(conn: sqlite3.Connection, session_id: int, request: TurnRequest, at:
 
 
 def _open_turn(conn: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
-    turn: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM turns WHERE id = ?", (turn_id,)
-    ).fetchone()
+    turn: sqlite3.Row | None = conn.execute(_TURN, (turn_id,)).fetchone()
     if turn is None:
         raise NotFound(f"there is no turn {turn_id}")
     if turn["ended_at"] is not None:
@@ -189,7 +193,8 @@ def _is_silent(turn: sqlite3.Row) -> bool:
 
 
 def _user_row(turn: sqlite3.Row) -> NewRow:
-    return NewRow(RowRole.USER, spoken(turn["text"], load_images(turn["images"])))
+    request = _load_request(turn)
+    return NewRow(RowRole.USER, request.blocks, source=request.source)
 
 
 def _add(conn: sqlite3.Connection, turn: sqlite3.Row, new: NewRow, at: datetime) -> Row:
@@ -198,7 +203,7 @@ def _add(conn: sqlite3.Connection, turn: sqlite3.Row, new: NewRow, at: datetime)
         return add_row(conn, turn["session_id"], new, at, turn_id)
     (seq,) = conn.execute(_NEXT_SILENT, (turn_id,)).fetchone()
     row = new.stored(seq, at, turn_id)
-    columns = (row.role, stamp(at), row.provider, dump_usage(row.usage), row.tag)
+    columns = (row.role, stamp(at), row.provider, dump_usage(row.usage), row.tag, str(row.source))
     conn.execute(_INSERT_SILENT, (turn_id, seq, *columns, dump_blocks(row.blocks)))
     return row
 
@@ -215,4 +220,5 @@ def _load_request(turn: sqlite3.Row) -> TurnRequest:
         tools=None if tools is None else frozenset(json.loads(tools)),
         client=turn["client"],
         images=load_images(turn["images"]),
+        quoted=united(decode_spans(json.loads(turn["quoted"])), len(turn["text"])),
     )

@@ -103,7 +103,8 @@ class SqliteSessions:
             if found["generation"] != generation:
                 return False
             if summary:
-                new = NewRow(RowRole.SUMMARY, (Text(summary),))
+                source = transcript.summary_source(conn, found, keep_from)
+                new = NewRow(RowRole.SUMMARY, (Text(summary),), source=source)
                 transcript.add_row(conn, found["id"], new, now)
             conn.execute(_SWAP, (keep_from, well_formed(summary), found["id"]))
             return True

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.choices import Choices, Mode
+from agentd.domain.source import TextSource, Writer
 from agentd.domain.transcript import History, NewRow, Row, SessionInfo, opens_turn
 from agentd.domain.turn import DELETED, MAIN, SessionKey
 from agentd.errors import Busy, NotFound
@@ -30,8 +31,9 @@ UPDATE sessions SET rows = rows + 1, turns = turns + :opens, updated_at = :at,
 WHERE id = :session RETURNING rows
 """
 _INSERT_ROW = """
-INSERT INTO rows (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, blocks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO rows
+    (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, source, blocks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _INSERT_IMAGE = "INSERT OR IGNORE INTO images (row_id, sha256) VALUES (?, ?)"
 _WAITING = "SELECT images FROM turns WHERE images <> '[]'"
@@ -49,6 +51,10 @@ _RETITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 _SAID = """
 SELECT r.* FROM rows r JOIN sessions s ON s.id = r.session_id
 WHERE s.key = ? AND r.seq > ? AND r.opens_turn = 1 ORDER BY r.seq LIMIT ?
+"""
+_TAINTED = """
+SELECT 1 FROM rows WHERE session_id = ? AND seq >= ? AND (seq < ? OR role = 'summary')
+    AND source LIKE '% tainted'
 """
 _IN_CONTEXT = """
 SELECT * FROM rows WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
@@ -140,12 +146,19 @@ def add_row(
             row.provider,
             dump_usage(row.usage),
             row.tag,
+            str(row.source),
             dump_blocks(row.blocks),
         ),
     )
     for image in row.images:
         conn.execute(_INSERT_IMAGE, (added.lastrowid, image.sha256))
     return row
+
+
+def summary_source(conn: sqlite3.Connection, session: sqlite3.Row, keep_from: int) -> TextSource:
+    """The source of a summary of what goes from the context of a session, the former summary included."""
+    found = conn.execute(_TAINTED, (session["id"], session["context_from"], keep_from))
+    return TextSource(Writer.AGENT, found.fetchone() is not None)
 
 
 def referred_images(conn: sqlite3.Connection) -> frozenset[str]:

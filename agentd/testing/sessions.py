@@ -8,6 +8,7 @@ from datetime import datetime
 
 from agentd.domain.choices import Choices
 from agentd.domain.message import Text
+from agentd.domain.source import TextSource, Writer
 from agentd.domain.tool import (
     Intent,
     OpenCall,
@@ -70,7 +71,7 @@ class MemorySessions:
         turn.attempts += 1
         if turn.state is TurnState.RECEIVED:
             turn.state = TurnState.RUNNING
-            self._add(turn, NewRow(RowRole.USER, turn.request.blocks))
+            self._add(turn, _user_row(turn.request))
         return tuple(turn.rows)
 
     async def append(self, turn_id: int, row: NewRow) -> Row:
@@ -81,7 +82,7 @@ class MemorySessions:
     ) -> tuple[Row, ...]:
         stored = self._open(turn_id)
         if stored.state is TurnState.RECEIVED:
-            self._add(stored, NewRow(RowRole.USER, stored.request.blocks))
+            self._add(stored, _user_row(stored.request))
         added = tuple(self._add(stored, row) for row in rows)
         stored.ended = turn
         stored.state = TurnState.FAILED if turn.failure else TurnState.DONE
@@ -120,7 +121,7 @@ class MemorySessions:
         if found.history.generation != generation:
             return False
         if summary:
-            self._store(found, NewRow(RowRole.SUMMARY, (Text(summary),)), None)
+            self._store(found, _summary_row(found, keep_from, summary), None)
         found.history = replace(
             found.history,
             generation=generation + 1,
@@ -334,6 +335,19 @@ class MemorySessions:
             context_tokens=tokens,
         )
         return row
+
+
+def _user_row(request: TurnRequest) -> NewRow:
+    return NewRow(RowRole.USER, request.blocks, source=request.source)
+
+
+def _summary_row(found: StoredSession, keep_from: int, summary: str) -> NewRow:
+    first = found.history.context_from
+    goes = (
+        r for r in found.rows if first <= r.seq and (r.seq < keep_from or r.role is RowRole.SUMMARY)
+    )
+    source = TextSource(Writer.AGENT, any(row.source.tainted for row in goes))
+    return NewRow(RowRole.SUMMARY, (Text(summary),), source=source)
 
 
 def _without_summaries(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -140,12 +140,16 @@ class MemoryWrite:
         return path
 
     def _permit(self, call: ToolCall, change: Change, note: str) -> None:
-        restricted = call.tainted or call.origin is not Origin.USER
-        if call.kind is not Kind.MAIN:
-            if restricted or self._workspace.is_owner_only(change.path):
+        runs_alone = call.origin is not Origin.USER
+        if (
+            call.kind is not Kind.MAIN
+        ):  # all its words are of others: the owner is asked for each write
+            if runs_alone or self._workspace.is_owner_only(change.path):
                 msg = f"this session cannot write {change.path}"
                 raise ToolFailed(msg)
-        elif restricted and not (change.path == note and change.mode is Mode.APPEND):
+        elif (call.tainted or runs_alone) and not (
+            change.path == note and change.mode is Mode.APPEND
+        ):
             why = "has read text from outside" if call.tainted else "runs without the user"
             msg = f"this turn {why}: it may only add to today's note"
             raise ToolFailed(msg, cure="Use target daily_log with append.")
@@ -245,7 +249,7 @@ class MemoryWrite:
         reader = Reader(call.session, call.kind)
         seen = await self._workspace.has_seen(intent.path, intent.before, reader)
         kind = "model" if call.origin is Origin.USER else str(call.origin)
-        by = Author(kind, call.session, call.id)
+        by = Author(kind, call.session, call.id, call.tainted)
         await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from typing import Any
 
 from agentd.domain.message import Block, Image, Text, decode_block
 from agentd.domain.picture import media_type
-from agentd.domain.transcript import TAINTED, NewRow, RowRole
+from agentd.domain.quotation import shifted
+from agentd.domain.source import BY_OTHERS, BY_OWNER, TextSource, Writer
+from agentd.domain.transcript import NewRow, RowRole, opens_turn
 from agentd.errors import InvalidRequest
 
 _ROLES = {
@@ -22,12 +26,22 @@ _ROLES = {
 }
 
 
+def own_name(lines: Iterable[dict[str, Any]]) -> str:
+    """The name of the user in a transcript: the one that all his messages bear. It is "" where some bear
+    none, or they differ: then whoever is named is somebody else.
+    """
+    said = (line for line in lines if _ROLES.get(str(line.get("role"))) is RowRole.USER)
+    names = {_name(line) for line in said if not _holds_results(line.get("content"))}
+    return names.pop() if len(names) == 1 else ""
+
+
 def read_line(
-    line: dict[str, Any], number: int, now: datetime, zone: tzinfo
+    line: dict[str, Any], number: int, now: datetime, zone: tzinfo, owner: str | None = ""
 ) -> tuple[NewRow, datetime]:
     """The row of one line and its time, `now` where it names none. A time without offset is read in
-    `zone`; a `name` is put before the words; what an export calls tainted stays so. Raises
-    InvalidRequest, naming the line.
+    `zone`; a `name` is put before the words. The user's messages under the name `owner` are his own
+    ("": those without a name; None: none at all), unless an export calls them tainted; all else is
+    tainted. Raises InvalidRequest, naming the line.
     """
     role = _ROLES.get(str(line.get("role")))
     if role is None:
@@ -43,11 +57,10 @@ def read_line(
             f"line {number}: content or time cannot be read",
             cure="content is text or a list of blocks, a time ISO 8601 or seconds since 1970",
         ) from None
-    name = line.get("name")
-    if isinstance(name, str) and name:
+    if name := _name(line):
         blocks = _named(name, blocks)
-    tag = TAINTED if line.get("tainted") is True else ""
-    return NewRow(role, blocks, tag="import" if role is RowRole.NOTICE else tag), at
+    row = NewRow(role, blocks, tag="import" if role is RowRole.NOTICE else "")
+    return replace(row, source=_source(row, line, owner)), at
 
 
 def pictures_of(line: dict[str, Any]) -> list[bytes]:
@@ -55,6 +68,23 @@ def pictures_of(line: dict[str, Any]) -> list[bytes]:
     content = line.get("content")
     found = [_bytes(item) for item in content] if isinstance(content, list) else []
     return [data for data in found if data is not None and media_type(data)]
+
+
+def _source(row: NewRow, line: dict[str, Any], owner: str | None) -> TextSource:
+    if not opens_turn(row):
+        return TextSource(Writer.AGENT, tainted=True)
+    is_his = _name(line) == owner and line.get("tainted") is not True
+    return BY_OWNER if is_his else BY_OTHERS
+
+
+def _name(line: dict[str, Any]) -> str:
+    name = line.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _holds_results(content: Any) -> bool:
+    items = content if isinstance(content, list) else []
+    return any(isinstance(item, dict) and item.get("type") == "tool_result" for item in items)
 
 
 def _blocks(content: Any, *, is_user: bool) -> tuple[Block, ...]:
@@ -104,5 +134,7 @@ def _time(value: Any, now: datetime, zone: tzinfo) -> datetime:
 def _named(name: str, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     for place, block in enumerate(blocks):
         if isinstance(block, Text):
-            return (*blocks[:place], Text(f"{name}: {block.text}"), *blocks[place + 1 :])
+            said = f"{name}: "
+            text = Text(said + block.text, shifted(block.quoted, len(said)))
+            return (*blocks[:place], text, *blocks[place + 1 :])
     return blocks

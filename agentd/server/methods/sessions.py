@@ -15,11 +15,11 @@ from pydantic import Field
 
 from agentd.domain.message import Block, Image, Text
 from agentd.domain.transcript import NewRow, SessionInfo, export_row
-from agentd.domain.turn import MAIN, SessionKey, kind_of
+from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 from agentd.errors import AgentdError, InvalidRequest
 from agentd.ports import Blobs, Clock, Ledger, SessionStore
 from agentd.server.keys import existing_key, parse_key
-from agentd.server.methods.imports import pictures_of, read_line
+from agentd.server.methods.imports import own_name, pictures_of, read_line
 from agentd.server.methods.pairing import paired
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
 from agentd.server.peer import Handler, Peer
@@ -158,8 +158,9 @@ class SessionMethods:
                 f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
             )
         now = self._clock.now()
+        owner = own_name(lines) if kind_of(key) is Kind.MAIN else None
         read = [
-            read_line(line, number, now, self._clock.zone)
+            read_line(line, number, now, self._clock.zone, owner)
             for number, line in enumerate(lines, start=1)
         ]
         pictures = [picture for line in lines for picture in pictures_of(line)]
