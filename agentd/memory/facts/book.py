@@ -109,7 +109,7 @@ class FactBook:
     async def all(self) -> tuple[Fact, ...]:
         """See Facts."""
         await self._refresh()
-        return tuple(self._known)
+        return self._known.all()
 
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
         """See Facts."""
@@ -383,8 +383,7 @@ class FactBook:
 
     def _ended(self) -> tuple[Fact, ...]:
         """Facts that held until a time that has come, as they are from now on."""
-        now = self._clock.now()
-        over = [f for f in self._known if f.is_active and f.valid_to and f.valid_to <= now]
+        over = self._known.ended(self._clock.now())
         return tuple(replace(fact, status=FactStatus.ENDED) for fact in over)
 
     async def _take_in(self, text: str, digest: str) -> None:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from agentd.domain.fact import Fact, FactStatus
 
@@ -29,6 +30,8 @@ class Known:
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._facts: dict[str, Fact] = {}
         self._by_words: dict[str, dict[str, None]] = defaultdict(dict)
+        self._all: tuple[Fact, ...] | None = None
+        self._first_end: datetime | None = None
         for fact in facts:
             self.put(fact)
 
@@ -37,6 +40,21 @@ class Known:
 
     def __len__(self) -> int:
         return len(self._facts)
+
+    def all(self) -> tuple[Fact, ...]:
+        """Every fact; the same tuple as long as none changes."""
+        if self._all is None:
+            self._all = tuple(self._facts.values())
+            ends = (f.valid_to for f in self._all if f.is_active and f.valid_to is not None)
+            self._first_end = min(ends, default=None)
+        return self._all
+
+    def ended(self, now: datetime) -> tuple[Fact, ...]:
+        """Those that hold although they have an end which has come."""
+        facts = self.all()
+        if self._first_end is None or self._first_end > now:
+            return ()
+        return tuple(f for f in facts if f.is_active and f.valid_to and f.valid_to <= now)
 
     def get(self, fact_id: str) -> Fact | None:
         """The fact, a forgotten one too."""
@@ -51,6 +69,7 @@ class Known:
         """Add it, or replace the one of its id."""
         self._hide(fact.id)
         self._facts[fact.id] = fact
+        self._all = None
         if _is_found(fact):
             self._by_words[comparable(fact.text)][fact.id] = None
 
@@ -58,6 +77,7 @@ class Known:
         """As if it had never been there."""
         self._hide(fact_id)
         self._facts.pop(fact_id, None)
+        self._all = None
 
     def saying(self, text: str) -> Fact | None:
         """The fact with these very words, one that holds rather than a proposed one."""
