@@ -24,7 +24,7 @@ import structlog
 from pydantic import Field
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from agentd.domain.erasure import Needles
+from agentd.domain.erasure import Erasure
 from agentd.domain.settings import Settings
 from agentd.ports import Clock
 from agentd.redaction import Redactor, known_secrets
@@ -70,11 +70,11 @@ class OpenLog:
     is_journal: bool = False
     rewrite: Callable[[Callable[[str], str]], int] | None = None
 
-    def erase(self, needles: Needles) -> int:
+    def erase(self, erasure: Erasure) -> int:
         """Mask what the lines of the file say, the rotated ones too; returns how many did. The journal
         is out of reach. Blocks. Raises OSError.
         """
-        return self.rewrite(partial(_masked, needles=needles)) if self.rewrite else 0
+        return self.rewrite(partial(_masked, erasure=erasure)) if self.rewrite else 0
 
     def set_level(self, level: str) -> None:
         """From now on, log from this level on."""
@@ -210,14 +210,14 @@ def _rewritten(path: Path, change: Callable[[str], str]) -> int:
     return count
 
 
-def _masked(line: str, needles: Needles) -> str:
-    if not needles.glimpsed(line):
+def _masked(line: str, erasure: Erasure) -> str:
+    if not erasure.glimpsed(line):
         return line
     try:
         data = json.loads(line)
     except ValueError:
-        return needles.masked(line)
-    masked = needles.within(data)
+        return erasure.masked(line)
+    masked = erasure.within(data)
     return line if masked == data else json.dumps(masked)
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
@@ -81,13 +80,14 @@ class Erasure:
     sentences: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     sought: tuple[Sought, ...] = ()
+    _ready: list[_Search] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def found(self, text: str, *where: str, begins: int | None = None) -> tuple[Span, ...]:
         """Where the words stand in a text that is kept at these places, in order and without overlaps.
         `begins` is where in its row the text begins; without it, marks with a start are not meant.
         Takes time proportional to the length.
         """
-        search = _search(self)
+        search = self._search()
         marks = [mark for place in where for mark in search.marks.get(place, ())]
         wanted = search.candidates(text, [mark.words for mark in marks])
         if not wanted:
@@ -100,11 +100,16 @@ class Erasure:
         asked = [s for words in wanted & search.sentences for s in folded.places(words.folded)]
         if asked:
             spans += _sentences_around(text, asked)
-        return _merged(span for span in spans if not _is_masked(text, span))
+        return merged(span for span in spans if not _is_masked(text, span))
 
     def masked(self, text: str, *where: str, begins: int | None = None) -> str:
         """The text with MASK in the place of each; the rest is as it was."""
         return replaced(text, self.found(text, *where, begins=begins))
+
+    def at(self, *where: str) -> Erasure:
+        """What is to be erased at these places alone."""
+        marks = self._search().marks
+        return Erasure(spans=tuple(mark.span for place in where for mark in marks.get(place, ())))
 
     def stands_in(self, text: str) -> bool:
         """Whether the words stand in the text, wherever it is kept."""
@@ -112,7 +117,7 @@ class Erasure:
 
     def glimpsed(self, text: str, *where: str) -> bool:
         """Whether they may stand in the text, or in strings of which it is the JSON: False is sure."""
-        search = _search(self)
+        search = self._search()
         marks = [mark.words for place in where for mark in search.marks.get(place, ())]
         return bool(search.candidates(text, marks))
 
@@ -158,6 +163,12 @@ class Erasure:
             ),
         )
 
+    def _search(self) -> _Search:
+        """All of it made ready, at the first use."""
+        if not self._ready:
+            self._ready.append(_made_ready(self))
+        return self._ready[0]
+
 
 def joined(erasures: Iterable[Erasure]) -> Erasure:
     """All of them at once."""
@@ -179,6 +190,23 @@ def replaced(text: str, spans: Iterable[Span]) -> str:
         pieces += (text[done:start], MASK)
         done = end
     return "".join(pieces) + text[done:] if pieces else text
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Parts of a text in order, those that overlap as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def within(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
+    """What of these parts lies in a part of the text, counted from its beginning."""
+    cut = ((max(first, start) - start, min(last, end) - start) for first, last in spans)
+    return tuple((first, last) for first, last in cut if first < last)
 
 
 def moved(at: int, spans: Sequence[Span]) -> int:
@@ -254,9 +282,8 @@ class _Search:
         return found
 
 
-@lru_cache(maxsize=16)
-def _search(erasure: Erasure) -> _Search:
-    spans, sentences = _ready(erasure.spans), _ready(erasure.sentences)
+def _made_ready(erasure: Erasure) -> _Search:
+    spans, sentences = _words(erasure.spans), _words(erasure.sentences)
     marks: dict[str, tuple[_Placed, ...]] = {}
     for mark in erasure.marks:
         if (words := _Words.of(mark.span)).folded:
@@ -277,18 +304,8 @@ def _search(erasure: Erasure) -> _Search:
     return _Search(spans, sentences, marks, tuple(loose), by_word)
 
 
-def _ready(texts: Collection[str]) -> frozenset[_Words]:
+def _words(texts: Collection[str]) -> frozenset[_Words]:
     return frozenset(words for text in texts if (words := _Words.of(text)).folded)
-
-
-def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return tuple(merged)
 
 
 def _is_masked(text: str, span: Span) -> bool:

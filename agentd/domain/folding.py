@@ -12,7 +12,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 
-import regex
+from agentd.domain.scripts import UNSPACED
 
 Span = tuple[int, int]  # characters of a text, the end not among them
 
@@ -40,12 +40,7 @@ _ESCAPED_PIECE = re.compile(
 _UNIT = re.compile(rf"(?s){_CODED}|{_QUOTED}|.{_MARKS}")
 _ESCAPE = re.compile(rf"({_CODED})|{_QUOTED}|({_BREAK})")
 _HEX = re.compile(r"u([0-9a-fA-F]{4})")
-_LETTER = regex.compile(r"[\p{L}\p{N}\p{M}]")
-_UNSPACED = regex.compile(
-    r"[\p{Script_Extensions=Han}\p{Script_Extensions=Hiragana}\p{Script_Extensions=Katakana}"
-    r"\p{Script_Extensions=Thai}\p{Script_Extensions=Lao}\p{Script_Extensions=Khmer}"
-    r"\p{Script_Extensions=Myanmar}\p{Script_Extensions=Tibetan}]"
-)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class Folded:
@@ -101,8 +96,7 @@ class Folded:
     def _is_within_word(self, at: int) -> bool:
         if not 0 < at < len(self.text):
             return False
-        sides = self.text[at - 1], self.text[at]
-        return all(_LETTER.match(c) and not _UNSPACED.match(c) for c in sides)
+        return _is_spaced(self.text[at - 1]) and _is_spaced(self.text[at])
 
     def _first(self, at: int) -> int:
         """Where the character of the original begins that this one of the folded text comes from."""
@@ -145,6 +139,12 @@ def trimmed(words: str) -> str:
     while end > start and _is_outer(words[end - 1]):
         end -= 1
     return words[start:end] or words.strip()
+
+
+def _is_spaced(letter: str) -> bool:
+    """Whether it is part of a word of a script that puts blanks between words."""
+    is_letter = letter.isalnum() or unicodedata.category(letter).startswith("M")
+    return is_letter and not _UNSPACED.match(letter)
 
 
 def _is_outer(letter: str) -> bool:

@@ -11,6 +11,7 @@ memory     Recall, MemoryIndex, ChunkStore, Embedder
 schedule   BeatStore, JobStore, Triggers
 alerts     Outbox, AlertSink
 health     Probe
+writings   Writings
 
 Implementations do not inherit from these; `agentd/assembly/` is where the type checker proves that
 they fit. Store methods are whole transactions: when one returns, what it did is durable; when it
@@ -40,6 +41,7 @@ from agentd.ports.schedule import BeatStore, JobStore, Triggers
 from agentd.ports.sessions import Blobs, Journal, SessionStore
 from agentd.ports.turns import Approver, CompactionHook, ContextSource, EventSink, Gate, Tool
 from agentd.ports.workspace import Workspace
+from agentd.ports.writings import Writings
 
 __all__ = [
     "AlertSink",
@@ -79,4 +81,5 @@ __all__ = [
     "Triggers",
     "Walk",
     "Workspace",
+    "Writings",
 ]

@@ -1,4 +1,6 @@
-"""Copies of what agentd keeps that nobody erases from: backups, and what a restore moved aside."""
+"""Copies of what agentd keeps that nobody erases from: backups, what a restore moved aside, exports and
+snapshots.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +13,48 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from agentd.domain.erasure import Erasure
+
 _GZIP = b"\x1f\x8b"
 _FIRST = "state/state.db"  # of a backup's entries
 _ASIDE = (".before-", ".restore-", ".corrupt-")
 _BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite adds to the name of a database
+_PART = 1 << 18  # bytes of a file that are looked at in one go
+_OVERLAP = 1 << 13  # of two parts, so that no words are cut in two
 
 
 class Copies:
-    """Those at or below `roots`, and the journal if `journal` is the command that empties it.
+    """Those at or below `roots`, and the journal if `journal` is the command that empties it. Files at or
+    below `erased` are erased from, so that their words are no copies.
 
     `databases` are open in this process. None of their files is looked into: closing any descriptor of
     one drops the locks that SQLite holds on it, and the next process to open the database would then
     cut the memory that is shared with it from under us, which kills at once.
     """
 
-    def __init__(self, roots: Sequence[Path], databases: Sequence[Path], journal: str = "") -> None:
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        databases: Sequence[Path],
+        journal: str = "",
+        erased: Sequence[Path] = (),
+    ) -> None:
         self._roots = tuple(roots)
         self._apart = tuple(
             path.with_name(path.name + end) for path in databases for end in _BESIDE
         )
         self._journal = journal
+        self._erased = tuple(erased)
 
-    async def list(self) -> tuple[str, ...]:
-        """Their paths, each once; the journal as `journal (COMMAND)`. What cannot be read is left out."""
-        found = await asyncio.to_thread(lambda: sorted(set(self._find())))
+    async def list(self, words: Erasure) -> tuple[str, ...]:
+        """The paths of backups and of what was moved aside, whatever it holds, and of other files with
+        these words, each once; the journal as `journal (COMMAND)`. What cannot be read is left out.
+        """
+        found = await asyncio.to_thread(lambda: sorted(set(self._find(words))))
         journal = (f"journal ({self._journal})",) if self._journal else ()
         return (*found, *journal)
 
-    def _find(self) -> Iterator[str]:
+    def _find(self, words: Erasure) -> Iterator[str]:
         names = frozenset(path.name for path in self._apart)
         inodes = frozenset(_inodes(self._apart))  # they may have other names, too
         for root in self._roots:
@@ -47,8 +63,10 @@ class Copies:
                     if any(mark in name for mark in _ASIDE) and not name.endswith(("-wal", "-shm")):
                         yield str(Path(folder, name))
                 inner[:] = [name for name in inner if not any(mark in name for mark in _ASIDE)]
-                paths = (Path(folder, name) for name in files if name not in names)
-                yield from (str(path) for path in paths if _is_backup(path, inodes))
+                for path in (Path(folder, name) for name in files if name not in names):
+                    is_erased = any(path.is_relative_to(one) for one in self._erased)
+                    if _is_copy(path, inodes, Erasure() if is_erased else words):
+                        yield str(path)
 
 
 def _inodes(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
@@ -58,16 +76,37 @@ def _inodes(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
             yield seen.st_dev, seen.st_ino
 
 
-def _is_backup(path: Path, apart: frozenset[tuple[int, int]]) -> bool:
+def _is_copy(path: Path, apart: frozenset[tuple[int, int]], words: Erasure) -> bool:
     try:
         seen = path.lstat()
         if not stat.S_ISREG(seen.st_mode) or (seen.st_dev, seen.st_ino) in apart:
             return False
-        with path.open("rb") as file:
-            if file.read(2) != _GZIP:
-                return False
+        return _holds(path, words) if not _is_packed(path) else _is_backup(path)
+    except OSError:
+        return False
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
+def _is_backup(path: Path) -> bool:
+    try:
         with tarfile.open(path, "r|gz") as archive:
             first = archive.next()
         return first is not None and first.name == _FIRST
-    except (OSError, tarfile.TarError, EOFError, zlib.error):
+    except (tarfile.TarError, EOFError, zlib.error):
         return False
+
+
+def _holds(path: Path, words: Erasure) -> bool:
+    if words == Erasure():
+        return False
+    with path.open("rb") as file:
+        tail = b""
+        while part := file.read(_PART):
+            if words.stands_in((tail + part).decode("utf-8", "replace")):
+                return True
+            tail = part[-_OVERLAP:]
+    return False

@@ -14,7 +14,9 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
-from agentd.domain.erasure import MASK, Needles
+from agentd.domain.alert import alert_digest
+from agentd.domain.erasure import MASK, Erasure, moved
+from agentd.domain.folding import Span
 from agentd.domain.message import Block, Opaque, Text, decode_blocks, encode_block
 from agentd.domain.turn import SessionKey
 from agentd.errors import Busy
@@ -22,17 +24,25 @@ from agentd.storage.codec import dumps
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
-_FORGET = "forget"  # the tool's name
 PAGE = 200  # rows that one transaction looks at
 
 Without = Callable[[Collection[SessionKey]], AbstractAsyncContextManager[None]]
-_Change = Callable[[Needles, str], str]
+_Change = Callable[[Erasure, str, tuple[str, ...]], str]
 
 _OPEN = "SELECT id FROM turns WHERE state = 'running' AND ended_at IS NULL"
-_SOME = "SELECT rowid AS place, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?"
-_MASK = "UPDATE TABLE SET PLACES WHERE rowid = ?"
+_SOME = """
+SELECT rowid AS place, PLACES AS places, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?
+"""
+_MASK = "UPDATE TABLE SET VALUES WHERE rowid = ?"
 _SESSIONS_OF = "SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 _OUTDATE = "UPDATE sessions SET generation = generation + 1 WHERE id = ?"
+_EVIDENCE = """
+SELECT e.id, e.begins, e.ends FROM fact_evidence e
+JOIN rows r ON r.seq = e.seq JOIN sessions s ON s.id = r.session_id AND s.key = e.session
+WHERE r.id = ? AND e.ends > 0
+"""
+_MOVE = "UPDATE OR REPLACE fact_evidence SET begins = ?, ends = ? WHERE id = ?"
+_DIGEST = "UPDATE alerts SET digest = ? WHERE id = ?"
 
 
 class Masking:
@@ -45,23 +55,24 @@ class Masking:
     def __init__(self, db: Database, without: Without) -> None:
         self._db = db
         self._without = without
-        self._awaited: tuple[Needles, frozenset[int]] | None = None  # turns that went on
+        self._awaited: tuple[object, frozenset[int]] | None = None  # turns that went on
 
     @property
     def name(self) -> str:
         """See Eraser."""
         return "transcripts"
 
-    async def erase(self, needles: Needles) -> int:
+    async def erase(self, erasure: Erasure) -> int:
         """See Eraser. Raises Busy, when all is masked, as long as a turn goes on that went on while
         this was first called: it may still write the words.
         """
         before = await self._db.read(_open_turns)
         awaited = self._awaited
-        places = await self._mask(needles)
-        if awaited is None or awaited[0] != needles:
+        places = await self._mask(erasure)
+        words = erasure.spans, erasure.sentences, erasure.ids  # marks come to be known later
+        if awaited is None or awaited[0] != words:
             open_ = before | await self._db.read(_open_turns)
-            self._awaited = needles, open_
+            self._awaited = words, open_
         else:
             open_ = awaited[1] & before
         if open_:
@@ -72,34 +83,34 @@ class Masking:
         self._awaited = None
         return places
 
-    async def _mask(self, needles: Needles) -> int:
-        guilty = await self._guilty(needles)
+    async def _mask(self, erasure: Erasure) -> int:
+        guilty = await self._guilty(erasure)
         async with self._db.erasing():
             if guilty:
                 keys = await self._db.read(partial(_keys, sessions=guilty))
                 async with self._without(keys):
-                    places = await self._change("rows", needles)
+                    places = await self._change("rows", erasure)
                     for session in guilty:
                         await self._db.write(partial(_refresh, session=session))
             else:
                 places = 0
             for table in COLUMNS.keys() - {"rows"}:
-                places += await self._change(table, needles)
+                places += await self._change(table, erasure)
         return places
 
-    async def _guilty(self, needles: Needles) -> list[int]:
+    async def _guilty(self, erasure: Erasure) -> list[int]:
         """The sessions with rows that say it."""
         found: set[int] = set()
         after: int | None = 0
         while after is not None:
-            after, sessions = await self._db.read(partial(_look, needles=needles, after=after))
+            after, sessions = await self._db.read(partial(_look, erasure=erasure, after=after))
             found |= sessions
         return sorted(found)
 
-    async def _change(self, table: str, needles: Needles) -> int:
+    async def _change(self, table: str, erasure: Erasure) -> int:
         places, after = 0, 0
         while True:
-            step = partial(_mask_page, table=table, needles=needles, after=after)
+            step = partial(_mask_page, table=table, erasure=erasure, after=after)
             seen, changed = await self._db.write(step)
             places += changed
             if seen is None:
@@ -117,41 +128,65 @@ def _keys(conn: sqlite3.Connection, sessions: Collection[int]) -> list[SessionKe
 
 
 def _look(
-    conn: sqlite3.Connection, needles: Needles, after: int
+    conn: sqlite3.Connection, erasure: Erasure, after: int
 ) -> tuple[int | None, frozenset[int]]:
     """The last row of a page, None behind the end, and the sessions of rows that are to be changed."""
-    rows = conn.execute(
-        "SELECT id, session_id, blocks FROM rows WHERE id > ? ORDER BY id LIMIT ?", (after, PAGE)
-    ).fetchall()
-    guilty = {r["session_id"] for r in rows if _blocks(needles, r["blocks"]) != r["blocks"]}
-    return (rows[-1]["id"] if rows else None), frozenset(guilty)
+    rows = _page(conn, "rows", ("session_id", "blocks"), after)
+    guilty = {
+        row["session_id"]
+        for row in rows
+        if _blocks(erasure, row["blocks"], _places(row)) != row["blocks"]
+    }
+    return (rows[-1]["place"] if rows else None), frozenset(guilty)
+
+
+def _page(
+    conn: sqlite3.Connection, table: str, columns: Collection[str], after: int
+) -> list[sqlite3.Row]:
+    """The next rows of a table, with `place`, their row id, and `places`, as marks name them."""
+    query = _SOME.replace("COLUMNS", ", ".join(columns)).replace("TABLE", table)
+    return conn.execute(query.replace("PLACES", PLACES[table]), (after, PAGE)).fetchall()
+
+
+def _places(row: sqlite3.Row) -> tuple[str, ...]:
+    return tuple((row["places"] or "").splitlines())
 
 
 def _mask_page(
-    conn: sqlite3.Connection, table: str, needles: Needles, after: int
+    conn: sqlite3.Connection, table: str, erasure: Erasure, after: int
 ) -> tuple[int | None, int]:
     """The last row of a page, None behind the end, and how many rows were changed."""
     columns = COLUMNS[table]
-    names = ", ".join(columns)
-    rows = conn.execute(
-        _SOME.replace("COLUMNS", names).replace("TABLE", table), (after, PAGE)
-    ).fetchall()
+    rows = _page(conn, table, columns.keys(), after)
     changed = 0
     for row in rows:
+        places = _places(row)
         new = {
-            name: change(needles, row[name])
+            name: change(erasure, row[name], places)
             for name, change in columns.items()
             if isinstance(row[name], str)
         }
         new = {name: text for name, text in new.items() if text != row[name]}
         if new:
-            places = ", ".join(f"{name} = ?" for name in new)
+            values = ", ".join(f"{name} = ?" for name in new)
             conn.execute(
-                _MASK.replace("TABLE", table).replace("PLACES", places),
+                _MASK.replace("TABLE", table).replace("VALUES", values),
                 (*new.values(), row["place"]),
             )
             changed += 1
+            if table == "rows":
+                _move_evidence(conn, row, _spans(erasure, row["blocks"], places))
+            if table == "alerts":  # what makes it equal to others tells its words to who guesses them
+                conn.execute(_DIGEST, (alert_digest(new["text"]), row["place"]))
     return (rows[-1]["place"] if rows else None), changed
+
+
+def _move_evidence(conn: sqlite3.Connection, row: sqlite3.Row, spans: list[Span]) -> None:
+    """Let what says facts in a row be found there after these parts of its text were masked."""
+    for known in conn.execute(_EVIDENCE, (row["place"],)).fetchall():
+        begins, ends = (moved(known[name], spans) for name in ("begins", "ends"))
+        if (begins, ends) != (known["begins"], known["ends"]):
+            conn.execute(_MOVE, (begins, ends, known["id"]))
 
 
 def _refresh(conn: sqlite3.Connection, session: int) -> None:
@@ -162,64 +197,98 @@ def _refresh(conn: sqlite3.Connection, session: int) -> None:
     conn.execute(_OUTDATE, (session,))
 
 
-def _text(needles: Needles, text: str) -> str:
-    return needles.masked(text)
+def _text(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    return erasure.masked(text, *places)
 
 
-def _json(needles: Needles, text: str) -> str:
-    if not needles.glimpsed(text):
+def _message(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    """What the user said, as the inbox has it: the text of the turn's first row."""
+    return erasure.masked(text, *places, begins=0)
+
+
+def _json(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
+    if not erasure.glimpsed(text, *places):
         return text
     data = json.loads(text)
-    masked = needles.within(data)
+    masked = erasure.within(data, *places)
     return text if masked == data else dumps(masked)
 
 
-def _outcome(needles: Needles, text: str) -> str:
+def _outcome(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     """The words, calls and failure of a turn's outcome; the rest are no words."""
-    if not needles.glimpsed(text):
+    if not erasure.glimpsed(text, *places):
         return text
     data: dict[str, Any] = json.loads(text)
     said = {name: data[name] for name in ("text", "tool_calls", "failure") if name in data}
-    masked = needles.within(said)
-    calls = masked.get("tool_calls", ())
-    masked["tool_calls"] = [_wish(needles, c) if isinstance(c, dict) else c for c in calls]
+    masked = erasure.within(said, *places)
     return text if masked == said else dumps({**data, **masked})
 
 
-def _blocks(needles: Needles, text: str) -> str:
+def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     """The blocks of a row, of which the opaque ones go if another is changed or they say it."""
-    if not needles.glimpsed(text):
+    if not erasure.glimpsed(text, *places):
         return text
     blocks = decode_blocks(json.loads(text))
-    masked = [_block(needles, block) for block in blocks]
+    masked, begins = [], 0
+    for block in blocks:
+        masked.append(_block(erasure, block, places, begins))
+        begins += len(block.text) if isinstance(block, Text) else 0
     if masked == [encode_block(block) for block in blocks]:
         return text
     kept = [d for d, block in zip(masked, blocks, strict=True) if not isinstance(block, Opaque)]
     return dumps(kept or [encode_block(Text(MASK))])
 
 
-def _block(needles: Needles, block: Block) -> dict[str, Any]:
+def _block(
+    erasure: Erasure, block: Block, places: tuple[str, ...], begins: int
+) -> dict[str, Any]:
     data = encode_block(block)
+    if isinstance(block, Text):
+        return {**data, "text": erasure.masked(block.text, *places, begins=begins)}
     for name in _WORDS:
         if name in data:
-            data[name] = needles.within(data[name])
-    return _wish(needles, data)
+            data[name] = erasure.within(data[name], *places)
+    return data
 
 
-def _wish(needles: Needles, call: dict[str, Any]) -> dict[str, Any]:
-    """A call of the tool that forgets names what is to go, in however few words."""
-    if call.get("name") != _FORGET or not needles.glimpsed(dumps(call.get("input"))):
-        return call
-    return {**call, "input": {"query": MASK}}
+def _spans(erasure: Erasure, text: str, places: tuple[str, ...]) -> list[Span]:
+    """The parts of a row's text that are masked."""
+    spans: list[Span] = []
+    begins = 0
+    for block in decode_blocks(json.loads(text)):
+        if isinstance(block, Text):
+            found = erasure.found(block.text, *places, begins=begins)
+            spans += [(begins + start, begins + end) for start, end in found]
+            begins += len(block.text)
+    return spans
 
 
-_WORDS = ("text", "content", "input", "raw")  # parts of an encoded block
+_WORDS = ("content", "input", "raw")  # parts of an encoded block beside its text
+
+_ROWS_OF_TURN = """(
+    SELECT group_concat('sessions/' || s.key || '.jsonl:' || r.seq, char(10))
+    FROM rows r JOIN sessions s ON s.id = r.session_id WHERE r.turn_id = TURN
+)"""
+
+# How marks name the places of each table's rows, in SQL; see `Written.where`.
+PLACES: Mapping[str, str] = {
+    "sessions": "'sessions/' || key || '.jsonl:summary'",
+    "turns": _ROWS_OF_TURN.replace("TURN", "turns.id"),
+    "rows": "(SELECT 'sessions/' || key || '.jsonl:' || seq FROM sessions s WHERE s.id = rows.session_id)",
+    "silent_rows": "''",
+    "coverages": "''",
+    "calls": _ROWS_OF_TURN.replace("TURN", "calls.turn_id"),
+    "beats": "'beats:' || id",
+    "jobs": "'jobs:' || id",
+    "job_runs": "'job_runs:' || id",
+    "alerts": "'alerts:' || id",
+}
 
 # Every column that may hold words, and how it is masked. What a call of an open turn is about to do
 # stays, since recovery compares it by its bytes: it is erased when the turn ends.
 COLUMNS: Mapping[str, Mapping[str, _Change]] = {
     "sessions": {"title": _text, "summary": _text, "flush_failure": _text},
-    "turns": {"text": _text, "outcome": _outcome},
+    "turns": {"text": _message, "outcome": _outcome},
     "rows": {"blocks": _blocks},
     "silent_rows": {"blocks": _blocks},
     "coverages": {"reason": _text},

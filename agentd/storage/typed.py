@@ -10,22 +10,26 @@ import asyncio
 import os
 import re
 import tempfile
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from agentd.domain.erasure import Needles
+from agentd.domain.erasure import Erasure, Written, replaced
 from agentd.errors import StorageError
 
 _ENTRY = re.compile(rb"^# (.*)$", re.MULTILINE)
 _START = re.compile(rb"^\n?(?=# )", re.MULTILINE)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _MARK = "+"
+_WHERE = "chat_history:"  # how marks name an entry, with its time behind it
 _PART = (".agentd-", ".tmp")
 
 
 class TypedWords:
     """The file at `path`; a missing one is empty."""
+
+    name = "chat history"
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,11 +42,19 @@ class TypedWords:
         """Forget what was typed before then. Raises StorageError."""
         await asyncio.to_thread(self._erase_before, moment)
 
-    async def erase_words(self, needles: Needles) -> int:
-        """Forget the lines that say it, and with the last one the entry; returns how many entries
-        had some. Raises StorageError.
-        """
-        return await asyncio.to_thread(self._erase_words, needles)
+    async def erase_words(self, erasure: Erasure) -> int:
+        """Mask the words; returns how many entries had some. Raises StorageError."""
+        return await asyncio.to_thread(self._erase_words, erasure)
+
+    async def texts(self) -> AsyncIterator[Sequence[Written]]:
+        """See Writings. Raises StorageError."""
+        entries = await asyncio.to_thread(self._entries)
+        yield [
+            Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)
+            for entry in entries
+            for at, words in (_read(entry),)
+            if words
+        ]
 
     def _erase(self) -> None:
         try:
@@ -67,19 +79,26 @@ class TypedWords:
         except OSError as error:
             raise self._refused(error) from error
 
-    def _erase_words(self, needles: Needles) -> int:
+    def _erase_words(self, erasure: Erasure) -> int:
+        old = self._entries()
+        new = [_masked(entry, erasure) for entry in old]
+        if new != old:
+            try:
+                self._replace(b"".join(new))
+            except OSError as error:
+                raise self._refused(error) from error
+        return sum(one != other for one, other in zip(old, new, strict=True))
+
+    def _entries(self) -> list[bytes]:
+        """The file, cut before each entry. Raises StorageError."""
         try:
             text = self._path.read_bytes()
-            starts = [0, *(found.start() for found in _START.finditer(text)), len(text)]
-            old = [text[start:end] for start, end in pairwise(starts)]
-            new = [_without(entry, needles) for entry in old]
-            if new != old:
-                self._replace(b"".join(new))
         except FileNotFoundError:
-            return 0
+            return []
         except OSError as error:
             raise self._refused(error) from error
-        return sum(one != other for one, other in zip(old, new, strict=True))
+        starts = [0, *(found.start() for found in _START.finditer(text)), len(text)]
+        return [text[start:end] for start, end in pairwise(starts)]
 
     def _replace(self, text: bytes) -> None:
         descriptor, part = tempfile.mkstemp(_PART[1], _PART[0], self._path.parent)  # 0600
@@ -94,21 +113,27 @@ class TypedWords:
         )
 
 
-def _without(entry: bytes, needles: Needles) -> bytes:
-    """The entry without the lines that say it; nothing when no words are left."""
-    lines = [line.decode("utf-8", "surrogateescape") for line in _LINE.findall(entry)]
-    typed = [line for line in lines if line.startswith(_MARK)]
-    words = "".join(line.removeprefix(_MARK) for line in typed)
-    spans = needles.spans(words)
+def _read(entry: bytes) -> tuple[str, str]:
+    """When an entry was typed, as it says, and its words."""
+    lines = _decoded(entry).split("\n")
+    at = next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "")
+    typed = (line.removeprefix(_MARK) for line in lines if line.startswith(_MARK))
+    return at, "\n".join(typed)
+
+
+def _masked(entry: bytes, erasure: Erasure) -> bytes:
+    """The entry with the words masked; its lines stay as they are otherwise."""
+    at, words = _read(entry)
+    spans = erasure.found(words, f"{_WHERE}{at}", begins=0)
     if not spans:
         return entry
-    kept, end = [], 0
-    for line in typed:
-        start, end = end, end + len(line) - len(_MARK)
-        if not any(first < end and start < last for first, last in spans):
-            kept.append(line)
-    rest = [line for line in lines if not line.startswith(_MARK)]
-    return "".join([*rest, *kept]).encode("utf-8", "surrogateescape") if kept else b""
+    rest = [line for line in _LINE.findall(entry) if not line.startswith(_MARK.encode())]
+    typed = (f"{_MARK}{line}\n" for line in replaced(words, spans).split("\n"))
+    return b"".join(rest) + "".join(typed).encode("utf-8", "surrogateescape")
+
+
+def _decoded(entry: bytes) -> str:
+    return entry.decode("utf-8", "surrogateescape")
 
 
 def _time(text: bytes) -> datetime | None:

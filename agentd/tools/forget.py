@@ -1,8 +1,8 @@
 """The tool `forget`: erase facts about the user for good.
 
-One fact that the user has just asked to be forgotten goes at once. Anything else is shown to him first,
-and only what he saw is erased. Once a turn has read text from outside, what is to be forgotten is read
-from his last message alone.
+One fact that the query means for certain, and facts that are named by their ids, go at once; otherwise
+those that may be meant are listed. A turn that has read text from outside shows the user the sentences
+first. Turns that run without him erase nothing.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections.abc import Sequence
 from agentd.domain.fact import Fact
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
+from agentd.domain.turn import Kind, Origin
 from agentd.errors import NotFound, ToolFailed
-from agentd.ports import FactDesk, Gate
-from agentd.tools.remember import own_words
+from agentd.ports import FactService, Gate
 
-_CHOICE = "Show the user these and ask which, then call forget with its id as the query"
-_HIS_CHOICE = "Show the user these, and ask him to send “/forget” with the id of the one he means"
-_MOST = 10  # facts that are shown with one question
+_CURE = "Ask the user to send “/forget …” himself."
+_MOST = 10  # facts that are listed
 _SPEC = ToolSpec(
     "forget",
-    "Erase facts the user wants forgotten, everywhere. query: words, or an id from a list.",
+    "Erase facts the user wants forgotten, everywhere. query: words of the fact, or ids: those of facts.",
     {
         "type": "object",
-        "properties": {"query": {"type": "string"}},
-        "required": ["query"],
+        "properties": {
+            "query": {"type": "string"},
+            "ids": {"type": "array", "items": {"type": "string"}},
+        },
         "additionalProperties": False,
     },
     Effect.IDEMPOTENT,
@@ -38,37 +39,48 @@ class Forget:
 
     spec = _SPEC
 
-    def __init__(self, desk: FactDesk) -> None:
-        self._desk = desk
+    def __init__(self, facts: FactService) -> None:
+        self._facts = facts
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
-        """What was erased and where, without saying it again. Raises ToolFailed."""
-        own = await own_words(call, self._desk, "forget")
-        query = own or str(call.input["query"])
-        matches = await self._desk.matching(query)
-        found = matches.sure or matches.maybe
-        if not found:
-            return ToolOutput("No fact says that; nothing was erased.")
-        if len(matches.sure) > 1 or len(found) > _MOST:
-            return ToolOutput(_listed(found[:_MOST], _HIS_CHOICE if call.tainted else _CHOICE))
-        sure = matches.sure[0] if matches.sure else None
-        wanted = sure and await self._desk.was_asked_to_forget(call.session, sure)
-        if not wanted and not await gate.approve(_approval(found)):
+        """What was erased, without saying it again, and what else mentions it. Raises ToolFailed."""
+        if call.kind is not Kind.MAIN:
+            raise ToolFailed("this session cannot erase facts about the owner")
+        if call.origin is not Origin.USER:
+            raise ToolFailed("this turn runs without the user: it cannot erase facts", cure=_CURE)
+        ids = [str(fact_id) for fact_id in call.input.get("ids", ())]
+        query = " ".join(ids) or str(call.input.get("query", "")).strip()
+        if not query:
+            raise ToolFailed("it is not said what to forget", cure="Give query or ids.")
+        matches = await self._facts.matching(query)
+        if ids and {fact.id for fact in matches.sure} != set(ids):
+            return ToolOutput(
+                "Not all of these are ids of facts; nothing was erased.", is_error=True
+            )
+        if not ids and len(matches.sure) != 1:
+            return _which(matches.sure or matches.maybe)
+        if call.tainted and not await gate.approve(_approval(matches.sure)):
             return ToolOutput("The user wants to keep this.", is_error=True)
         try:
-            report = await self._desk.forget([fact.id for fact in found])
+            report = await self._facts.forget([fact.id for fact in matches.sure])
         except NotFound:
             return ToolOutput("It was forgotten already.")
-        return ToolOutput(report.in_words(len(found)))
+        return ToolOutput(report.in_words(len(matches.sure)))
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: an erasure that was cut goes on by itself."""
         raise ToolFailed("forgetting was cut by a restart", cure="Do it again.")
 
 
-def _listed(facts: Sequence[Fact], choice: str) -> str:
-    lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts)
-    return f"More than one fact says that; nothing was erased. {choice}:\n{lines}"
+def _which(facts: Sequence[Fact]) -> ToolOutput:
+    """Nothing is erased; which facts may be meant."""
+    if not facts:
+        return ToolOutput("No fact says that; nothing was erased.")
+    lines = "\n".join(f"{fact.id}: {fact.text}" for fact in facts[:_MOST])
+    return ToolOutput(
+        "Nothing was erased yet: it is not certain which fact is meant. Call forget with ids if the"
+        f" user's words say which of these, else show him these and ask:\n{lines}"
+    )
 
 
 def _approval(facts: Sequence[Fact]) -> Approval:

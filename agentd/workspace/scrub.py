@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from agentd.domain.erasure import MASK, Needles
+from agentd.domain.erasure import Erasure, Written, merged, replaced
+from agentd.domain.folding import Span
 from agentd.domain.turn import MAIN, Kind
-from agentd.domain.workspace import Reader, is_graph_text
+from agentd.domain.workspace import FACTS_PATH, Reader, is_graph_text
+from agentd.memory.chunkers.dates import date_in
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
+from agentd.workspace.paragraphs import paragraphs
 from agentd.workspace.refusals import translated
 from agentd.workspace.versions import Versions, home_of
 
 _OWNER = Reader(MAIN, Kind.MAIN)
 _DEPTH = 64
+_DAY = timedelta(days=2)  # its end, in every zone
 
 
 class NoteEraser:
-    """The Eraser of the files below `root`: what agentd wrote there is masked, the user's own lines stay
-    as they are. Files of `apart` and the graph's text have other owners. It comes before the eraser of
-    versions.
+    """The Eraser and the Writings of the files below `root`: what agentd wrote there is masked, the user's
+    own lines stay as they are unless a mark names them. Files of `apart` and the graph's text have other
+    owners. It comes before the eraser of versions.
     """
 
     def __init__(
@@ -42,30 +49,27 @@ class NoteEraser:
         """See Eraser."""
         return "notes"
 
-    async def erase(self, needles: Needles) -> int:
-        """See Eraser; counts lines. Raises WorkspaceError."""
+    async def erase(self, erasure: Erasure) -> int:
+        """See Eraser; counts what was masked. Raises WorkspaceError."""
+        marked = _by_path(erasure)
         count = 0
         for path in await self._paths():
+            marks = marked.get(path, {})
             with translated(path):
-                if not await asyncio.to_thread(self._find, path, needles):
+                if not marks and not await asyncio.to_thread(self._says, path, erasure):
                     continue
                 async with self._files.lock(path):
                     try:
-                        count += await to_the_end(partial(self._mask, path, needles))
+                        count += await to_the_end(partial(self._mask, path, erasure, marks))
                     finally:
                         self._files.count_write(path)
         return count
 
-    async def kept(self, needles: Needles) -> tuple[str, ...]:
-        """The lines that still say it, as `path:line`: the user wrote them, or they cannot be written.
-        Raises WorkspaceError.
-        """
-        found: list[str] = []
+    async def texts(self) -> AsyncIterator[Sequence[Written]]:
+        """See Writings; a paragraph each. Raises WorkspaceError."""
         for path in await self._paths():
             with translated(path):
-                lines = await asyncio.to_thread(self._find, path, needles)
-            found += [f"{path}:{line + 1}" for line in lines]
-        return tuple(found)
+                yield await asyncio.to_thread(self._written, path)
 
     async def _paths(self) -> list[str]:
         entries = await self._files.tree("", _DEPTH, _OWNER)
@@ -79,34 +83,45 @@ class NoteEraser:
             and not is_graph_text(entry.path)
         ]
 
-    def _find(self, path: str, needles: Needles) -> list[int]:
-        """The lines that say it, from 0 on."""
+    def _read(self, path: str) -> str:
         try:
-            data = self._folder.read(path.split("/"), MAX_READ_BYTES)
+            return _decoded(self._folder.read(path.split("/"), MAX_READ_BYTES))
         except FileNotFoundError:
-            return []
-        text = _decoded(data)
-        starts = _starts(text)
-        return sorted({n for span in needles.spans(text) for n in _lines_of(span, starts)})
+            return ""
 
-    def _mask(self, path: str, needles: Needles) -> int:
-        """Mask the sentences that stand in agentd's lines alone; returns how many."""
-        parts = path.split("/")
-        old = self._folder.read_for_change(parts, MAX_READ_BYTES)
-        text = _decoded(old or b"")
-        starts = _starts(text)
-        lines = [_encoded(line) for line in _lines(text)]
-        own = self._versions.own(path, lines)
-        spans = [
-            span for span in needles.spans(text) if all(own[n] for n in _lines_of(span, starts))
+    def _says(self, path: str, erasure: Erasure) -> bool:
+        return erasure.stands_in(self._read(path))
+
+    def _written(self, path: str) -> list[Written]:
+        text, at = self._read(path), _written_by(path)
+        return [
+            Written(f"{path}:{one.line}", text[one.start : one.end], at, by_user=not one.is_own)
+            for one in paragraphs(text, self._own(path, text))
+            if one.start < one.end
         ]
-        if spans:
-            self._folder.replace(parts, _encoded(_without(text, spans)))
+
+    def _own(self, path: str, text: str) -> list[bool]:
+        return self._versions.own(path, [_encoded(line) for line in text.split("\n")])
+
+    def _mask(self, path: str, erasure: Erasure, marks: Mapping[int, Erasure]) -> int:
+        """Mask what stands in agentd's lines alone, and what is marked; returns how much that was."""
+        parts = path.split("/")
+        text = _decoded(self._folder.read_for_change(parts, MAX_READ_BYTES) or b"")
+        own, starts = self._own(path, text), _starts(text)
+        spans = [
+            span for span in erasure.found(text) if all(own[n] for n in _lines_of(span, starts))
+        ]
+        for one in paragraphs(text, own):
+            if one.line in marks:
+                found = marks[one.line].found(text[one.start : one.end])
+                spans += [(one.start + start, one.start + end) for start, end in found]
+        if spans := list(merged(spans)):
+            self._folder.replace(parts, _encoded(replaced(text, spans)))
         return len(spans)
 
 
 class VersionEraser:
-    """The Eraser of what files were: whoever wrote a line, it is masked there."""
+    """The Eraser and the Writings of what files were: whoever wrote a line, it is masked there."""
 
     def __init__(self, files: Files, versions_dir: Path) -> None:
         self._files = files
@@ -117,43 +132,101 @@ class VersionEraser:
         """See Eraser."""
         return "versions"
 
-    async def erase(self, needles: Needles) -> int:
+    async def erase(self, erasure: Erasure) -> int:
         """See Eraser; counts versions. Raises WorkspaceError."""
-        change = partial(_masked, needles)
         count = 0
         with translated("the versions of files"):
-            homes = await asyncio.to_thread(self._versions.homes)
-            entries = await self._files.tree("", _DEPTH, _OWNER) if homes else ()
-            paths = {home_of(entry.path): entry.path for entry in entries}
-            for home, path in homes.items():
+            for home, path in (await self._homes()).items():
                 # Of a file that is neither known by name nor there nobody makes a version.
-                async with self._files.lock(path or paths.get(home, home)):
-                    count += await to_the_end(partial(self._versions.rewrite, home, change))
+                async with self._files.lock(path):
+                    count += await to_the_end(partial(self._rewrite, home, path, erasure))
         return count
 
+    async def texts(self) -> AsyncIterator[Sequence[Written]]:
+        """See Writings; each paragraph once for each file, but for the page of facts, which holds facts
+        line by line. Raises WorkspaceError.
+        """
+        with translated("the versions of files"):
+            for home, path in (await self._homes()).items():
+                if path != FACTS_PATH:
+                    yield await asyncio.to_thread(self._written, home, path)
 
-def _masked(needles: Needles, data: bytes) -> bytes:
-    return _encoded(needles.masked(_decoded(data)))
+    async def _homes(self) -> dict[str, str]:
+        """The folders with versions, and whose they are; a folder's own name where that is not known."""
+        homes = await asyncio.to_thread(self._versions.homes)
+        entries = await self._files.tree("", _DEPTH, _OWNER) if homes else ()
+        paths = {home_of(entry.path): entry.path for entry in entries}
+        return {home: path or paths.get(home, home) for home, path in homes.items()}
+
+    def _written(self, home: str, path: str) -> list[Written]:
+        first: dict[str, str] = {}  # where each paragraph stood first
+        for number, data in self._versions.contents(home):
+            for line, text in _paragraphs_of(_decoded(data)):
+                first.setdefault(text, f"{path}@{number}:{line}")
+        at = _written_by(path)
+        return [Written(where, text, at) for text, where in first.items()]
+
+    def _rewrite(self, home: str, path: str, erasure: Erasure) -> int:
+        marks = {
+            int(number): at_lines
+            for name, at_lines in _by_path(erasure).items()
+            for file, _, number in (name.rpartition("@"),)
+            if file == path and number.isdecimal()
+        }
+        marked: dict[str, Erasure] = {}
+        for number, data in self._versions.contents(home) if marks else ():
+            for line, text in _paragraphs_of(_decoded(data)):
+                if line in marks.get(number, {}):
+                    marked[text] = marks[number][line]
+        ids = erasure.ids if path == FACTS_PATH else ()
+        return self._versions.rewrite(home, partial(_masked, erasure, marked, ids))
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    pieces, done = [], 0
-    for start, end in spans:
-        pieces += [text[done:start], MASK]
-        done = end
-    return "".join(pieces) + text[done:]
+def _masked(
+    erasure: Erasure, marked: Mapping[str, Erasure], ids: Sequence[str], data: bytes
+) -> bytes:
+    text = _decoded(data)
+    spans = list(erasure.found(text))
+    if marked:
+        for one in paragraphs(text, [False] * (text.count("\n") + 1)):
+            here = marked.get(text[one.start : one.end])
+            found = here.found(text[one.start : one.end]) if here else ()
+            spans += [(one.start + start, one.start + end) for start, end in found]
+    if ids:
+        text = replaced(text, merged(spans))
+        wanted = re.compile(rf"(?m)^.*\bid=(?:{'|'.join(map(re.escape, ids))})(?![\w-]).*\n?")
+        return _encoded(wanted.sub("", text))
+    return _encoded(replaced(text, merged(spans)))
 
 
-def _lines(text: str) -> list[str]:
-    return text.split("\n")
+def _by_path(erasure: Erasure) -> dict[str, dict[int, Erasure]]:
+    """What is marked in files and in what they were, by path and line."""
+    found: dict[str, dict[int, Erasure]] = defaultdict(dict)
+    for mark in erasure.marks:
+        path, _, line = mark.where.rpartition(":")
+        if line.isdecimal():
+            found[path][int(line)] = erasure.at(mark.where)
+    return found
+
+
+def _paragraphs_of(text: str) -> Iterator[tuple[int, str]]:
+    for one in paragraphs(text, [False] * (text.count("\n") + 1)):
+        if one.start < one.end:
+            yield one.line, text[one.start : one.end]
+
+
+def _written_by(path: str) -> datetime | None:
+    """When all of a day's note was written; None for other files."""
+    day = date_in(path)
+    return datetime.combine(day, time(), UTC) + _DAY if day else None
 
 
 def _starts(text: str) -> list[int]:
     """Where the lines begin, and the end of the text."""
-    return list(accumulate((len(line) + 1 for line in _lines(text)), initial=0))
+    return list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
 
 
-def _lines_of(span: tuple[int, int], starts: Sequence[int]) -> range:
+def _lines_of(span: Span, starts: Sequence[int]) -> range:
     first = bisect_right(starts, span[0]) - 1
     return range(first, bisect_right(starts, span[1] - 1))
 

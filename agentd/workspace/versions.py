@@ -136,6 +136,13 @@ class Versions:
         homes = [entry.name for entry in self._folder.entries(()) if entry.is_dir]
         return {home: self._path(home) for home in homes}
 
+    def contents(self, home: str) -> Iterator[tuple[int, bytes]]:
+        """What is kept in this folder, by the numbers of the versions, the oldest first."""
+        for entry in self._load(home):
+            data = self._content(home, entry)
+            if data is not None:
+                yield entry.version.number, data
+
     def rewrite(self, home: str, change: Callable[[bytes], bytes]) -> int:
         """Change every content that is kept in this folder; returns how many versions became others.
         Which lines are agentd's is known afterwards, too.
@@ -272,7 +279,7 @@ def _dumped(entry: _Entry) -> dict[str, Any]:
         "at": v.at.astimezone(UTC).isoformat(),
         "digest": v.digest,
         "size": v.size,
-        "by": [v.by.kind, v.by.session, v.by.call],
+        "by": [v.by.kind, v.by.session, v.by.call, v.by.tainted],
         "blob": entry.blob,
         "done": entry.is_done,
     }

@@ -1,0 +1,221 @@
+"""Which texts may say a forgotten fact in other words, and which of the user's mention the same. Pure.
+
+A text is looked at because it shares a word with the fact that is rare in all that is kept. What is rare
+is counted; words are compared by how they begin, in scripts without blanks by pairs of letters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import chain
+from math import log
+
+from agentd.domain.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in, within
+from agentd.domain.fact import Mention
+from agentd.domain.folding import Span, plain
+from agentd.domain.scripts import UNSPACED
+
+Near = tuple[str, int, int]  # path, first and last line
+
+_WORD = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_STEM = 6  # letters of a word that count
+_KEPT = 300  # texts that are kept of one word, the newest
+_SHARE = 50  # a word is rare if at most every 50th text has it,
+_FEW_ASKED, _FEW_TOLD = 12, 4  # or so few, for the model's eyes and for the user's
+_MOST_ASKED = 200  # candidates of one fact
+_MOST_TOLD = 50  # mentions
+_LINES = 20  # of a paragraph that a hit may lie in
+_TYPED = "chat_history:"
+_BEFORE, _CLOSE = timedelta(minutes=10), timedelta(seconds=1)  # from typing to storing
+_VERSION = re.compile(r"@\d+:\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """A mention that stays unless the user names it, and the marks that it is erased by then."""
+
+    mention: Mention
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text that may say one of these facts, by their ids, and all the places that have this very text.
+    `words` are those by which it was found, none if it was found otherwise.
+    """
+
+    text: str
+    where: tuple[str, ...]
+    facts: frozenset[str]
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Survey:
+    """What is found by looking through all texts once. `near` are lines that are near a fact in meaning,
+    by its id; `quoted` whole rows of which a part is marked, by their text. `twins` are the same marks
+    in copies of these rows: in forks of a session, and in what was typed.
+    """
+
+    sought: Sequence[Sought]
+    near: Mapping[str, Collection[Near]] = field(default_factory=dict)
+    quoted: Mapping[str, Collection[tuple[Mark, datetime]]] = field(default_factory=dict)
+    twins: list[Mark] = field(default_factory=list)
+    size: int = 0  # texts
+    counts: Counter[str] = field(default_factory=Counter)  # in how many texts each word stands
+    _by_word: dict[str, deque[Written]] = field(default_factory=dict)
+    _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
+    _wanted: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Know which words count."""
+        told = chain.from_iterable((one.text, one.value, *one.quotes) for one in self.sought)
+        self._wanted = frozenset(chain.from_iterable(map(words_of, told)))
+
+    def add(self, texts: Iterable[Written]) -> None:
+        """Look at more texts. Blocks."""
+        for written in texts:
+            self.size += 1
+            shared = self._wanted & words_of(written.text)
+            self.counts.update(shared)
+            for word in shared:
+                self._by_word.setdefault(word, deque(maxlen=_KEPT)).append(written)
+            for mark, at in self.quoted.get(written.text, ()) if written.by_user else ():
+                if written.where != mark.where and _is_copy(written, at):
+                    self.twins.append(replace(mark, where=written.where))
+            for one in self.sought:
+                if written.where in one.rows or self._is_near(one.id, written.where):
+                    self._besides[one.id].append(written)
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Texts of agentd's that may say one of the facts, the likeliest of each first."""
+        by_user = {w.text for w in self._all() if w.by_user}
+        found: dict[str, Candidate] = {}
+        for one in self.sought:
+            rare = self._rare(one)
+            for written in self._likeliest(one, rare):
+                text = written.text
+                if text in by_user and _VERSION.search(written.where):
+                    continue  # what the user's file says as it is now
+                known = found.get(text, Candidate(text, (), frozenset()))
+                found[text] = Candidate(
+                    text,
+                    tuple(dict.fromkeys((*known.where, written.where))),
+                    known.facts | {one.id},
+                    known.words | (rare & words_of(text)),
+                )
+        return tuple(found.values())
+
+    def mentions(self, erasure: Erasure) -> tuple[Also, ...]:
+        """Sentences of the user's that stay and mention the same, in an order that later texts keep."""
+        rare = frozenset(chain.from_iterable(map(self._telling, self.sought)))
+        found: list[tuple[float, Written, Span, str]] = []
+        for written in self._all():
+            if not written.by_user or written.where.startswith(_TYPED):
+                continue
+            is_said = written.where.startswith("sessions/")
+            gone = erasure.found(written.text, written.where, begins=0) if is_said else ()
+            for start, end in sentences_in(written.text):
+                left = replaced(written.text[start:end], within(gone, start, end))
+                if shared := rare & words_of(left):
+                    found.append((self._weight(shared), written, (start, end), left))
+        found.sort(key=lambda one: -one[0])
+        kept = sorted(found[:_MOST_TOLD], key=lambda one: (*_order(one[1]), one[2]))
+        return tuple(
+            Also(Mention(n, written.where, left), self._marks(written, span))
+            for n, (_, written, span, left) in enumerate(kept, start=1)
+        )
+
+    def _marks(self, written: Written, span: Span) -> tuple[Mark, ...]:
+        """For one sentence of a text, in what was typed and in what a file was, too."""
+        copies = (
+            w.where
+            for w in self._all()
+            if w.text == written.text and (w.where.startswith(_TYPED) or _VERSION.search(w.where))
+        )
+        said = written.text[slice(*span)]
+        return tuple(Mark(where, said) for where in dict.fromkeys((written.where, *copies)))
+
+    def _all(self) -> Iterator[Written]:
+        """Each text that was kept, once."""
+        kept = chain.from_iterable((*self._by_word.values(), *self._besides.values()))
+        return iter({written.where: written for written in kept}.values())
+
+    def _likeliest(self, one: Sought, rare: frozenset[str]) -> list[Written]:
+        """What may say the fact: its own rows and what is near it, then by the words they share."""
+        found = {w.where: w for word in rare for w in self._by_word.get(word, ())}
+        texts = [w for w in found.values() if not w.by_user and _is_since(w.at, one.since)]
+        texts.sort(key=lambda w: -self._weight(rare & words_of(w.text)))
+        besides = [w for w in self._besides[one.id] if not w.by_user or w.where in one.rows]
+        return list({w.where: w for w in (*besides, *texts)}.values())[:_MOST_ASKED]
+
+    def _rare(self, one: Sought) -> frozenset[str]:
+        words = chain.from_iterable(map(words_of, (one.text, one.value, *one.quotes)))
+        return self._rarest_of(one) | self._below(words, _FEW_ASKED)
+
+    def _telling(self, one: Sought) -> frozenset[str]:
+        """Rare words of what the fact is about."""
+        about = [one.value, *one.quotes] if one.value or one.quotes else [one.text]
+        return self._rarest_of(one) | self._below(
+            chain.from_iterable(map(words_of, about)), _FEW_TOLD
+        )
+
+    def _below(self, words: Iterable[str], few: int) -> frozenset[str]:
+        most = max(few, self.size // _SHARE)
+        return frozenset(word for word in words if 0 < self.counts[word] <= most)
+
+    def _rarest_of(self, one: Sought) -> frozenset[str]:
+        """The rarest word of the value, or else of each quote or of the sentence."""
+        told = (one.value,) if one.value else one.quotes or (one.text,)
+        rarest = (
+            min(words, key=lambda word: (self.counts[word], word))
+            for text in told
+            if (words := [word for word in words_of(text) if self.counts[word]])
+        )
+        return frozenset(rarest)
+
+    def _weight(self, words: Iterable[str]) -> float:
+        return sum(log(1 + self.size / self.counts[word]) for word in sorted(words))
+
+    def _is_near(self, fact_id: str, where: str) -> bool:
+        path, _, line = where.rpartition(":")
+        return line.isdecimal() and any(
+            path == at and first - _LINES < int(line) <= last
+            for at, first, last in self.near.get(fact_id, ())
+        )
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text as they are counted."""
+    return frozenset(part for word in _WORD.findall(plain(text)) for part in _parts(word))
+
+
+def _parts(word: str) -> Sequence[str]:
+    if _UNSPACED.match(word):
+        return [word[n : n + 2] for n in range(max(1, len(word) - 1))]
+    return [word[:_STEM]]
+
+
+def _is_copy(written: Written, at: datetime) -> bool:
+    """Whether a text like a row's is a copy of it: of the same moment, or typed just before."""
+    if written.at is None or not written.where.startswith(_TYPED):
+        return written.at == at
+    return _BEFORE >= at - written.at >= -_CLOSE
+
+
+def _is_since(at: datetime | None, since: datetime | None) -> bool:
+    return at is None or since is None or at >= since
+
+
+def _order(written: Written) -> tuple[bool, str, str, int]:
+    """Files first, by path and line; then what was said, in its order."""
+    path, _, line = written.where.rpartition(":")
+    number = int(line) if line.isdecimal() else 0
+    if not written.where.startswith("sessions/"):
+        return False, path, "", number
+    return True, written.at.isoformat() if written.at else "", path, number

@@ -1,0 +1,305 @@
+"""Forgetting everywhere: what was begun is carried on until no place says it any more.
+
+The user's words that say a fact are masked where they stand, with their copies; of what agentd wrote, a
+model marks the words that say it. Nothing else is touched: what mentions the same is listed. The words to
+be erased are kept durably until then, and go last. Doing a place twice is harmless, so after a failure or
+a crash everything that is left is done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import structlog
+
+from agentd.domain.erasure import Erasure, Sought, joined
+from agentd.domain.fact import ErasureReport, Evidence, Fact, Mention
+from agentd.domain.folding import plain
+from agentd.domain.health import Problem
+from agentd.domain.turn import SessionKey
+from agentd.errors import AgentdError, Busy, InvalidRequest
+from agentd.failpoints import hit
+from agentd.memory.facts.candidates import Also, Candidate, Survey, words_of
+from agentd.memory.facts.marking import Ask, Marker
+from agentd.memory.facts.traces import FindNear, Said, Traces
+from agentd.ports import Clock, Eraser, ErasureStore, Writings
+
+log = structlog.get_logger()
+
+_AGAIN = 5.0  # seconds until a place that failed is tried again
+_TURN = 60.0  # seconds until it is looked whether a turn has ended, should nobody have told
+_PATIENCE = 600.0  # seconds for one place
+_LEAST = 3  # letters or digits of a text that may be erased
+_SHARE, _FEW = (
+    20,
+    20,
+)  # a word is too common to be erased if more than every 20th text, and so many, have it
+_SHOWN = 50  # places that are named
+_SURVEY = "texts"  # what is left when they cannot be looked through
+_UNMARKED_CURE = (
+    "nothing: a model is asked again by itself; or erase words with `agentd memory forget TEXT`"
+)
+
+Copies = Callable[[Erasure], Awaitable[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The Eraser of a place that has the function but not the form."""
+
+    name: str
+    work: Callable[[Erasure], Awaitable[int]]
+
+    async def erase(self, erasure: Erasure) -> int:
+        """See Eraser."""
+        return await self.work(erasure)
+
+
+class Forgetting:
+    """Erases what facts said, or any text, in all places, in their order. `run` is its long life, which
+    finishes what was left over.
+
+    `ask` is a request to a model, with a system prompt and a text, and raises AgentdError; `said` gives a
+    row of a transcript, None if it is gone; `near` the lines nearest to a sentence in meaning; `copies`
+    what holds words and is out of reach.
+    """
+
+    def __init__(
+        self,
+        store: ErasureStore,
+        places: Sequence[Eraser],
+        clock: Clock,
+        *,
+        ask: Ask | None,
+        texts: Sequence[Writings],
+        said: Said,
+        copies: Copies,
+        near: FindNear | None = None,
+    ) -> None:
+        self._store = store
+        self._places = tuple(places)
+        self._clock = clock
+        self._marker = Marker(ask, clock)
+        self._traces = Traces(texts, said, near)
+        self._copies = copies
+        self._lock = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._left: dict[str, Exception] = {}  # places that failed, and how
+        self._unmarked: tuple[str, ...] = ()  # places of texts that no model has looked at
+        self._shown: tuple[tuple[str, ...], tuple[Also, ...]] = ((), ())  # the last preview
+        self._is_due = True  # until it is known that nothing is left over
+        self._next = 0.0  # monotonic time of the next try
+
+    async def begin(
+        self,
+        facts: Sequence[Fact],
+        evidence: Mapping[str, Sequence[Evidence]],
+        also: Sequence[int] = (),
+    ) -> None:
+        """Remember durably what is to be erased of these facts: their words are about to go. `also` are
+        numbers of mentions in the preview; their sentences go, too. Raises NotFound for a number that
+        is none, StorageError, WorkspaceError.
+        """
+        erasure = await self._traces.erasure_of(facts, evidence)
+        if also:
+            ids, shown = self._shown
+            named = await self._traces.named(erasure, also, shown if ids == erasure.ids else None)
+            erasure = replace(erasure, marks=(*erasure.marks, *named))
+        if erasure != Erasure():
+            await self._store.begin(erasure)
+            hit("erasure.begun")
+
+    async def carry_out(self) -> ErasureReport:
+        """Erase all that was begun. Raises StorageError; a place that fails is done later."""
+        async with self._lock:
+            return await self._carry_out(frozenset())
+
+    async def preview(
+        self, facts: Sequence[Fact], evidence: Mapping[str, Sequence[Evidence]]
+    ) -> ErasureReport:
+        """What forgetting them would do, as far as no model is needed to know it. Raises StorageError,
+        WorkspaceError.
+        """
+        erasure = await self._traces.erasure_of(facts, evidence)
+        counts: Counter[str] = Counter()
+        survey = await self._traces.survey(erasure, counts)
+        also = survey.mentions(erasure)
+        self._shown = erasure.ids, also
+        return ErasureReport(
+            dict(counts), tuple(one.mention for one in also), backups=await self._backups(erasure)
+        )
+
+    async def erase_text(self, text: str) -> ErasureReport:
+        """Erase every sentence with these words, whatever facts say. Raises InvalidRequest for text
+        that says too little, StorageError, WorkspaceError.
+        """
+        words = words_of(text)
+        survey = Survey([Sought("", text)])
+        if len(words) == 1:
+            await self._traces.look_through(survey)
+        is_common = len(words) == 1 and survey.counts.total() > max(_FEW, survey.size // _SHARE)
+        if len("".join(filter(str.isalnum, plain(text)))) < _LEAST or is_common:
+            raise InvalidRequest(
+                f"too much would be erased by {text!r}", cure="name it by more words"
+            )
+        await self._store.begin(Erasure(sentences=(text,)))
+        hit("erasure.begun")
+        return await self.carry_out()
+
+    async def run(self) -> None:
+        """Finish what an earlier run or a failure left, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tick())
+            tasks.create_task(self._work())
+
+    def touch(self, _: SessionKey) -> None:
+        """A turn has ended: erasing may have waited for it."""
+        if self._left:
+            self._next = 0.0
+            self._wake.set()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Places that fail, and texts that no model has looked at; that a turn goes on is none."""
+        failed = {n: e for n, e in self._left.items() if not isinstance(e, Busy)}
+        if failed:
+            why = next(iter(failed.values()))
+            told = why.message if isinstance(why, AgentdError) else type(why).__name__
+            cure = why.cure if isinstance(why, AgentdError) else ""
+            text = f"what was forgotten is still to be erased from {', '.join(failed)}: {told}"
+            return (
+                Problem("erasure_pending", text, cure or "it is tried again; see `agentd logs`"),
+            )
+        if self._unmarked and self._marker.fault is not None:
+            count = len(self._unmarked)
+            places = "one text" if count == 1 else f"{count} texts"
+            text = f"{places} may still say what was forgotten: {self._marker.fault.message}"
+            return (Problem("erasure_pending", text, _UNMARKED_CURE),)
+        return ()
+
+    async def _carry_out(self, done: frozenset[str]) -> ErasureReport:
+        """Erase everywhere; the places `done` only if more is to be erased than they know. Raises
+        StorageError.
+        """
+        begun = await self._store.open()
+        self._is_due = bool(begun)
+        if not begun:
+            self._left.clear()
+            return ErasureReport()
+        survey, left = await self._mark(begun)
+        is_more = begun != (begun := await self._store.open())
+        erasure = joined(begun.values())
+        places = [one for one in self._places if is_more or one.name not in done]
+        counts = await self._visit(places, erasure)
+        if survey is not None:
+            self._marker.masked(survey.candidates(), erasure)
+        also = survey.mentions(erasure) if survey is not None else ()
+        self._unmarked = tuple(dict.fromkeys(chain.from_iterable(one.where for one in left)))
+        return await self._close(begun, erasure, counts, tuple(one.mention for one in also))
+
+    async def _mark(
+        self, begun: Mapping[int, Erasure]
+    ) -> tuple[Survey | None, tuple[Candidate, ...]]:
+        """Look for other words that say it, and keep durably what is found; gives what is left."""
+        erasure = joined(begun.values())
+        try:
+            survey = await self._traces.survey(erasure)
+        except (AgentdError, OSError) as error:
+            # What is known is erased all the same.
+            log.warning("erasing_not_surveyed", error=type(error).__name__)
+            self._left[_SURVEY] = error
+            return None, ()
+        self._left.pop(_SURVEY, None)
+        marks, left = await self._marker.marks(erasure.sought, survey.candidates())
+        new = tuple(m for m in (*survey.twins, *marks) if m not in erasure.marks)
+        if new:
+            number, first = next(iter(begun.items()))
+            await self._store.update(number, replace(first, marks=(*first.marks, *new)))
+        return survey, left
+
+    async def _visit(self, places: Sequence[Eraser], erasure: Erasure) -> dict[str, int]:
+        """How much each place had; those that fail are noted."""
+        counts: dict[str, int] = {}
+        for place in places:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    count = await place.erase(erasure)
+            except Exception as error:
+                # The other places must not wait for this one, which is done again later.
+                if not isinstance(error, Busy):
+                    log.exception("erasing_failed", place=place.name)
+                self._left[place.name] = error
+            else:
+                self._left.pop(place.name, None)
+                counts[place.name] = count
+            hit("erasure.place_done")
+        return {name: count for name, count in counts.items() if count}
+
+    async def _close(
+        self,
+        begun: Mapping[int, Erasure],
+        erasure: Erasure,
+        counts: dict[str, int],
+        also: tuple[Mention, ...],
+    ) -> ErasureReport:
+        """End it if nothing is left."""
+        backups = await self._backups(erasure)
+        if not self._left and not self._unmarked:
+            hit("erasure.done")
+            for number in begun:
+                await self._store.end(number)
+            self._is_due = False
+            self._marker.forget()
+            self._shown = ((), ())
+        waits = all(isinstance(error, Busy) for error in self._left.values())
+        self._next = self._clock.monotonic() + (_TURN if waits else _AGAIN)
+        pending = (*self._left, *self._unmarked[:_SHOWN])
+        log.info("erased", places=counts, left=sorted(self._left), unmarked=len(self._unmarked))
+        return ErasureReport(counts, also, pending, backups)
+
+    async def _backups(self, erasure: Erasure) -> tuple[str, ...]:
+        """Copies that still hold it; none when they cannot be looked for, which keeps nobody from
+        forgetting.
+        """
+        told = chain.from_iterable((one.text, one.value, *one.quotes) for one in erasure.sought)
+        words = Erasure(spans=(*filter(None, told), *erasure.sentences))
+        try:
+            return tuple(await self._copies(words))
+        except (AgentdError, OSError) as error:
+            log.warning("copies_not_listed", error=type(error).__name__)
+            return ()
+
+    async def _retry(self) -> None:
+        """What failed first; once it succeeds, what else is left: it may have been written to."""
+        if self._clock.monotonic() < self._next or not self._is_due:
+            return
+        async with self._lock:
+            if not self._left and self._unmarked and self._marker.is_resting:
+                return
+            late = [place for place in self._places if place.name in self._left]
+            if late:
+                await self._visit(late, joined((await self._store.open()).values()))
+                if any(place.name in self._left for place in late):
+                    waits = all(isinstance(error, Busy) for error in self._left.values())
+                    self._next = self._clock.monotonic() + (_TURN if waits else _AGAIN)
+                    return
+            await self._carry_out(frozenset(place.name for place in late))
+
+    async def _tick(self) -> None:
+        while True:
+            await self._clock.sleep(_AGAIN)
+            if self._is_due:
+                self._wake.set()
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                await self._retry()
+            except AgentdError as error:
+                # The words are safe in the store, and the next tick tries again.
+                log.warning("erasing_failed", reason=error.reason)
+            await self._wake.wait()

@@ -1,0 +1,198 @@
+"""The request that marks what says forgotten facts, the answer to it, and who asks.
+
+Facts stand there as `[k3f9] sentence`, candidates as `[1 memory/2026-05-04.md:3] text`, with further lines
+indented. The answer is a JSON array of objects `{n, span}`: the exact words that say one of the facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from agentd.domain.erasure import Erasure, Mark, Sought
+from agentd.engine.prompt import fence
+from agentd.engine.tokens import of_text
+from agentd.errors import AgentdError, ProviderError
+from agentd.memory.facts.answers import number, objects
+from agentd.memory.facts.candidates import Candidate, words_of
+from agentd.paths import prompt
+from agentd.ports import Clock
+
+log = structlog.get_logger()
+
+Ask = Callable[[str, str], Awaitable[str]]
+
+_SYSTEM = prompt("forgetting")
+_LIMIT = 40.0  # seconds for all requests of one try: forgetting is done within a minute
+_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0  # seconds until the next try
+_FACTS, _CANDIDATES = "facts to forget", "candidates"
+_ASK = "Mark now what says one of these facts."
+_PORTION = 4_000  # tokens of one request, about
+_MOST_FACTS = 20  # of one request
+_LONGEST = 1_500  # characters of one candidate: of longer texts the passages that share a word
+_PASSAGE = re.compile(rf"(?s)(?=\S).{{1,{_LONGEST}}}(?=\s|\Z)|\S{{{_LONGEST}}}")
+_MOST_PASSAGES = 10  # of one text
+_NONE = re.compile(r"\[\s*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A candidate, or a part of a long one, as it is shown."""
+
+    text: str
+    where: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one request asks: which of the passages say one of the facts."""
+
+    facts: tuple[Sought, ...]
+    passages: tuple[Passage, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def text(self) -> str:
+        """The words of the request."""
+        facts = "\n".join(f"[{one.id}] {one.text}" for one in self.facts)
+        shown = "\n".join(_shown(n, one) for n, one in enumerate(self.passages, start=1))
+        return "\n\n".join((fence(_FACTS, facts), fence(_CANDIDATES, shown), _ASK))
+
+    def marks(self, answer: str) -> tuple[Mark, ...] | None:
+        """What the answer marks; None if it is no answer. A span that does not stand where the answer
+        says costs itself alone.
+        """
+        items = list(objects(answer))
+        if not items and not _NONE.search(answer):
+            return None
+        return tuple(dict.fromkeys(mark for item in items for mark in self._marks(item)))
+
+    def _marks(self, item: dict[str, object]) -> Iterator[Mark]:
+        n, span = number(item.get("n")), item.get("span")
+        if n is None or not 1 <= n <= len(self.passages) or not isinstance(span, str):
+            return
+        passage = self.passages[n - 1]
+        for start, end in Erasure(spans=(span[:_LONGEST],)).found(passage.text):
+            for where in passage.where:
+                yield Mark(where, passage.text[start:end])
+
+
+class Marker:
+    """Asks which words of candidates say forgotten facts. `ask` is given a system prompt and a text; without
+    it nothing is ever answered. After a failure it rests, longer each time.
+    """
+
+    def __init__(self, ask: Ask | None, clock: Clock) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._answered: set[tuple[str, str]] = set()  # a fact, and a text that was looked at for it
+        self._pause = _PAUSE
+        self._rests_until = 0.0
+        self.fault: AgentdError | None = None  # why not all was answered
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it is too early to ask again."""
+        return self._ask is None or self._clock.monotonic() < self._rests_until
+
+    async def marks(
+        self, sought: Sequence[Sought], candidates: Sequence[Candidate]
+    ) -> tuple[tuple[Mark, ...], tuple[Candidate, ...]]:
+        """The marks of what has not been looked at yet, and the candidates that are left."""
+        fresh = [one for one in candidates if not self._is_answered(one)]
+        if not fresh:
+            self.fault = None
+            return (), ()
+        if self._ask is None:
+            self.fault = ProviderError("no model is there to look for it")
+            return (), tuple(fresh)
+        marks: list[Mark] = []
+        if not self.is_resting:
+            try:
+                async with asyncio.timeout(_LIMIT):
+                    for portion in portions(sought, fresh):
+                        marks += await self._asked(portion)
+            except (AgentdError, TimeoutError) as error:
+                self._rest(error)
+            else:
+                self.fault, self._pause = None, _PAUSE
+        left = tuple(one for one in fresh if not self._is_answered(one))
+        return tuple(dict.fromkeys(marks)), left
+
+    def masked(self, candidates: Iterable[Candidate], erasure: Erasure) -> None:
+        """Candidates are masked now: what is left of them need not be looked at again."""
+        for one in candidates:
+            if self._is_answered(one):
+                text = erasure.masked(one.text, *one.where, begins=0)
+                self._answered |= {(fact_id, text) for fact_id in one.facts}
+
+    def forget(self) -> None:
+        """All is done: keep no word of it."""
+        self._answered.clear()
+        self.fault, self._pause, self._rests_until = None, _PAUSE, 0.0
+
+    async def _asked(self, portion: Portion) -> tuple[Mark, ...]:
+        assert self._ask is not None
+        answer = await self._ask(_SYSTEM, portion.text)
+        marks = portion.marks(answer)
+        log.info(
+            "forgetting_asked",
+            facts=len(portion.facts),
+            candidates=len(portion.candidates),
+            marks=None if marks is None else len(marks),
+        )
+        if marks is None:
+            raise ProviderError("the model's answer cannot be read")
+        ids = frozenset(one.id for one in portion.facts)
+        for one in portion.candidates:
+            self._answered |= {(fact_id, one.text) for fact_id in one.facts & ids}
+        return marks
+
+    def _is_answered(self, candidate: Candidate) -> bool:
+        return all((fact_id, candidate.text) in self._answered for fact_id in candidate.facts)
+
+    def _rest(self, error: AgentdError | TimeoutError) -> None:
+        late = ProviderError("the model took too long", kind="timeout")
+        fault = self.fault = error if isinstance(error, AgentdError) else late
+        self._rests_until = self._clock.monotonic() + self._pause
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        log.warning("forgetting_not_answered", reason=fault.reason)
+
+
+def portions(sought: Sequence[Sought], candidates: Iterable[Candidate]) -> Iterator[Portion]:
+    """Requests of bounded size for all of the candidates."""
+    left = list(candidates)
+    for at in range(0, len(sought), _MOST_FACTS):
+        facts = tuple(sought[at : at + _MOST_FACTS])
+        ids = frozenset(one.id for one in facts)
+        room = fixed = _PORTION - sum(of_text(one.text) for one in facts)
+        passages: list[Passage] = []
+        shown: list[Candidate] = []
+        for candidate in (one for one in left if one.facts & ids):
+            for passage in _passages(candidate):
+                room -= of_text(passage.text)
+                if room < 0 and passages:
+                    yield Portion(facts, tuple(passages), tuple(shown))
+                    room, passages, shown = fixed - of_text(passage.text), [], []
+                passages.append(passage)
+            shown.append(candidate)
+        if passages:
+            yield Portion(facts, tuple(passages), tuple(shown))
+
+
+def _passages(candidate: Candidate) -> list[Passage]:
+    if len(candidate.text) <= _LONGEST:
+        return [Passage(candidate.text, candidate.where)]
+    parts = _PASSAGE.findall(candidate.text)
+    if candidate.words:
+        parts = [part for part in parts if candidate.words & words_of(part)]
+    return [Passage(part, candidate.where) for part in parts[:_MOST_PASSAGES]]
+
+
+def _shown(n: int, passage: Passage) -> str:
+    text = passage.text.replace("\n", "\n  ")
+    return f"[{n} {passage.where[0]}] {text}"
