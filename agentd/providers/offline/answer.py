@@ -1,9 +1,8 @@
 """Which lines of memory answer a question, and the words for it. Pure.
 
 A line answers when it holds enough of the question's telling words, and at least one that is not a
-word for anything. Facts come first, then notes, then what was said in conversations, newer before older;
-what no longer holds does not answer. What is shown is quoted with its place, so that the reader can
-judge it.
+word for anything. A fact that surely answers is the answer; else lines are quoted with their places,
+facts before notes before conversations and newer before older, so that the reader can judge them.
 """
 
 from __future__ import annotations
@@ -13,15 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentd.domain.workspace import FACTS_PATH
-from agentd.providers.offline import words
 from agentd.providers.offline.hits import Line
-from agentd.providers.offline.holding import (
-    is_past,
-    later_said,
-    says_of_user,
-    still_held,
-    without_past,
-)
+from agentd.providers.offline.intent import Forget, intent
+from agentd.providers.offline.language import words
+from agentd.providers.offline.language.claims import Claim, claims, claims_of
+from agentd.providers.offline.language.sentences import is_question, order, split, without_order
 from agentd.providers.offline.phrases import (
     CLOSEST,
     FOUND,
@@ -31,9 +26,6 @@ from agentd.providers.offline.phrases import (
     TOLD,
     is_ours,
 )
-from agentd.providers.offline.sentences import is_question, split, without_order
-from agentd.statements.asking import asked_relations
-from agentd.statements.explicit import requested
 
 _ENOUGH, _SURE, _NEARLY_ALL = 0.5, 0.6, 0.8
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
@@ -43,9 +35,26 @@ _AROUND = 0.8  # of a word that stands only above the line
 _NEAR = 0.2  # below the best: told as well
 _OTHERS = 2
 _CHARS = 400  # shown of one line
-_USER = re.compile(
-    r"\bthe user(?:['’]s)?(?!\w)", re.IGNORECASE
-)  # facts are told in the third person
+_USER = re.compile(r"\bthe user(?:['’]s)?(?!\w)", re.IGNORECASE)  # so facts are told
+_PAST = re.compile(
+    r"\b(?:before|earlier|previous(?:ly)?|former(?:ly)?|used to|back then|(?<!how )old|früher|vorher|damals)\b",
+    re.IGNORECASE,
+)
+_UNTIL = re.compile(r"Until \d{4}-\d\d-\d\d: ")  # begins a fact that holds no more
+_NOW = r"(?: (?:now|currently|right now|at the moment|these days|jetzt|derzeit|gerade))?"
+_STILL = r"(?:(?:now|currently|still) )?"
+# Questions that ask for one relation of the user and for nothing else.
+_ASKED = {
+    ("employer",): re.compile(
+        rf"\bwhere (?:do )?(?:i|we) {_STILL}work{_NOW}|\bwhere (?:am i|i am|i'm) {_STILL}(?:working|employed){_NOW}"
+        rf"|\b(?:who|what company|which company) (?:do )?i {_STILL}work (?:for|at){_NOW}"
+        rf"|\b(?:what|who|which)(?: is|'s) my (?:current )?(?:employer|company)|\bwo (?:arbeite ich|ich{_NOW} arbeite){_NOW}"
+    ),
+    ("home", "address"): re.compile(
+        rf"\bwhere (?:do )?(?:i|we) {_STILL}live{_NOW}|\bwhere (?:am i|i am|i'm) {_STILL}(?:living|based){_NOW}"
+        rf"|\bwo (?:(?:wohne|lebe) ich|ich{_NOW} (?:wohne|lebe)){_NOW}"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +71,30 @@ class _Match:
         return (round(score / _SAME), line.is_fact, line.is_note, line.date, line.number)
 
 
-def told(question: str, facts: Sequence[str], heard: Sequence[str]) -> str:
-    """The facts that surely answer, "" if none does. `heard` is what the user said in this
-    conversation: what it says of the same thing is named as well.
+def answer(
+    question: str, found: Sequence[Line], facts: Sequence[str] = (), heard: Sequence[str] = ()
+) -> str:
+    """The facts that surely answer, else the best lines, each with its place, or that there are none.
+    `found` is what a search has found, `facts` what the prompt tells, `heard` what the user has said in
+    this conversation: what it says otherwise is named as well.
     """
-    if without_past(question) != question:
-        return ""
-    best = _best(question, [Line(FACTS_PATH, fact) for fact in facts])
-    sure = [match.text for match in best if _is_sure(question, match)]
-    if not sure or sure[0] != best[0].text:
-        return ""
-    lines = [f"{TOLD} {sure[0]}", *(f"Also: {text}" for text in sure[1:])]
-    if said := later_said(sure[0], heard):
-        lines.append(f"{HEARD} “{said}”")
-    return "\n".join(lines)
-
-
-def answer(question: str, found: Sequence[Line]) -> str:
-    """The best lines with their places, or that there are none."""
-    best = _best(question, found)
+    asks_past = _PAST.search(question) is not None
+    lines = [line for line in found if asks_past or not _is_past(line)]
+    there = {words.normal(line.text) for line in lines if line.is_fact}
+    lines += [Line(FACTS_PATH, fact) for fact in facts if words.normal(fact) not in there]
+    if asks_past and any(map(_is_past, lines)):
+        lines = [line for line in lines if _is_past(line)]
+    best = _best(_PAST.sub("", question), lines)
+    sure = [m for m in best if m.line.is_fact and _is_sure(question, m)] if not asks_past else []
+    if sure and sure[0] is best[0]:
+        told = [f"{TOLD} {_placed(sure[0])}", *(f"Also: {_placed(match)}" for match in sure[1:])]
+        later = _said_otherwise(sure[0].text, heard)
+        return "\n".join([*told, f"{HEARD} “{later}”"] if later else told)
     if not best:
         return NOTHING
-    top = best[0]
-    if top.line.is_fact and not is_past(top.line) and _is_sure(question, top):
-        rest = (m.text if m.line.is_fact else _quoted(m) for m in best[1:])
-        return "\n".join([f"{TOLD} {top.text}", *(f"Also: {text}" for text in rest)])
+    top, *others = best
     title = OLDER if top.line.is_older else FOUND if top.score >= _SURE else CLOSEST
-    rest = (f"{'Older' if m.line.is_older else 'Also'}: {_quoted(m)}" for m in best[1:])
+    rest = (f"{'Older' if m.line.is_older else 'Also'}: {_quoted(m)}" for m in others)
     return "\n".join([f"{title} {_quoted(top)}", *rest])
 
 
@@ -104,6 +110,10 @@ def quoted(text: str, place: str) -> str:
     return f"“{shown}” ({place})"
 
 
+def _placed(match: _Match) -> str:
+    return f"{match.text} ({match.line.place})"
+
+
 def _quoted(match: _Match) -> str:
     line = match.line
     who = "earlier answer, " if line.speaker == "assistant" else ""
@@ -112,15 +122,48 @@ def _quoted(match: _Match) -> str:
 
 
 def _best(question: str, found: Sequence[Line]) -> list[_Match]:
-    """What answers, the best first: lines that hold, each said once, as good as the best or nearly."""
-    matches = _matches(without_past(question), found)
-    held = set(still_held(question, [m.line for m in matches]))
-    best = _distinct(
-        sorted((m for m in matches if m.line in held), key=lambda m: m.key, reverse=True)
-    )
-    return [m for n, m in enumerate(best) if n == 0 or m.score >= best[0].score - _NEAR][
-        : 1 + _OTHERS
-    ]
+    """What answers, the best first: each said once, as good as the best or nearly."""
+    matches = sorted(_matches(question, found), key=lambda m: m.key, reverse=True)
+    best = _distinct(matches)
+    near = (m for n, m in enumerate(best) if n == 0 or m.score >= best[0].score - _NEAR)
+    return list(near)[: 1 + _OTHERS]
+
+
+def _is_past(line: Line) -> bool:
+    return line.is_fact and _UNTIL.match(line.text) is not None
+
+
+def _said_otherwise(fact: str, heard: Sequence[str]) -> str:
+    """What the user last said of the same thing, if it is otherwise and was not asked to be kept."""
+    wanted = {claim.slot: claim for claim in claims_of(fact)}
+    for text in reversed(heard):
+        said = [(claim, wanted[claim.slot]) for claim in claims(text) if claim.slot in wanted]
+        if said:
+            is_same = all(_is_same(new, old) for new, old in said)
+            return "" if is_same or order(text) is not None else text.strip()
+    return ""
+
+
+def _is_same(one: Claim, other: Claim) -> bool:
+    if not one.is_single and not one.is_denial:
+        return True  # another one besides
+    same = words.normal(one.triple.value) == words.normal(other.triple.value)
+    return same and one.is_denial == other.is_denial
+
+
+def _relations(question: str) -> tuple[str, ...]:
+    """The relations of the user any of which answers a question that asks for nothing else."""
+    plain = " ".join(question.casefold().replace("’", "'").split()).rstrip(" ?.!")
+    for relations, pattern in _ASKED.items():
+        if any(match.end() == len(plain) for match in pattern.finditer(plain)):
+            return relations
+    return ()
+
+
+def _says_of_user(text: str, relations: Sequence[str]) -> bool:
+    """Whether the text says the user's value of one of these, and not only which it no longer is."""
+    found = claims_of(_UNTIL.sub("", text)) if relations else ()
+    return any(c.slot in {("user", r) for r in relations} and not c.is_denial for c in found)
 
 
 def _is_sure(question: str, match: _Match) -> bool:
@@ -133,7 +176,7 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
     wanted = words.terms(question)
     if not wanted:
         return []
-    relations = asked_relations(question)
+    relations = _relations(question)
     enough = _ENOUGH_PAIRS if all(map(words.is_unspaced, wanted)) else _ENOUGH
     matches = []
     for line in found:
@@ -144,7 +187,7 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
         if len(text) > _CHARS:
             text = max(split(text), key=lambda piece: _score(wanted, piece), default=text)
         is_own = line.speaker != "assistant"
-        if is_own and not line.is_foreign and says_of_user(line.text, relations):
+        if is_own and not line.is_foreign and _says_of_user(line.text, relations):
             score = _ASKED_FOR
         if score >= enough:
             matches.append(_Match(line, text, score * (1 if is_own else 0.8)))
@@ -154,8 +197,7 @@ def _matches(question: str, found: Sequence[Line]) -> list[_Match]:
 def _is_noise(line: Line, text: str) -> bool:
     if line.is_heading or text.endswith(":") or is_question(text):
         return True
-    asked = None if line.is_note else requested(line.text)
-    if asked is not None and asked.kind == "forget":
+    if line.speaker and isinstance(intent(line.text), Forget):
         return True
     return line.speaker == "assistant" and is_ours(text)
 

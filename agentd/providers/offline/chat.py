@@ -11,9 +11,8 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from agentd.domain.prompt import Prompt
-from agentd.domain.workspace import FACTS_PATH
-from agentd.providers.offline import conversation, known, phrases, words
-from agentd.providers.offline.answer import about, answer, quoted, told
+from agentd.providers.offline import conversation, known, phrases
+from agentd.providers.offline.answer import about, answer, quoted
 from agentd.providers.offline.conversation import Done
 from agentd.providers.offline.hits import Line, lines
 from agentd.providers.offline.intent import (
@@ -29,8 +28,9 @@ from agentd.providers.offline.intent import (
     Small,
     intent,
 )
+from agentd.providers.offline.language import words
+from agentd.providers.offline.language.sentences import is_question, order
 from agentd.providers.offline.reply import Call, Reply, Say
-from agentd.providers.offline.sentences import is_question, order
 
 _LIMIT = 20  # hits of a search
 _QUOTED = 10  # lines that are listed
@@ -54,10 +54,10 @@ def _step(prompt: Prompt) -> Reply:
     wanted = _wanted(prompt, tools)
     if isinstance(wanted, Small):
         return Say(_small(wanted, prompt))
-    if isinstance(wanted, Ask) and (line := _known(wanted.question, prompt)):
-        return Say(line)
     call = _next(wanted, conversation.done(prompt), tools, prompt)
     if isinstance(call, Call) and call.tool not in tools:
+        if isinstance(wanted, Ask) and (facts := conversation.facts(prompt)):
+            return Say(answer(wanted.question, (), facts, conversation.said_before(prompt)))
         return Say(phrases.NO_TOOL.format(tool=call.tool))
     return call
 
@@ -70,21 +70,17 @@ def _wanted(prompt: Prompt, tools: Container[str]) -> Intent:
         if ids is not None:
             return Forget("", ids)
     wanted = intent(said, conversation.now(prompt))
-    if wanted == Remember(""):
+    if isinstance(wanted, Remember) and not wanted.text:
         wanted = Remember(_last_statement(prompt))
-    if isinstance(wanted, Remember) and _REMEMBER in tools:
-        now = conversation.now(prompt)
-        fact = known.fact_in(said, wanted.text, now.date() if now else None)
-        return replace(wanted, fact=fact)
+    if isinstance(wanted, Remember) and _REMEMBER not in tools:
+        return replace(wanted, is_note=True)
     return wanted
-
-
-def _known(question: str, prompt: Prompt) -> str:
-    return told(question, conversation.facts(prompt), conversation.said_before(prompt))
 
 
 def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: Prompt) -> Reply:
     """The first call, another one where the answer to it asks for that, or the answer."""
+    if wanted == Forget(""):
+        return Say(phrases.FORGET_WHAT)
     if isinstance(wanted, Forget) and _FORGET in tools:
         return _forget(wanted, done)
     if not done:
@@ -93,7 +89,7 @@ def _next(wanted: Intent, done: Sequence[Done], tools: Container[str], prompt: P
     if isinstance(wanted, Remember) and last.use.name == _REMEMBER and not last.is_done:
         if why := known.refused(last.result.text):
             return Say(phrases.NOT_REMEMBERED.format(why=_sentence(why)))
-        return _call(replace(wanted, fact=""), tools)
+        return _call(replace(wanted, is_note=True), tools)
     return Say(_told(wanted, last, prompt))
 
 
@@ -134,11 +130,11 @@ def _call(wanted: Intent, tools: Container[str]) -> Reply:
 
 
 def _remember(wanted: Remember) -> Reply:
-    if wanted.fact:
-        return Call(_REMEMBER, {"text": _clean(wanted.fact)})
-    if wanted.text:
+    if not wanted.text:
+        return Say(phrases.WHAT_TO_REMEMBER)
+    if wanted.is_note:
         return Call("memory_write", {"content": _clean(wanted.text)})
-    return Say(phrases.WHAT_TO_REMEMBER)
+    return Call(_REMEMBER, {"text": _clean(wanted.text), "quote": wanted.text})
 
 
 def _remind(wanted: Remind, tools: Container[str]) -> Reply:
@@ -167,8 +163,9 @@ def _told(wanted: Intent, done: Done, prompt: Prompt) -> str:
             told = {"path": _path(result.text), "result": result.text}
             return phrase.format(text=_written(done), **told)
         case Ask(question):
-            beside = (Line(FACTS_PATH, fact) for fact in conversation.facts(prompt))
-            return answer(question, (*lines(result.text), *beside, *_heard(prompt)))
+            found = (*lines(result.text), *_heard(prompt))
+            said = conversation.said_before(prompt)
+            return answer(question, found, conversation.facts(prompt), said)
         case Forget(topic):
             lead = (phrases.FORGET_LINES, phrases.FORGET_NOTHING)
             return _holding(topic, lines(result.text), *lead)

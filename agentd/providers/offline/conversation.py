@@ -13,13 +13,16 @@ from datetime import datetime
 
 from agentd.domain.message import Image, Message, Role, Text, ToolResult, ToolUse
 from agentd.domain.prompt import Prompt
-from agentd.facts.relevant import HEADING
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")
 _FENCE = '<data source="'
+# Where a prompt tells facts: for the whole session, or beside the words that they have to do with.
 _TOLD = re.compile(
-    rf"^{HEADING}\n(?s:.*?)^<data [^\n]*>\n(?P<facts>(?s:.*?))^</data>$", re.MULTILINE
+    r"^## (?:What is known about the user|Relevant Memories)\n(?s:.{0,4000}?)"
+    r'^<data source="agentd, facts the user told">\n(?P<facts>(?s:.*?))^</data>$',
+    re.MULTILINE,
 )
+_FACT = re.compile(r"- \[[^\s\]]{1,40}(?: since [\d-]{10})?\] (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +80,39 @@ def said_before(prompt: Prompt) -> tuple[str, ...]:
 
 
 def facts(prompt: Prompt) -> tuple[str, ...]:
-    """What the prompt tells of the user beside his own words: one sentence each, the best first."""
+    """What the prompt tells of the user, for the session and beside his own words: one sentence each,
+    those that have most to do with his words first.
+    """
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
     beside = (text for text in texts[:-1] if not text.startswith(_FENCE))
-    found = (match for text in beside if (match := _TOLD.search(text)))
-    return tuple(
-        line.removeprefix("- ") for match in found for line in match["facts"].splitlines() if line
-    )
+    found = (match["facts"] for text in (*beside, *prompt.system) for match in _TOLD.finditer(text))
+    told = (match for lines in found for line in lines.split("\n") if (match := _FACT.match(line)))
+    return tuple(dict.fromkeys(match[1] for match in told))
+
+
+def fenced(text: str, label: str) -> str:
+    """What stands in the text's first fence of this label; "" without one."""
+    _, opened, rest = f"\n{text}".partition(f'\n<data source="{label}">\n')
+    inside, closed, _ = f"\n{rest}".partition("\n</data>")
+    return inside[1:] if opened and closed else ""
+
+
+def entries(text: str, head: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """Entries of a request: lines that begin with a mark, further lines of each indented by two blanks.
+    Gives what the mark says, and all of the entry's `text`.
+    """
+    found: re.Match[str] | None = None
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if match := head.fullmatch(line):
+            if found is not None:
+                yield found, "\n".join(lines)
+            found, lines = match, [match["text"]]
+        else:
+            lines.append(line.removeprefix("  "))
+    if found is not None:
+        yield found, "\n".join(lines)
 
 
 def answer_before(prompt: Prompt) -> str:

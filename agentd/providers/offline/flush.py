@@ -14,10 +14,11 @@ from itertools import islice
 
 from agentd.domain.prompt import Prompt
 from agentd.engine.compaction.identifiers import identifiers
-from agentd.providers.offline import conversation, words
+from agentd.providers.offline import conversation
 from agentd.providers.offline.intent import Remember, Small, intent
+from agentd.providers.offline.language import words
+from agentd.providers.offline.language.sentences import split, without_order
 from agentd.providers.offline.reply import Call, Reply, Say
-from agentd.providers.offline.sentences import split, without_order
 
 NOTHING = "NO_REPLY"
 _TOOL = "memory_write"

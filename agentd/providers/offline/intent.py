@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
-from agentd.providers.offline import words
-from agentd.providers.offline.sentences import bare, is_question, order, split
-from agentd.providers.offline.when import timed
+from agentd.providers.offline.language import words
+from agentd.providers.offline.language.calendar import timed
+from agentd.providers.offline.language.claims import claims
+from agentd.providers.offline.language.sentences import bare, is_question, order, split
 
 _CHARS = 2_000  # of a text that the rules look at; what is to be noted is never cut
+_FACT_CHARS = 500  # of a sentence that may be a fact: what is longer is a note
 CHECKLIST = "HEARTBEAT.md"
 
 
@@ -31,17 +33,15 @@ class Small(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Write `text` down; "" means what was said before. `fact` is the sentence to keep instead, ""
-    for a note.
-    """
+    """Keep `text`; "" means what was said before. A note goes into the notes, all else is a fact."""
 
     text: str
-    fact: str = ""
+    is_note: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Erase what is known of `topic`, or the facts of these ids."""
+    """Erase what is known of `topic`, or the facts of these ids; "" without ids asks what is meant."""
 
     topic: str
     ids: tuple[str, ...] = ()
@@ -126,13 +126,17 @@ _FORGET = re.compile(
     r"(?::)? (?P<topic>.+)",
     re.IGNORECASE | re.DOTALL,
 )
+_NOTE = re.compile(
+    r"note\b|(?:make|take) a note|(?:write|jot)\b|for the record|(?:save|store)\b|notier|anota|apunta",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]?\])\s|Remember to\b")
 _SMALL = {
     Small.GREETING: "hi|hello|hey|hallo|hola|bonjour|salut|servus|moin|good morning|good evening"
     "|good afternoon|guten morgen|guten tag|hi there|hello there|hey there|hello agentd|hi agentd"
     "|how are you|hello how are you|hi how are you|yo|ping",
     Small.THANKS: "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very much|ok|okay"
-    "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|forget it|forget that"
-    "|forget about it|bye|goodbye|good night|yes|no",
+    "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|bye|goodbye|good night|yes|no",
     Small.WHO: "who are you|what are you|who is this|are you an ai|are you a language model"
     "|what is agentd|wer bist du|qui es tu|quién eres|are you there|what s your name"
     "|what is your name",
@@ -143,6 +147,22 @@ _SMALL = {
     "|what day is today|what is the date|what s the date|what is today s date|what date is it"
     "|what is the date today|what time is it now",
 }
+_FORGET_WHAT = frozenset(
+    [
+        "forget it",
+        "forget that",
+        "forget this",
+        "forget about it",
+        "forget about that",
+        "forget everything",
+        "forget all",
+        "forget",
+        "vergiss es",
+        "vergiss das",
+        "vergiss alles",
+        "vergiss",
+    ]
+)
 _BY_WORDS = {text: small for small, texts in _SMALL.items() for text in texts.split("|")}
 _STATES = re.compile(
     r"\b(?:i|i['’]m|i['’]ve|my|mine|me|we|our|us|ich|mein\w{0,2}|wir|unser\w{0,2}|je|mon|ma|mes|nous|notre"
@@ -155,11 +175,13 @@ def intent(text: str, now: datetime | None = None) -> Intent:
     """What the words ask for. `now` is the owner's wall time, for relative dates."""
     if not any(map(str.isalnum, text)):
         return Small.EMPTY if not text.strip() else Small.UNKNOWN
+    plain = words.normal(bare(text)[:200]).removesuffix(" please").removesuffix(" bitte")
+    if plain in _FORGET_WHAT:
+        return Forget("")
     if small := _BY_WORDS.get(words.normal(text[:200]).removesuffix(" please")):
         return small
-    fact = order(text)
-    if fact is not None:
-        return Remember(fact)
+    if (fact := order(text)) is not None:
+        return Remember(fact, _is_note(text, fact))
     head = " ".join(bare(text)[:_CHARS].split())
     for rule in _RULES:
         if found := rule(head, now):
@@ -170,6 +192,18 @@ def intent(text: str, now: datetime | None = None) -> Intent:
     if asked:
         return Ask(" ".join(asked))
     return Small.STATEMENT if _STATES.search(text[:_CHARS]) else Small.UNKNOWN
+
+
+def _is_note(said: str, asked: str) -> bool:
+    """Whether words to keep go into a note: more than a sentence, an entry of a list, a task, or words
+    for a diary.
+    """
+    text = asked.strip()
+    if len(text) > _FACT_CHARS or "\n" in text or len(list(split(text))) > 1:
+        return True
+    if _NOTE.match(bare(said)) and not claims(text):
+        return True
+    return _ENTRY.match(text) is not None or bool(text and not words.terms(text))
 
 
 def _asked(text: str) -> str:

@@ -1,61 +1,37 @@
-"""What the offline provider does with facts: which words become one, what the tools have answered,
-and which fact is meant. Pure.
-"""
+"""What the tools for facts have answered, in words, and which of several facts an answer means. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date
 
 from agentd.providers.offline import phrases
-from agentd.providers.offline.sentences import bare, split
-from agentd.statements.choosing import is_none, places, says_only
-from agentd.statements.claims import claims
-from agentd.statements.explicit import requested
-from agentd.statements.telling import share_said, telling_words
+from agentd.providers.offline.intent import Forget, intent
+from agentd.providers.offline.language import words
 
-_CHARS = 500  # of a sentence that may be a fact: what is longer is a note
-_SAME = 0.75  # of the telling words: a claim with fewer leaves something out
-_NOTE = re.compile(
-    r"note\b|(?:make|take) a note|(?:write|jot)\b|for the record|(?:save|store)\b|notier|anota|apunta",
-    re.IGNORECASE,
-)
-_ENTRY = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\[[ xX]?\])\s")
-_TASK = re.compile(r"Remember to\b")
-_KEPT = re.compile(r"Remembered: (?P<text>.*?)(?P<old>(?: It replaces: .*)?)", re.DOTALL)
-_OLD = " It replaces: "
+_KEPT, _KNOWN, _OLD = "Remembered: ", "Known already: ", " It replaces: "
 _REFUSED = re.compile(r"Not kept: (?P<why>.*)|(?P<no>The user did not want this remembered\.)")
 _LISTED = re.compile(r"(?P<id>[^\s:]{1,40}): (?P<text>.+)")
 _KEPT_BY_USER = "The user wants to keep this."
+_ANSWER_CHARS = 100  # of an answer to “which one?”: a longer text is about something else
+_NONE = re.compile(
+    r"(?:no(?:ne|thing|pe)?|neither|keep\b.{0,30}|stop|cancel|never ?mind|nein|nichts|kein\w{0,2})(?: .{0,20})?"
+)
+_EACH = re.compile(r"(?:all|both)(?: of (?:them|these|those))?|alle(?: \w+)?|beide")
+_PLACES = (
+    "1|first|erste|ersten", "2|second|zweite|zweiten", "3|third|dritte|dritten",
+    "4|fourth|vierte|vierten", "5|fifth|fünfte|fünften",
+)  # fmt: skip
+_FILLER = re.compile(
+    r"\b(?:number|nummer|the|a|an|ones?|of|them|these|those|my|our|please|that|is|it|about|with|called|named|das|der|die"
+    r"|den|mit|meinen?|bitte|i|mean|meant|ich|user|s)\b"
+)
 _HIMSELF = ("The user wrote it himself here, where it stays", phrases.WROTE_YOURSELF)
-
-
-def fact_in(said: str, asked: str, today: date | None) -> str:
-    """The one sentence to keep as a fact where `said` asks to remember `asked`; "" for what is a
-    note: more than a sentence, an entry of a list, a task, or words that go to a diary.
-    """
-    text = asked.strip()
-    if len(text) > _CHARS or "\n" in text or len(list(split(text))) != 1:
-        return ""
-    if _ENTRY.match(text) or _TASK.match(text) or not telling_words(text):
-        return ""
-    found = claims(text, said_on=today)
-    if _NOTE.match(bare(said)) and (requested(said) is None or len(found) != 1):
-        return ""
-    claim = found[0].text if len(found) == 1 else text
-    shares = (share_said(text, claim), share_said(claim, text))
-    return claim if min(shares) >= _SAME else text
 
 
 def kept(result: str) -> str:
     """What `remember` has answered, in the words of an answer."""
-    if match := _KEPT.fullmatch(result):
-        lines = [phrases.REMEMBERED.format(text=match["text"])]
-        old = match["old"].split(_OLD)[1:]
-        return "\n".join([*lines, *(phrases.REPLACED.format(text=text) for text in old)])
-    _, _, text = result.partition(": ")
-    return phrases.KNOWN.format(text=text or result)
+    return "\n".join(line for told in result.split("\n") for line in _kept(told))
 
 
 def refused(result: str) -> str:
@@ -90,16 +66,34 @@ def chosen(said: str, facts: Sequence[tuple[str, str]]) -> tuple[str, ...] | Non
     """The ids that an answer names, by number, id or words; () when none is meant, None when it is
     about something else.
     """
-    if not facts or is_none(said):
-        return () if facts else None
-    asked = requested(said)
-    words = said.strip() if asked is None or asked.kind != "forget" else asked.text
-    if ids := [known for known, _ in facts if known == words.strip(" .()")]:
-        return tuple(ids)
-    if named := places(words, len(facts)):
-        return tuple(facts[place][0] for place in named)
-    meant = [known for known, text in facts if says_only(words, text)]
-    return (meant[0],) if len(meant) == 1 else None
+    if not facts or len(said) > _ANSWER_CHARS or "?" in said:
+        return None
+    wanted = intent(said)
+    asked = wanted.topic if isinstance(wanted, Forget) else said.strip()
+    plain = words.normal(asked)
+    if _NONE.fullmatch(plain):
+        return ()
+    if _EACH.fullmatch(plain):
+        return tuple(known for known, _ in facts)
+    bare = " ".join(_FILLER.sub(" ", plain).split())
+    ids = [known for known, _ in facts if known == asked.strip(" .()")]
+    places = [n for n, names in enumerate(_PLACES) if bare in names.split("|")]
+    places = places or ([int(bare) - 1] if bare.isdecimal() else [])
+    named = set(words.terms(bare))
+    meant = [known for known, text in facts if named and named <= set(words.terms(text))]
+    found = ids or [facts[n][0] for n in places if 0 <= n < len(facts)] or meant
+    return (found[0],) if len(found) == 1 else None
+
+
+def _kept(told: str) -> list[str]:
+    if told.startswith(_KEPT):
+        text, *old = told.removeprefix(_KEPT).split(_OLD)
+        replaced = (phrases.REPLACED.format(text=one) for one in old)
+        return [phrases.REMEMBERED.format(text=text), *replaced]
+    if told.startswith(_KNOWN):
+        return [phrases.KNOWN.format(text=told.removeprefix(_KNOWN))]
+    why = refused(told)
+    return [phrases.NOT_REMEMBERED.format(why=why) if why else told]
 
 
 def _erased(result: str) -> str:

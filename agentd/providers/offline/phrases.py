@@ -57,6 +57,7 @@ WHICH = "Which one? Nothing was erased yet."
 CHOOSE = "Answer with a number, its words, “all” or “none”."
 NOT_ERASED = "Nothing was erased: {why}"
 NONE_ERASED = "Nothing was erased."
+FORGET_WHAT = "What shall I forget? Say “forget …” with the words of it."
 NOT_AGREED = "you did not agree."
 WROTE_YOURSELF = "You wrote it yourself here, where it stays"
 NO_FACT = "No fact says that; nothing was erased."
@@ -101,6 +102,7 @@ _OPENINGS = (
     CLOSEST,
     NOTHING,
     CANNOT_FORGET,
+    FORGET_WHAT,
     STATED[:40],
     UNKNOWN[:40],
     WHAT_TO_REMEMBER[:20],

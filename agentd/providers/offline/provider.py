@@ -6,6 +6,7 @@ next prompt, and answers. What stands in fences, notes and tool results is quote
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from agentd.domain.message import Message, ToolUse, assistant
 from agentd.domain.prompt import Answered, ModelStop, Prompt, ProviderEvent, TextDelta
 from agentd.domain.turn import Origin, Usage
 from agentd.engine import tokens
-from agentd.providers.offline import beat, chat, extract, flush, job, summary
+from agentd.providers.offline import beat, chat, flush, forgetting, job, learning, summary
 from agentd.providers.offline.reply import Call, Reply
 
 MODEL = "offline-1"
@@ -41,7 +42,7 @@ class OfflineProvider:
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ProviderEvent]:
         """The answer word by word, then whole. Never raises."""
-        reply = _reply(prompt)
+        reply = await asyncio.to_thread(_reply, prompt)  # the rules take their time over long texts
         if isinstance(reply, Call):
             use = ToolUse(_call_id(prompt, reply), reply.tool, reply.input)
             message, stop = assistant("", use), ModelStop.TOOL_USE
@@ -65,7 +66,9 @@ def _reply(prompt: Prompt) -> Reply:
         case Origin.SUMMARY:
             return summary.reply(prompt)
         case Origin.EXTRACTION:
-            return extract.reply(prompt)
+            return learning.reply(prompt)
+        case Origin.FORGETTING:
+            return forgetting.reply(prompt)
 
 
 def _pieces(text: str) -> list[str]:

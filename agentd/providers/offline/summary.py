@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from agentd.domain.prompt import Prompt
 from agentd.engine.compaction.identifiers import identifiers
-from agentd.providers.offline import words
 from agentd.providers.offline.conversation import own_words
 from agentd.providers.offline.flush import statements
+from agentd.providers.offline.language import words
+from agentd.providers.offline.language.sentences import is_question
 from agentd.providers.offline.reply import Reply, Say
-from agentd.providers.offline.sentences import is_question
 
 _HEAD = (
     "Extract of the conversation so far, made without a language model: what the user said, "

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 
 import pytest
 
 from agentd.domain.alert import Recipients
-from agentd.domain.fact import ErasureReport
-from agentd.domain.message import ToolResult
-from agentd.domain.prompt import Answered, ModelStop, Prompt, TextDelta
-from agentd.domain.tool import ToolCall
+from agentd.domain.message import ToolResult, user
+from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
+from agentd.domain.tool import Approval, ToolCall, ToolOutput
 from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import Kind, Origin, SessionKey, StopReason, Turn, TurnRequest, kind_of
-from agentd.engine.prompt import Scene, build, clock_line
+from agentd.engine.prompt import Scene, build, clock_line, fence
 from agentd.errors import AgentdError
-from agentd.facts.book import FactBook
-from agentd.facts.desk import Desk
-from agentd.facts.relevant import RelevantFacts
-from agentd.facts.screen import objection
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.settings import JobsSettings
 from agentd.memory.indexer import Indexer
@@ -32,21 +28,17 @@ from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing import (
-    FactIndexDouble,
     FakeClock,
-    MemoryFactStore,
     MemoryJobStore,
     MemoryOutbox,
     MemorySessions,
     MemoryWorkspace,
 )
-from agentd.tools.forget import Forget
 from agentd.tools.memory_read import MemoryRead
 from agentd.tools.memory_search import MemorySearch
 from agentd.tools.memory_tree import MemoryTree
 from agentd.tools.memory_write import MemoryWrite
 from agentd.tools.notify import Notify
-from agentd.tools.remember import Remember
 from agentd.tools.schedule import ScheduleCreate
 
 
@@ -73,14 +65,88 @@ class Yes:
         pass
 
 
-class Erased:
-    """Erases nothing but the facts themselves."""
+def fact_lines(facts: dict[str, str]) -> str:
+    """Facts as prompts tell them."""
+    lines = "\n".join(f"- [{name} since 2026-11-21] {text}" for name, text in facts.items())
+    return f"What was told.\n{fence('agentd, facts the user told', lines)}"
 
-    async def begin(self, facts) -> None:
-        pass
 
-    async def carry_out(self) -> ErasureReport:
-        return ErasureReport({"transcripts": 2}, kept=("memory/pets.md:2",))
+async def learnt(said: str, known: str = "") -> list[dict]:
+    """What the provider answers to the request that learns from a conversation."""
+    parts = (fence("known facts", known),) if known else ()
+    text = "\n\n".join((*parts, fence("conversation", said), "List the changes."))
+    last = await answered(Prompt(("Rules.",), (user(text),), origin=Origin.EXTRACTION))
+    return json.loads(last.message.text)
+
+
+class FactPage:
+    """The tools for facts as they answer on the wire, and `memory/facts.md` with what they keep. What
+    is kept is what the provider itself reads out of the quoted words.
+    """
+
+    def __init__(self, workspace: MemoryWorkspace) -> None:
+        self.facts: dict[str, str] = {}  # by id
+        self.calls: list[dict] = []
+        self._workspace = workspace
+        self._ids = itertools.count(1)
+        self.is_told = True
+
+    def tools(self) -> dict[str, _FactTool]:
+        return {
+            "remember": _FactTool("remember", ("text", "quote", "replaces"), self._remember),
+            "forget": _FactTool("forget", ("query", "ids"), self._forget),
+        }
+
+    async def _remember(self, call: ToolCall, gate: Yes) -> ToolOutput:
+        if call.kind is not Kind.MAIN:
+            return ToolOutput("this session cannot keep facts about the owner", is_error=True)
+        if "password" in call.input["text"]:
+            return ToolOutput("Not kept: it looks like a secret.", is_error=True)
+        self.calls.append(dict(call.input))
+        known = "\n".join(f"[{name} since 2026-11-21] {t}" for name, t in self.facts.items())
+        said = f"[1 user 2026-11-21 12:00] remember that {call.input['quote']}"
+        told = [self._keep(one) for one in await learnt(said, known)]
+        self._write()
+        return ToolOutput("\n".join(told))
+
+    def _keep(self, one: dict) -> str:
+        if one["op"] == "same":
+            return f"Known already: {self.facts[one['ids'][0]]}"
+        old = " ".join(self.facts.pop(name) for name in one.get("ids", ()))
+        self.facts[f"f{next(self._ids):07d}"] = one["content"]
+        return f"Remembered: {one['content']}" + (f" It replaces: {old}" if old else "")
+
+    async def _forget(self, call: ToolCall, gate: Yes) -> ToolOutput:
+        query = call.input["query"].casefold()
+        wanted = set(query.removeprefix("that ").replace(".", "").split()) - {
+            "my",
+            "the",
+            "about",
+            "is",
+        }
+        found = [n for n, text in self.facts.items() if wanted & set(text.casefold()[:-1].split())]
+        found = [query] if query in self.facts else found
+        if not found:
+            return ToolOutput("No fact says that; nothing was erased.")
+        if len(found) > 1:
+            lines = "\n".join(f"{name}: {self.facts[name]}" for name in found)
+            return ToolOutput(f"More than one fact says that; nothing was erased. Ask:\n{lines}")
+        if not await gate.approve(Approval("Forget", "x")):
+            return ToolOutput("The user wants to keep this.", is_error=True)
+        del self.facts[found[0]]
+        self._write()
+        return ToolOutput("One fact is forgotten, with 2 places that said it.")
+
+    def _write(self) -> None:
+        lines = (f"- {text} <!-- fact id={name} -->\n" for name, text in self.facts.items())
+        self._workspace.files["memory/facts.md"] = f"# Facts\n\n{''.join(lines)}".encode()
+
+
+class _FactTool:
+    def __init__(self, name: str, fields: tuple[str, ...], run) -> None:
+        schema = {"type": "object", "properties": {key: {} for key in fields}}
+        self.spec = ToolSpec(name, "", schema, Effect.IDEMPOTENT)
+        self.run = run
 
 
 class Talk:
@@ -104,7 +170,7 @@ class Talk:
         )
         self.tools = {tool.spec.name: tool for tool in tools}
         self.called: list[str] = []  # tools of the last turn
-        self._relevant: RelevantFacts | None = None
+        self.page: FactPage | None = None
         self._turn: list[Row] = []
         self._volatile = ""
         self._ids = itertools.count(1)
@@ -115,8 +181,7 @@ class Talk:
         past = (await self.store.load(request.session)).rows
         receipt = await self.store.receive(request)
         rows = self._turn = list(await self.store.begin(receipt.turn_id))
-        blocks = await self._relevant.blocks(request) if self._relevant else ()
-        self._volatile = "\n\n".join((*(b.text for b in blocks), clock_line(self.clock.now())))
+        self._volatile = clock_line(self.clock.now())
         self.called = []
         for _ in range(8):
             last = await answered(self._prompt(request, past, rows))
@@ -142,27 +207,11 @@ class Talk:
         self.tools[tool.spec.name] = tool
         return agenda
 
-    def may_remember(self) -> FactBook:
+    def may_remember(self) -> FactPage:
         """Offer the tools for facts from now on, and tell of facts; returns what keeps them."""
-        index, numbers = FactIndexDouble(), itertools.count(1)
-        book = FactBook(
-            MemoryFactStore(),
-            index,
-            self.workspace,
-            self.clock,
-            new_id=lambda: f"f{next(numbers):07d}",
-            key=b"k" * 32,
-            screen=objection,
-            forgetting=Erased(),
-        )
-        desk = Desk(book, self._said, self.clock)
-        self.tools |= {tool.spec.name: tool for tool in (Remember(desk), Forget(desk))}
-        self._relevant = RelevantFacts(index, "What the user told you.")
-        return book
-
-    async def _said(self, session: SessionKey) -> list[tuple[int, str]]:
-        rows = {r.seq: r for r in (*(await self.store.load(session)).rows, *self._turn)}
-        return [(n, r.text) for n, r in rows.items() if r.role is RowRole.USER and r.text]
+        self.page = FactPage(self.workspace)
+        self.tools |= self.page.tools()
+        return self.page
 
     def write(self, path: str, text: str) -> None:
         self.workspace.files[path] = text.encode()
@@ -171,7 +220,11 @@ class Talk:
         specs = tuple(tool.spec for tool in self.tools.values())
         if kind_of(request.session) is not Kind.MAIN:
             specs = tuple(spec for spec in specs if spec.name not in {"remember", "forget"})
-        return build(Scene(request, self.system, specs, past, "", self._volatile, "offline"), rows)
+        system = self.system
+        if self.page is not None and self.page.facts and self.page.is_told:
+            told = f"## What is known about the user\n{fact_lines(self.page.facts)}"
+            system = (*system, told)
+        return build(Scene(request, system, specs, past, "", self._volatile, "offline"), rows)
 
     async def _run(self, use, request: TurnRequest) -> ToolResult:
         session = request.session

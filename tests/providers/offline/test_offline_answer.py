@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.providers.offline.answer import answer, told
+from agentd.providers.offline.answer import answer
 from agentd.providers.offline.hits import Line, lines
 from agentd.providers.offline.phrases import NOTHING
 from agentd.tools.fence import fenced
@@ -104,6 +104,7 @@ def test_a_note_cannot_end_its_fence():
 
 EMPLOYER = "The user works at Hasselblad in Gothenburg."
 TABLE = Line("README.md:12", "| `work` | what the daemon has to do |")
+BROTHER = "The user's brother works at Siemens."
 
 
 @pytest.mark.parametrize(
@@ -112,28 +113,48 @@ TABLE = Line("README.md:12", "| `work` | what the daemon has to do |")
         ("where do I work?", EMPLOYER),
         ("who do I work for?", EMPLOYER),
         ("where do I work?", "The user is a nurse at Charité."),
-        ("where do I live?", "The user moved to Frankfurt am Main."),
+        ("where do I live?", "The user lives in Frankfurt am Main."),
         ("where do I live?", "The user's address is Elm Street 5."),
     ],
 )
 def test_the_fact_that_is_asked_for_answers_whatever_else_it_says(question, fact):
-    expected = f"You told me: {fact}"
-    assert told(question, [fact, "The user's brother works at Siemens."], []) == expected
-    assert answer(question, [TABLE, Line("memory/facts.md:3", fact)]) == expected
+    found = [TABLE, Line("memory/facts.md:12", fact)]
+    assert answer(question, found) == f"You told me: {fact} (memory/facts.md:12)"
+    assert answer(question, found, [fact, BROTHER]) == f"You told me: {fact} (memory/facts.md:12)"
 
 
-@pytest.mark.parametrize(
-    "fact",
-    [
-        "The user's brother works at Siemens.",
-        "The user no longer works at Hasselblad in Gothenburg.",
-    ],
-)
+def test_a_fact_whose_line_was_not_found_is_told_with_its_file():
+    assert (
+        answer("where do I work?", [], [EMPLOYER]) == f"You told me: {EMPLOYER} (memory/facts.md)"
+    )
+
+
+@pytest.mark.parametrize("fact", [BROTHER, "The user no longer works at Hasselblad in Gothenburg."])
 def test_another_fact_is_no_sure_answer(fact):
-    assert told("where do I work?", [fact], []) == ""
+    assert not answer("where do I work?", [], [fact]).startswith("You told me")
 
 
 def test_what_comes_from_outside_is_not_what_the_user_said_of_himself():
     mail = Line("memory/inbox.md:2", "I work at Mossfield in Lund.", is_foreign=True)
     reply = answer("where do I work?", [mail, Line("memory/facts.md:3", EMPLOYER)])
-    assert reply == f"You told me: {EMPLOYER}"
+    assert reply == f"You told me: {EMPLOYER} (memory/facts.md:3)"
+
+
+def test_what_was_said_otherwise_since_is_named_beside_the_fact():
+    fact = Line("memory/facts.md:3", "The user's dog is called Rex.")
+    reply = answer("what is my dog called?", [fact], (), ["My dog is called Max now."])
+    assert reply.endswith("Earlier in this conversation you said: “My dog is called Max now.”")
+    for same in (
+        "My dog is called Rex.",
+        "remember that my dog is called Max",
+        "My other dog is called Bo",
+    ):
+        assert "\n" not in answer("what is my dog called?", [fact], (), [same])
+
+
+def test_what_was_so_before_is_told_when_asked_and_only_then():
+    now = Line("memory/facts.md:3", "The user's dog is called Max.")
+    before = Line("memory/facts.md:6", "Until 2026-11-21: The user's dog is called Rex.")
+    assert "Rex" not in answer("what is my dog called?", [before, now])
+    reply = answer("what was my dog called before?", [before, now])
+    assert reply == f"From memory: “{before.text}” (memory/facts.md:6)"

@@ -2,68 +2,81 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 import pytest
 
-from agentd.domain.fact import FactStatus
 from agentd.domain.message import Message, Role, Text, ToolResult, ToolUse, assistant, user
 from agentd.domain.prompt import Effect, Prompt, ToolSpec
 from agentd.domain.turn import Origin
 from agentd.engine.prompt import fence
-from agentd.facts.relevant import block
 from agentd.providers.offline import conversation, flush, known
 from agentd.providers.offline.reply import Call
+from tests.providers.offline.conftest import fact_lines
 
 NOTE = "memory/2026-11-21.md"
-TODAY = date(2026, 11, 21)
 DOG = "The user's dog is called Rex."
 
 
 @pytest.fixture
-def book(talk):
+def page(talk):
     return talk.may_remember()
 
 
-async def texts(book, status=FactStatus.ACTIVE) -> list[str]:
-    return [fact.text for fact in await book.all() if fact.status is status]
+def texts(page) -> list[str]:
+    return list(page.facts.values())
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("said", "quote", "kept"),
     [
-        ("remember that my dog is called Rex", DOG),
-        ("Remember this: I live in Berlin.", "The user lives in Berlin."),
-        ("Could you remember that I'm allergic to nuts?", "The user is allergic to nuts."),
-        ("merk dir, dass mein Hund Rex heißt", "mein Hund Rex heißt"),
-        ("note that my dog is called Rex", DOG),
-        ("remember that the boiler code is 4417", "the boiler code is 4417"),
+        ("remember that my dog is called Rex", "my dog is called Rex", DOG),
+        ("Remember this: I live in Berlin.", "I live in Berlin.", "The user lives in Berlin."),
+        (
+            "Could you remember that I'm allergic to nuts?",
+            "I'm allergic to nuts",
+            "The user is allergic to nuts.",
+        ),
+        ("merk dir, dass mein Hund Rex heißt", "mein Hund Rex heißt", DOG),
+        ("note that my dog is called Rex", "my dog is called Rex", DOG),
+        (
+            "remember that the boiler code is 4417",
+            "the boiler code is 4417",
+            "the boiler code is 4417",
+        ),
     ],
 )
-async def test_a_sentence_to_remember_becomes_a_fact(talk, book, said, kept):
+async def test_a_sentence_to_remember_becomes_a_fact_of_the_users_own_words(
+    talk, page, said, quote, kept
+):
     assert await talk.say(said) == f"I'll remember that: {kept}"
-    assert await texts(book) == [kept]
+    assert [call["quote"] for call in page.calls] == [quote]
+    assert quote in said
+    assert texts(page) == [kept]
     assert NOTE not in talk.workspace.files
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "remember that my sister is called Klara and lives in Bern",
-        "merk dir: meine Schwester heißt Klara und wohnt in Bern",
-    ],
-)
-async def test_two_things_of_a_relative_are_two_facts(talk, book, said):
+async def test_two_things_of_a_relative_are_two_facts(talk, page):
+    reply = await talk.say("remember that my sister is called Klara and lives in Bern")
     kept = ["The user's sister is called Klara.", "The user's sister Klara lives in Bern."]
-    assert await talk.say(said) == f"I'll remember that: {' '.join(kept)}"
-    assert await texts(book) == kept
-    assert await talk.say("where does Klara live?") == f"You told me: {kept[1]}"
+    assert texts(page) == kept
+    assert reply.split("\n") == [f"I'll remember that: {text}" for text in kept]
+    reply = await talk.say("where does Klara live?")
+    assert reply == f"You told me: {kept[1]} (memory/facts.md:4)"
 
 
-async def test_where_the_user_works_is_told_with_the_place_beside(talk, book):
+async def test_a_fact_is_told_with_its_line(talk, page):
     await talk.say("remember that I work at Hasselblad in Gothenburg")
     reply = await talk.say("where do I work?")
-    assert reply == "You told me: The user works at Hasselblad in Gothenburg."
+    assert reply == "You told me: The user works at Hasselblad in Gothenburg. (memory/facts.md:3)"
+    assert talk.called == ["memory_search"]
+
+
+async def test_the_first_question_knows_as_much_as_the_second(talk, page):
+    await talk.say("remember that my dog is called Rex")
+    fresh = "chat:after-restart"
+    first = await talk.say("what is my dog called?", fresh)
+    assert first == await talk.say("what is my dog called?", fresh)
+    page.is_told = False
+    assert first == await talk.say("what is my dog called?", "chat:untold")
 
 
 @pytest.mark.parametrize(
@@ -78,115 +91,63 @@ async def test_where_the_user_works_is_told_with_the_place_beside(talk, book):
         f"remember that {'the fence needs paint and ' * 30} more",
     ],
 )
-async def test_notes_are_written_down_as_before(talk, book, said):
+async def test_notes_are_written_down_as_before(talk, page, said):
     assert (await talk.say(said)).startswith(f"Noted in {NOTE}")
-    assert await texts(book) == []
+    assert texts(page) == []
 
 
-async def test_remember_that_alone_keeps_the_statement_before(talk, book):
+async def test_remember_that_alone_keeps_the_statement_before(talk, page):
     await talk.say("My dog is called Rex.")
     assert await talk.say("please remember that") == f"I'll remember that: {DOG}"
+    assert page.calls[0]["quote"] == "My dog is called Rex."
 
 
-async def test_what_is_known_is_said_so(talk, book):
+async def test_what_is_known_is_said_so(talk, page):
     await talk.say("remember that my dog is called Rex")
     reply = await talk.say("remember that my dog's name is Rex")
     assert reply == f"I know that already: {DOG}"
 
 
-async def test_a_secret_is_refused_in_words_and_written_nowhere(talk, book):
+async def test_a_secret_is_refused_in_words_and_written_nowhere(talk, page):
     reply = await talk.say("remember that my password is hunter2")
     assert reply == "I could not remember that: it looks like a secret."
     assert talk.workspace.files == {}
 
 
-async def test_a_changed_value_replaces_and_is_the_only_answer(talk, book):
+async def test_a_changed_value_replaces_and_is_the_only_answer(talk, page):
     await talk.say("remember that my dog is called Rex")
     reply = await talk.say("remember that my dog is called Max now")
     assert reply == f"I'll remember that: The user's dog is called Max.\nIt replaces: {DOG}"
-    assert await talk.say("what is my dog called?") == "You told me: The user's dog is called Max."
-    assert talk.called == []
-
-
-async def test_without_being_told_search_answers_with_what_holds_now(talk, book):
-    await talk.say("remember that my dog is called Rex")
-    await talk.say("remember that my dog is called Max now")
-    talk._relevant = None
-    for session in ("main", "chat:other"):
-        reply = await talk.say("what is my dog called?", session)
-        assert reply == "You told me: The user's dog is called Max."
-        assert talk.called == ["memory_search"]
-
-
-async def test_what_was_so_before_is_told_when_asked(talk, book):
-    await talk.say("remember that my dog is called Rex")
-    await talk.say("remember that my dog is called Max now")
-    reply = await talk.say("what was my dog called before?")
-    assert reply.startswith(f"From memory: “Until 2026-11-21: {DOG}” (memory/facts.md:")
-    assert "\n" not in reply
-
-
-async def test_a_note_of_before_does_not_answer_for_a_fact(talk, book):
-    talk.write("memory/2026-10-01.md", "- [09:00] my dog is called Bello\n")
-    await talk.say("remember that my dog is called Max")
-    talk._relevant = None
-    assert "Bello" not in await talk.say("what is my dog called?")
-
-
-async def test_a_note_that_is_newer_than_the_fact_is_named_too(talk, book):
-    await talk.say("remember that my dog is called Max")
-    talk.write("memory/2026-11-30.md", "- [09:00] my dog is called Bello\n")
-    talk._relevant = None
     reply = await talk.say("what is my dog called?")
-    assert reply.startswith(
-        "You told me: The user's dog is called Max.\nAlso: “my dog is called Bello”"
-    )
+    assert reply == "You told me: The user's dog is called Max. (memory/facts.md:3)"
 
 
-async def test_what_was_said_otherwise_since_is_named_beside_the_fact(talk, book):
-    await talk.say("remember that my dog is called Rex")
-    await talk.say("My dog is called Max now.")
-    reply = await talk.say("what is my dog called?")
-    assert reply.startswith(f"You told me: {DOG}\n")
-    assert "you said: “My dog is called Max now.”" in reply
-
-
-async def test_a_fact_about_something_near_does_not_answer(talk, book):
+async def test_a_fact_about_something_near_does_not_answer(talk, page):
     await talk.say("remember that my cat sees Dr. Quill")
     assert not (await talk.say("what is my cat called?")).startswith("You told me")
 
 
-async def test_groups_neither_keep_nor_forget(talk, book):
+async def test_groups_neither_keep_nor_forget(talk, page):
     reply = await talk.say("remember that my dog is called Rex", session="group:friends")
     assert reply.startswith("I could not note that")
     assert "cannot erase" in await talk.say("forget my dog", session="group:friends")
-    assert await texts(book) == []
-
-
-async def test_what_the_user_wants_forgotten_is_gone_and_not_said_again(talk, book):
-    await talk.say("remember that my dog is called Rex")
-    reply = await talk.say("forget my dog")
-    assert reply == (
-        "One fact is forgotten, with 2 places that said it. "
-        "You wrote it yourself here, where it stays: memory/pets.md:2."
-    )
-    assert await texts(book) == []
-    assert "Rex" not in talk.workspace.text("memory/facts.md")
+    assert texts(page) == []
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
-    [
-        ("remember that my dog is called Rex", "forget what I said about my dog"),
-        ("remember that my dog is called Rex", "Please forget that my dog is called Rex."),
-        ("merk dir, dass mein Hund Rex heißt", "vergiss meinen Hund"),
-    ],
+    "said", ["forget my dog", "forget what I said about my dog", "vergiss Rex"]
 )
-async def test_one_fact_goes_without_another_question(talk, book, kept, said):
-    talk.gate.yes = False
-    await talk.say(kept)
-    assert "forgotten" in await talk.say(said)
-    assert await texts(book) == []
+async def test_what_the_user_wants_forgotten_is_gone(talk, page, said):
+    await talk.say("remember that my dog is called Rex")
+    assert await talk.say(said) == "One fact is forgotten, with 2 places that said it."
+    assert texts(page) == []
+
+
+@pytest.mark.parametrize("said", ["forget it", "Vergiss es!", "forget that, please"])
+async def test_where_nothing_is_named_it_asks_what_to_forget(talk, page, said):
+    await talk.say("remember that my dog is called Rex")
+    assert (await talk.say(said)).startswith("What shall I forget?")
+    assert texts(page) == [DOG]
 
 
 @pytest.mark.parametrize(
@@ -199,10 +160,10 @@ async def test_one_fact_goes_without_another_question(talk, book, kept, said):
         ("forget the cat", ["The user's hamster is called Rex."]),
         ("both", []),
         ("none", ["The user's cat is called Rex.", "The user's hamster is called Rex."]),
+        ("7", ["The user's cat is called Rex.", "The user's hamster is called Rex."]),
     ],
 )
-async def test_of_several_facts_the_user_names_one(talk, book, answer, left):
-    talk.gate.yes = False  # he is not asked a second time
+async def test_of_several_facts_the_user_names_one(talk, page, answer, left):
     await talk.say("remember that my cat is called Rex")
     await talk.say("remember that my hamster is called Rex")
     shown = await talk.say("forget Rex")
@@ -211,49 +172,42 @@ async def test_of_several_facts_the_user_names_one(talk, book, answer, left):
         "1. The user's cat is called Rex. (f0000001)",
         "2. The user's hamster is called Rex. (f0000002)",
     ]
-    reply = await talk.say(answer)
-    assert "forgotten" in reply or reply == "Nothing was erased."
-    assert "Rex" not in reply
-    assert await texts(book) == left
+    await talk.say(answer)
+    assert texts(page) == left
 
 
-async def test_another_question_is_no_answer_to_which_one(talk, book):
+async def test_another_question_is_no_answer_to_which_one(talk, page):
     await talk.say("remember that my cat is called Rex")
     await talk.say("remember that my hamster is called Rex")
     await talk.say("forget Rex")
-    assert await talk.say("what is my cat called?") == "You told me: The user's cat is called Rex."
+    reply = await talk.say("what is my cat called?")
+    assert reply.startswith("You told me: The user's cat is called Rex.")
     assert "forgotten" not in await talk.say("2")
-    assert len(await texts(book)) == 2
+    assert len(texts(page)) == 2
 
 
-async def test_what_no_fact_says_is_looked_for_in_the_notes(talk, book):
+async def test_what_no_fact_says_is_looked_for_in_the_notes(talk, page):
     talk.write("memory/2026-11-20.md", "- [09:00] the flamingo is pink\n")
     reply = await talk.say("forget the flamingo")
     assert reply.startswith("No fact says that; nothing was erased.")
     assert "`agentd memory forget TEXT`" in reply
     assert "memory/2026-11-20.md:1" in reply
     assert "flamingo is pink" in talk.workspace.text("memory/2026-11-20.md")
-    reply = await talk.say("forget the okapi")
-    assert "`agentd memory forget TEXT`" in reply
 
 
-async def test_a_no_is_no(talk, book):
+async def test_a_no_is_no(talk, page):
     await talk.say("remember that my dog is called Rex")
     talk.gate.yes = False
     assert await talk.say("delete my dog") == "Nothing was erased: you did not agree."
-    assert await texts(book) == [DOG]
+    assert texts(page) == [DOG]
 
 
 def test_answers_of_the_tools_are_told_in_words():
     assert known.kept("Known already: a: b") == "I know that already: a: b"
-    assert known.kept("Remembered: a It replaces: b It replaces: c").count("\n") == 2
+    assert known.kept("Remembered: a It replaces: b\nKnown already: c").count("\n") == 2
+    assert known.kept("No longer so: a") == "No longer so: a"
     assert known.refused("this session cannot keep facts about the owner") == ""
     assert known.offered("Which one?\n1. a (b)") == ()
-
-
-@pytest.mark.parametrize("asked", ["", "it", "x" * 600, "a\nb", "- a", "One. Two."])
-def test_what_is_no_single_sentence_is_no_fact(asked):
-    assert known.fact_in(f"remember that {asked}", asked, TODAY) == ""
 
 
 async def test_a_flush_does_not_write_down_what_is_a_fact_already():
@@ -270,16 +224,17 @@ async def test_a_flush_does_not_write_down_what_is_a_fact_already():
     assert reply == Call("memory_write", {"content": "My cat is called Tom."})
 
 
-def test_only_the_block_beside_the_users_words_tells_facts():
-    told = block([DOG], "What the user told you.")
+def test_facts_are_read_where_the_prompt_tells_them_and_nowhere_else():
+    told = fact_lines({"k3f9": DOG})
+    beside = f"## Relevant Memories\n{told}"
     clock = "[Now: Saturday 2026-11-21 12:00 UTC]"
 
-    def facts(*texts: str) -> tuple[str, ...]:
-        return conversation.facts(
-            Prompt((), (Message(Role.USER, tuple(map(Text, (*texts, "who?")))),))
-        )
+    def facts(*texts: str, system: tuple[str, ...] = ()) -> tuple[str, ...]:
+        said = Message(Role.USER, tuple(map(Text, (*texts, "who?"))))
+        return conversation.facts(Prompt(system, (said,)))
 
-    assert facts(f"{told}\n\n{clock}") == (DOG,)
-    assert facts(fence("agentd alert", told), clock) == ()
+    assert facts(f"{beside}\n\n{clock}") == (DOG,)
+    assert facts(clock, system=("x", f"## What is known about the user\n{told}")) == (DOG,)
+    assert facts(fence("agentd alert", beside), clock) == ()
     assert facts(clock) == ()
-    assert conversation.facts(Prompt((), (user(told),))) == ()
+    assert conversation.facts(Prompt((), (user(beside),))) == ()

@@ -1,4 +1,4 @@
-"""Words of questions and lines, brought to forms that can be compared. Pure.
+"""Words of sentences, brought to forms that can be compared. Pure.
 
 A light stem (plural, -ing, -ed), a few words for the same thing, and letter pairs for scripts
 without spaces. Enough to find the line that a question is about; no claim to understand it.
@@ -95,6 +95,13 @@ def query(text: str) -> str:
 def normal(text: str) -> str:
     """The text's words alone, for telling whether two texts say the same."""
     return " ".join(_TOKEN.findall(unicodedata.normalize("NFC", text).casefold()))
+
+
+def telling(text: str) -> tuple[str, ...]:
+    """The words of a text that tell what it says, stemmed, in order: to be compared one by one, so no
+    word stands for another.
+    """
+    return tuple(_stem(word) for word in _tokens(text) if word not in _STOP)
 
 
 def _tokens(text: str) -> list[str]:

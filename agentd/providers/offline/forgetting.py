@@ -1,0 +1,154 @@
+"""Which words say a fact that is to be forgotten, for the request that asks for them. Pure.
+
+The request shows facts as `[k3f9] sentence` and what may say them as `[1 memory/2026-05-04.md:3] text`;
+the answer is a JSON array of `{n, span}`. Strict: a sentence counts that repeats the fact's words, says
+the same of the same subject, or has all its telling words in their order and no other name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from agentd.domain.fact import Triple
+from agentd.domain.prompt import Prompt
+from agentd.providers.offline.conversation import entries, fenced, own_words
+from agentd.providers.offline.language.claims import claims_of, slot
+from agentd.providers.offline.language.relations import canonical, normalised
+from agentd.providers.offline.language.sentences import order, sentences
+from agentd.providers.offline.language.words import telling
+from agentd.providers.offline.reply import Reply, Say
+
+FACTS, CANDIDATES = "facts to forget", "candidates"
+_FACT = re.compile(r"\[(?P<id>[^\s\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.*)")
+_CANDIDATE = re.compile(r"\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
+_CHARS = 20_000  # of a candidate that are looked at
+_SENTENCES, _SENTENCE_CHARS = 400, 500
+_ASKED = re.compile(r"\?[\"'”’)]{0,3}\Z")
+_NEGATED = re.compile(
+    r"n['’]t\b|\b(?:no|not|never|no longer|neither|nicht|nie|kein\w{0,2}|ohne|used to)\b",
+    re.IGNORECASE,
+)
+_FIRST_WORD = re.compile(
+    r"(?:the )?(?:user|my|our|your|i|you|we)(?:['’](?:s|m|re|ve))?\b\s*", re.IGNORECASE
+)
+_PERSONS = re.compile(
+    r"\b(?:user|i|my|me|we|our|you|your|ich|mein\w{0,2}|wir|unser\w{0,2}|du|dein\w{0,2})\b",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"\b(?:he|she|they|his|her|their|it|its|er|sie|ihr\w{0,2}|sein\w{0,2})\b", re.IGNORECASE
+)
+_NAME = re.compile(r"(?<=[\w,;:] )[A-ZÀ-Þ][\w-]+")
+_TO_ME = (
+    (
+        re.compile(
+            r"\A(?:noted|remembered|ok(?:ay)?|got it|you told me|i'?ll remember(?: that)?)[:,.!]? ",
+            re.IGNORECASE,
+        ),
+        "",
+    ),
+    (re.compile(r"\byour\b", re.IGNORECASE), "my"),
+    (re.compile(r"\byou are\b|\byou're\b", re.IGNORECASE), "I am"),
+    (re.compile(r"\byou\b", re.IGNORECASE), "I"),
+)
+_MORE_WORDS = 3  # that a sentence may tell besides the fact
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    text: str
+    words: re.Pattern[str]
+    triples: tuple[Triple, ...]
+    telling: tuple[str, ...]
+    is_negated: bool
+    kin: bool  # it is about somebody or something of the user's
+
+
+def reply(prompt: Prompt) -> Reply:
+    """A JSON array of the spans that say one of the facts."""
+    text = own_words(prompt)
+    facts = [_fact(body) for _, body in entries(fenced(text, FACTS), _FACT) if body.strip()]
+    found = [
+        {"n": int(head["n"]), "span": span}
+        for head, body in entries(fenced(text, CANDIDATES), _CANDIDATE)
+        for span in dict.fromkeys(_spans(body[:_CHARS], facts))
+    ]
+    return Say(json.dumps(found, ensure_ascii=False))
+
+
+def _fact(text: str) -> _Fact:
+    text = " ".join(text.split())
+    spoken = _FIRST_WORD.sub("", text, count=1).rstrip(".!")
+    words = r"\s+".join(map(re.escape, text.rstrip(".!").split()[:100]))
+    return _Fact(
+        text,
+        re.compile(rf"(?<!\w){words}(?!\w)[.!]?", re.IGNORECASE),
+        tuple(claim.triple for claim in claims_of(text)),
+        telling(spoken),
+        _NEGATED.search(text) is not None,
+        re.match(r"(?:the user['’]s|my|our)\b", text, re.IGNORECASE) is not None,
+    )
+
+
+def _spans(text: str, facts: Sequence[_Fact]) -> Iterator[str]:
+    for fact in facts:
+        yield from (match[0] for match in islice(fact.words.finditer(text), _SENTENCES))
+    for sentence in islice(sentences(text), _SENTENCES):
+        words = sentence.text
+        if len(words) > _SENTENCE_CHARS or _ASKED.search(words):
+            continue
+        asked = order(words)
+        said = asked if asked and asked in words else words
+        if any(fact.words.search(said) is None and _says(said, fact) for fact in facts):
+            yield said
+
+
+def _says(said: str, fact: _Fact) -> bool:
+    spoken = said
+    for pattern, instead in _TO_ME:
+        spoken = pattern.sub(instead, spoken)
+    triples = [claim.triple for form in dict.fromkeys((said, spoken)) for claim in claims_of(form)]
+    if fact.triples and triples:
+        return any(_is_same(a, b) for a in triples for b in fact.triples)
+    return _has_its_words(said, fact)
+
+
+def _is_same(one: Triple, other: Triple) -> bool:
+    if slot(one) != slot(other) or canonical(one.relation) != canonical(other.relation):
+        return False
+    return normalised(one.value) == normalised(other.value)
+
+
+def _has_its_words(said: str, fact: _Fact) -> bool:
+    """Whether the sentence has all telling words of the fact in their order, is no less negative, and
+    brings in nobody else.
+    """
+    if len(fact.telling) < 2 or (_NEGATED.search(said) is not None) != fact.is_negated:
+        return False
+    mine = telling(_FIRST_WORD.sub("", said, count=1))
+    rest = iter(mine)
+    if len(mine) > len(fact.telling) + _MORE_WORDS or not all(w in rest for w in fact.telling):
+        return False
+    if fact.triples and not fact.kin and not _PERSONS.search(said):
+        return False
+    if _OTHERS.search(said) and not _OTHERS.search(fact.text):
+        return False
+    known = fact.text.casefold()
+    names = {match[0].casefold() for match in _NAME.finditer(said)}
+    return all(name in known for name in names) and _subject(said) in ("", *_subjects(fact))
+
+
+def _subject(said: str) -> str:
+    """The noun behind a “my” with which the sentence begins; "" for any other."""
+    match = re.match(
+        r"(?:my|your|our|the user's|mein\w{0,2}|dein\w{0,2}) ([^\W\d_]+)", said, re.IGNORECASE
+    )
+    return match[1].casefold() if match else ""
+
+
+def _subjects(fact: _Fact) -> tuple[str, ...]:
+    return (_subject(fact.text.replace("The user's", "my").replace("the user's", "my")),)

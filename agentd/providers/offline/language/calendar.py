@@ -1,0 +1,212 @@
+"""Days and times as people write them: in statements, and in what they want to be reminded of. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+_MONTHS = (
+    "january jan januar", "february feb februar", "march mar märz", "april apr", "may mai",
+    "june jun juni", "july jul juli", "august aug", "september sept sep",
+    "october oct oktober okt", "november nov", "december dec dezember dez",
+)  # fmt: skip
+_WEEKDAYS = (
+    "monday montag", "tuesday dienstag", "wednesday mittwoch", "thursday donnerstag",
+    "friday freitag", "saturday samstag", "sunday sonntag",
+)  # fmt: skip
+MONTHS = {name: n for n, names in enumerate(_MONTHS, 1) for name in names.split()}
+WEEKDAYS = {name: n for n, names in enumerate(_WEEKDAYS) for name in names.split()}
+_AHEAD = {
+    "today": 0, "heute": 0, "tonight": 0, "tomorrow": 1, "morgen": 1,
+    "day after tomorrow": 2, "the day after tomorrow": 2, "übermorgen": 2,
+}  # fmt: skip
+
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_WEEKDAY = "|".join(WEEKDAYS)
+_SOON = "|".join(sorted(_AHEAD, key=len, reverse=True))
+_HOUR = r"\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m\.?| uhr| o'clock)?"
+_DATE = (
+    rf"\d{{4}}-\d\d-\d\d|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?"
+    rf"|(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of)? (?:{_MONTH})\.?(?:,? \d{{4}})?"
+    rf"|(?:{_MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?(?!\d)(?:,? \d{{4}})?"
+)
+# A day that can be told apart from all others, with or without a time. No groups.
+WHEN = (
+    rf"(?:(?:(?:{_WEEKDAY}),? (?:the )?)?(?:{_DATE})"
+    rf"|(?:(?:next|this|nächsten|diesen) )?(?:{_WEEKDAY})|{_SOON})(?:,?(?: at| um| from)? {_HOUR})?"
+)
+_NAMED_DAY = re.compile(
+    rf"(?<![\w-])(?:(?:on |am )?(?:(?:next|this|nächsten|diesen) )?(?P<weekday>{_WEEKDAY})|(?P<soon>{_SOON}))(?![\w-])",
+    re.IGNORECASE,
+)
+_A_DATE = re.compile(
+    rf"(?:\bon )?(?:\bthe )?(?<![\w.])(?:(?P<iso>\d{{4}}-\d\d-\d\d)|(?P<day>\d{{1,2}})\.(?P<number>\d{{1,2}})\.(?P<y3>\d{{4}})?"
+    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? (?P<m1>{_MONTH})\b\.?(?:,? (?P<y1>\d{{4}}))?"
+    rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,? (?P<y2>\d{{4}}))?)",
+    re.IGNORECASE,
+)
+
+_CHARS = 1_000  # of an order to remind that are looked at
+_MORNING, _EVENING = time(9), time(20)
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_UNIT = r"(?P<unit>m|min|mins|minutes?|h|hrs?|hours?|d|days?|w|weeks?)\b"
+_EVERY = re.compile(
+    rf"\b(?:every|each) (?:(?P<n>\d{{1,4}}) ?)?{_UNIT}|\b(?P<word>hourly|daily|weekly)\b",
+    re.IGNORECASE,
+)
+_IN = re.compile(rf"\bin (?P<n>\d{{1,4}}|an?|half an) ?{_UNIT}", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b(?:at |by )?(?P<h>\d{1,2}):(?P<m>\d{2}) ?(?P<ap>[ap]m)?\b"
+    r"|\b(?:at |by )?(?P<h2>\d{1,2}) ?(?P<ap2>[ap]m)\b|\bat (?P<h3>\d{1,2})(?: o['’]clock)?\b"
+    r"|\bat (?P<noon>noon|midday)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A task and when it is due; `marks` is "" when no time was found. `at` is the due time of a task
+    that is due once, "" for any other.
+    """
+
+    task: str
+    marks: str = ""
+    at: str = ""
+
+    @property
+    def entry(self) -> str:
+        """The line for HEARTBEAT.md."""
+        return f"- [ ] {self.task} {self.marks}".rstrip()
+
+
+def dated(text: str, said_on: date | None) -> str | None:
+    """The text with a day that only makes sense on the day it was said (“tomorrow”) told as a date; None
+    when it names such a day and the day it was said is unknown. A weekday is the next one to come,
+    and beside a date it stays.
+    """
+    match = _NAMED_DAY.search(text)
+    if match is None or (match["weekday"] and _A_DATE.search(text)):
+        return text
+    if said_on is None:
+        return None
+    head = text[: match.start()].rstrip()
+    on = "" if not head or head.endswith((" on", " am")) else "on "
+    day = _ahead(match, said_on).isoformat()
+    return f"{text[: match.start()]}{on}{day}{text[match.end() :]}"
+
+
+def last_day(text: str, said_on: date | None) -> date | None:
+    """The last day that the text names by its date; None if it names none. One without a year is the
+    next to come.
+    """
+    days = (_on(match, said_on) for match in _A_DATE.finditer(text))
+    return max((day for day in days if day is not None), default=None)
+
+
+def timed(text: str, now: datetime | None) -> Timed:
+    """The task without its time, and the time; relative times need `now`, the owner's wall time.
+
+    “water the plants every 2h” is `water the plants` with `(every: 2h)`.
+    """
+    flat = " ".join(text[:_CHARS].split())
+    every = _EVERY.search(flat)
+    due, rest = _due(_without(flat, every), now)
+    at = f"{due:%Y-%m-%d %H:%M}" if due is not None else ""
+    marks = [f"(due: {at})"] if at else []
+    if every is not None:
+        marks.append(f"(every: {_interval(every)})")
+    if not marks:
+        return Timed(_tidy(text))
+    return Timed(_tidy(rest) or _tidy(flat), " ".join(marks), "" if every is not None else at)
+
+
+def _ahead(match: re.Match[str], today: date) -> date:
+    if match["weekday"]:
+        days = (WEEKDAYS[match["weekday"].casefold()] - today.weekday() - 1) % 7 + 1
+    else:
+        days = _AHEAD[match["soon"].casefold()]
+    return today + timedelta(days) if today.year < 9999 else today
+
+
+def _on(match: re.Match[str], today: date | None) -> date | None:
+    year = match["y1"] or match["y2"] or match["y3"]
+    try:
+        if match["iso"]:
+            return date.fromisoformat(match["iso"])
+        if today is None and not year:
+            return None
+        month = int(match["number"] or MONTHS[(match["m1"] or match["m2"]).casefold()])
+        day = date(
+            int(year or (today.year if today else 1)),
+            month,
+            int(match["day"] or match["d1"] or match["d2"]),
+        )
+        is_over = today is not None and not year and day < today
+        return day.replace(year=day.year + 1) if is_over else day
+    except ValueError:
+        return None
+
+
+def _due(text: str, now: datetime | None) -> tuple[datetime | None, str]:
+    """When, and the text without the words that say so."""
+    if (soon := _IN.search(text)) and now is not None:
+        return now + _span(soon), _without(text, soon)
+    today = now.date() if now else None
+    for pattern in (_A_DATE, _NAMED_DAY):
+        match = pattern.search(text)
+        if match is None:
+            continue
+        day = _on(match, today) if pattern is _A_DATE else today and _ahead(match, today)
+        if day is None:
+            continue
+        rest = _without(text, match)
+        clock = _TIME.search(rest)
+        default = _EVENING if match[0].casefold().endswith("tonight") else _MORNING
+        return datetime.combine(day, _clock(clock) or default), _without(rest, clock)
+    clock = _TIME.search(text)
+    at_time = _clock(clock)
+    if at_time is None or now is None:
+        return None, text
+    due = datetime.combine(now.date(), at_time)
+    return due if due > now else due + timedelta(days=1), _without(text, clock)
+
+
+def _clock(match: re.Match[str] | None) -> time | None:
+    if match is None:
+        return None
+    if match["noon"]:
+        return time(12)
+    hour = int(match["h"] or match["h2"] or match["h3"])
+    half = (match["ap"] or match["ap2"] or "").casefold()
+    if half and 1 <= hour <= 12:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    minute = int(match["m"] or 0)
+    return time(hour, minute) if hour < 24 and minute < 60 else None
+
+
+def _span(match: re.Match[str]) -> timedelta:
+    count = match["n"].casefold()
+    unit = _UNITS[match["unit"][0].casefold()]
+    if count == "half an":
+        return timedelta(**{unit: 1}) / 2
+    return timedelta(**{unit: int(count) if count.isdigit() else 1})
+
+
+def _interval(match: re.Match[str]) -> str:
+    if match["word"]:
+        return {"hourly": "1h", "daily": "1d", "weekly": "7d"}[match["word"].casefold()]
+    count, unit = max(1, int(match["n"] or 1)), match["unit"][0].casefold()
+    return f"{7 * count}d" if unit == "w" else f"{count}{unit}"
+
+
+def _without(text: str, match: re.Match[str] | None) -> str:
+    if match is None:
+        return text
+    return " ".join((text[: match.start()] + " " + text[match.end() :]).split())
+
+
+def _tidy(text: str) -> str:
+    """One line that cannot be taken for a mark of the checklist."""
+    flat = " ".join(text.split()).strip(" ,.;:-–").replace("(", "[").replace(")", "]")
+    return flat.removeprefix("to ")

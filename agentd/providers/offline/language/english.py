@@ -1,0 +1,186 @@
+"""What people say of themselves in English, as forms of sentences. What may be a joke is left out."""
+
+from __future__ import annotations
+
+from agentd.domain.fact import Category
+from agentd.providers.offline.language.calendar import WHEN
+from agentd.providers.offline.language.rule import (
+    I_AM,
+    I_HAVE,
+    MY,
+    NAME,
+    NO_HOME,
+    PHRASE,
+    PROPER,
+    TASTE,
+    TOWN,
+    Rule,
+)
+
+_ADJECTIVE = r"(?:(?:older|elder|younger|big|little|twin|other|second|new|best|good|black|white|brown|grey|gray|ginger|baby|dear) )?"
+_PET = r"(?P<n>guinea pig|dog|cat|puppy|kitten|hamster|rabbit|parrot|horse|pony|bird|turtle|tortoise|ferret|budgie|canary)"
+_KIN = r"(?P<n>wife|husband|partner|girlfriend|boyfriend|fianc[ée]e?|mother|father|mom|mum|dad|mother-in-law|father-in-law|son|daughter|brother|sister|cousin|uncle|aunt|nephew|niece|grandmother|grandfather|grandma|grandpa|roommate|flatmate|best friend)"
+_WHO = r"(?P<n>boss|manager|landlord|landlady|doctor|dentist|therapist|lawyer|accountant|coach|vet|tax advisor|neighbou?r|colleague|co-?worker|assistant|friend|piano teacher|teacher)"
+_SOMEONE = rf"(?:{_KIN}|{_WHO})"
+_KIDS = (
+    r"(?P<n>kids|children|sons|daughters|brothers|sisters|siblings|dogs|cats|rabbits|horses|pets)"
+)
+_COUNT = r"(?P<c>two|three|four|five|six|seven|\d)"
+_CALLED = r"(?: (?:is|are) (?:now )?(?:called|named)|'s (?:called|named)|'?s (?:first )?name is|'s name's| name is)"
+_LOWER = r"(?P<v>(?!(?:not|on|in|off|up|upon|out|back|away|to|too|the|a|an|so|very|my|your|at|it|that|this|after|for|by|home|again|over|down|into)\b)[a-zà-ÿ]{2,12})"
+_A_NAME = NAME.replace("<v>", "<a>"), NAME.replace("<v>", "<b>")
+_BY_NAME = rf"{MY} {_ADJECTIVE}{_SOMEONE},? {NAME.replace('<v>', '<w>')},?"
+_GOES_ON = r"(?:loves|likes|lives|works|turned|turns|starts|plays|got|wants|needs|comes|goes|went|studies|snores|barks|sleeps|eats)"
+_NATION = r"(?![A-Z]\w+(?:ish|ian|ese|can|man|tch)\b)"
+_LANGUAGE = r"(?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Ukrainian|Turkish|Arabic|Hebrew|Hindi|Urdu|Bengali|Tamil|Mandarin|Chinese|Cantonese|Japanese|Korean|Vietnamese|Thai|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Hungarian|Romanian|Farsi|Swahili|Esperanto|Catalan|Bulgarian|Croatian|Serbian)"
+_JOB = r"(?:(?:software|data|civil|electrical|mechanical|senior|junior|primary school|school|high school|freelance|graphic|web|retired|trained|registered|dental|tax|product|project|social|research) ){0,2}(?:engineer|developer|programmer|designer|teacher|nurse|doctor|physician|surgeon|dentist|lawyer|attorney|accountant|architect|scientist|researcher|professor|lecturer|student|writer|author|journalist|editor|photographer|musician|chef|cook|baker|electrician|plumber|carpenter|mechanic|pilot|firefighter|paramedic|pharmacist|psychologist|therapist|consultant|analyst|manager|administrator|librarian|translator|farmer|gardener|sysadmin|biologist|chemist|physicist|economist|vet|veterinarian|barista|bartender|beekeeper|florist|midwife|social worker)"
+_SINCE = r"(?: (?:last|this) (?:week|month|year|spring|summer|autumn|fall|winter)| in \d{4}| since [^,;:!?]{1,20}| recently)?"
+_NOW = r"(?:(?:now|currently|still|also) )?"
+_ALLERGEN = r"(?:(?:tree |cow'?s |house )?(?:nuts?|peanuts?|hazelnuts?|walnuts?|almonds?|cashews?|shellfish|seafood|fish|crab|shrimps?|prawns?|milk|dairy|lactose|eggs?|soya?|wheat|gluten|rye|pollen|grass(?: pollen)?|birch(?: pollen)?|ragweed|dust(?: mites)?|mold|mould|cats?|dogs?|cat hair|dog hair|horses|feathers|bees?|wasps?|bee stings|wasp stings|penicillin|amoxicillin|ibuprofen|aspirin|latex|nickel|strawberries|kiwis?|apples|celery|sesame|mustard|tomatoes|bananas|coriander))"
+_ALLERGENS = rf"(?P<v>{_ALLERGEN}(?:(?:,| and|, and| or) {_ALLERGEN}){{0,5}})"
+_FOOD = r"(?:(?:red |raw )?meat|fish|pork|beef|chicken|seafood|shellfish|dairy|gluten|eggs|cheese|nuts|peanuts|mushrooms|onions|garlic|coriander|cilantro|celery|olives|tofu|spicy food|animal products)"
+_DRINK = r"(?:alcohol|coffee|beer|wine|milk|soda|caffeine|tea|energy drinks)"
+_MUCH = (
+    r"(?: (?:any ?more|any longer|either|at all|very much|so much|a lot|as well|too|very often))?"
+)
+_NOT = r"(?:don't|do not|dont|never|no longer)"
+_QUIT = r"(?:i(?:'ve| have)? (?:just |finally |recently )?(?:stopped|quit|gave up|given up))"
+_DIET = r"(?:vegan|vegetarian|pescatarian)"
+_HOW = r"(?:(?:really|absolutely|quite|usually|particularly|especially|strongly|very much) )?"
+# A taste is a thing or a hobby, in three words at most; whatever points at something at hand is none.
+_NO_TASTE = r"(?!(?:it|this|that|these|those|the|a|an|my|your|his|her|its|our|their|you|him|them|me|us|how|what|when|where|why|if|to|being|having|getting|waiting|paying|seeing|doing|going|working|option|version|variant|plan|idea|both|all|one|some|any|no|not|every|everything|nothing|bugs?|meetings?|deadlines?|surprises?|errors?|life)\b)"
+_THING = rf"{_NO_TASTE}(?:(?-i:[a-zà-ÿ])[\w'-]*(?: (?!(?:is|are|that|when|how|better|more|one|with|like|as)\b)(?-i:[a-zà-ÿ])[\w'-]*)?(?: in (?:the )?{NAME.replace('(?P<v>', '(?:')})?|{NAME.replace('(?P<v>', '(?:')})"
+_THINGS = rf"(?P<v>{_THING}(?:(?:,| and|, and) {_THING}){{0,3}})"
+_FAVOURITE = r"(?P<n>colou?r|food|dish|meal|band|song|singer|artist|album|film|movie|book|author|animal|drink|tea|coffee|fruit|vegetable|city|country|season|sport|team|club|game|board game|show|series|restaurant|language|programming language|number|flower|beer|wine|cheese|dessert|cake|pizza|ice cream|composer|painter|composer|instrument|park|beach)"
+_VALUE = r"(?P<v>(?!(?:the|this|that|a|an|one|not|when|if|where|whatever|still|now|always|probably|to|on|in|gone|out|over)\b)[^\s,;:!?()]+(?: [^\s,;:!?()]+){0,3}|(?-i:The [A-Z])[\w'-]*(?: [\w'-]+){0,2})"
+_TOOL = r"(?-i:[A-Z])[\w.+#-]{1,30}(?: (?-i:[A-Z0-9])[\w.+#-]*){0,2}"
+_FOR = r"(?P<rest>(?: (?:for|as) (?:my |our |the )?(?!(?:this|that|it|now|these|those|once|a change|today)\b)[^,;:!?]{2,40})?)"
+_ITEM = r"(?P<n>(?:project )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2}(?: project| app| release| launch)?|(?:[\w-]+ )?(?:project|paper|report|proposal|grant|thesis|release|launch|migration))"
+_MOVED = r"(?: is now| is| was moved to| has been moved to| moved to| was changed to)"
+_SERVER = r"(?P<n>(?:[a-z]+ )?(?:app|api|backend|frontend|website|server|database|cluster|router|nas|proxy|dashboard|gateway))"
+_EVENT = r"(?:appointment|meeting|interview|exam|surgery|operation|checkup|check-up|reservation|wedding|conference|presentation|concert|viva|driving test|graduation|flight|trip|vacation|holiday)"
+_WHAT = rf"(?P<n>(?:(?!to |and |next |last |first )[\w'-]+ ){{0,2}}?{_EVENT})"
+_WITH = r"(?P<w> (?:with|to|at|in|for) (?:the |my |Dr\.? )?(?-i:[A-Z])[\w'.-]+(?: (?-i:[A-Z])[\w'.-]*){0,2}| (?:with|at) (?:the|my) (?:dentist|doctor|boss|vet|landlord|bank))?"
+_STARTS = (
+    r"(?: is| starts| begins| leaves| is scheduled| is set| is booked| is now)?(?: (?:on|at|for))?"
+)
+_ACT = r"(?:(?:answer|reply|respond|write to me|talk to me|speak to me) .|use (?:metric|imperial|celsius|bullet|british|american|formal|informal|simple|short|24)|(?:ask|warn|tell|remind) me (?:before|first|when)|call me (?-i:[A-Z])|push to|force-push|commit to|merge|deploy|email my|e-mail my|book|include|add|put the|start your|end your|keep (?:your|answers)|send me)"
+_CAR = r"(?P<v>(?:an? )?(?:(?:red|blue|green|black|white|silver|grey|gray|yellow|orange|old|new|used) ){0,2}(?-i:[A-Z0-9])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,3})"
+_SERVICE = r"(?P<n>laptop|computer|phone|smartphone|tablet|camera|printer|editor|ide|shell|terminal|browser|operating system|bank|health insurance|gym|phone provider|internet provider|search engine|password manager|calendar app|school|university|insurance)"
+
+PROJECT, ORDER = Category.PROJECT, Category.INSTRUCTION
+
+RULES = (
+    # events
+    Rule(rf"(?:{I_HAVE}) (?:booked )?(?:a|an|my|our) (?:new )?{_WHAT}{_WITH}(?: (?:on|at))? (?P<v>{WHEN})", "{P} {n}{w} is on {v}.", "{n}{w}"),
+    Rule(rf"{MY} {_WHAT}{_WITH}{_STARTS} (?P<v>{WHEN})", "{P} {n}{w} is on {v}.", "{n}{w}"),
+    Rule(rf"{MY} {_WHAT}{_WITH}(?: was| has been| got)? (?:moved|rescheduled|postponed|changed|brought forward)(?: from [\w ]{{2,20}})? to (?P<v>{WHEN})", "{P} {n}{w} is on {v}.", "{n}{w}"),
+    Rule(rf"(?:{I_AM}|i'll be|we'll be) (?:flying|travelling|traveling) to {TOWN.replace('<v>', '<w>')}(?: on)? (?P<v>{WHEN})", "{P} flight to {w} is on {v}.", "flight to {w}"),
+    Rule(rf"{I_AM} getting married(?: on)? (?P<v>{WHEN})", "{P} wedding is on {v}.", "wedding"),
+    # who he is
+    Rule(rf"my (?:full |real )?name(?: is|'s) {NAME}", "{P} name is {v}.", "name"),
+    Rule(rf"my (?P<n>first|last|middle|maiden|family) name(?: is|'s) {NAME}", "{P} {n} name is {v}.", "{n} name"),
+    Rule(rf"(?:please call me|i go by) {NAME}|(?:my )?friends call me {NAME}", "{S} is called {v}.", "called name"),
+    Rule(rf"{I_AM} (?P<v>[1-9]\d)(?: years? old| yo)|i(?:'ve)? (?:just |recently )?turned (?P<v>[1-9]\d)(?: (?:today|yesterday|last (?:week|month)))?", "{S} is {v} years old.", "age"),
+    Rule(r"(?:i am|i'm) (?P<v>\d[.,]\d\d ?m|1\d\d ?cm|2[01]\d ?cm) tall|my height is (?P<v>\d[.,]\d\d ?m|[12]\d\d ?cm)", "{S} is {v} tall.", "height"),
+    Rule(r"i weigh (?P<v>\d{2,3}(?:[.,]\d)? ?(?:kg|kilos|lbs?|pounds))", "{P} weight is {v}.", "weight"),
+    Rule(r"(?:my shoe size is|i wear (?:shoe )?size) (?P<v>\d[\w.,/]{0,4})(?: shoes)?", "{P} shoe size is {v}.", "shoe size"),
+    Rule(r"my (?P<n>blood type) is (?P<v>(?:ab|a|b|o|0)(?:[+-]| positive| negative)?)", "{P} {n} is {v}.", "{n}"),
+    Rule(r"my (?P<n>star sign|zodiac sign|nationality|religion|pronouns) (?:is|are) (?P<v>[\w/-]{3,16})", "{P} {n} is {v}.", "{n}"),
+    Rule(rf"my birthday(?: is|'s)(?: on)? (?P<v>{WHEN})|i was born on (?P<v>{WHEN})", "{P} birthday is {v}.", "birthday"),
+    Rule(r"i was born in (?P<v>(?:19|20)\d\d)", "{S} was born in {v}.", "birth year"),
+    Rule(rf"i was born(?: and raised)? in {PROPER}", "{S} was born in {v}.", "birthplace"),
+    Rule(r"(?:i am|i'm) (?P<v>an only child|married|divorced|widowed|engaged|pregnant|retired|left-handed|right-handed|colou?r-?blind|diabetic|autistic|dyslexic|lactose[- ]intolerant|gluten[- ]intolerant|coeliac|celiac)", "{S} is {v}.", "is"),
+    Rule(rf"{I_HAVE} (?P<v>(?:type [12] )?(?:diabetes|asthma|epilepsy|adhd|celiac disease|coeliac disease|high blood pressure|hay fever|arthritis))", "{S} has {v}.", "has"),
+    Rule(rf"i speak (?:fluent |some |a little |a bit of )?(?P<v>{_LANGUAGE}(?:(?:,| and|, and) (?:fluent |some |a little )?{_LANGUAGE}){{0,5}})(?: fluently| at home)?", "{S} speaks {v}.", "speaks", lists=True),
+    Rule(rf"my (?:native language|mother tongue|first language) is (?P<v>{_LANGUAGE})", "{P} native language is {v}.", "native language"),
+    Rule(rf"{I_AM} (?:currently )?learning (?P<v>{_LANGUAGE})", "{S} is learning {v}.", "learning"),
+    Rule(r"i play (?:the )?(?P<v>piano|guitar|violin|cello|drums|bass|flute|saxophone|trumpet|clarinet|ukulele|harp|organ|chess|tennis|football|soccer|basketball|volleyball|handball|badminton|golf|hockey|rugby|cricket)(?: in .{1,30}| every .{1,20}| on \w+days)?", "{S} plays {v}.", "plays"),
+    Rule(rf"(?:i am|i'm) (?P<w>an? {_JOB}) (?:at|for|with) (?:the )?{PROPER}", "{S} is {w} at {v}.", "employer"),
+    Rule(rf"(?:i am|i'm|i work as|my job is) (?P<v>an? {_JOB})(?: by (?:profession|trade))?", "{S} is {v}.", "job"),
+    Rule(rf"i study {PHRASE.replace('<v>', '<w>')} at {PROPER}", "{S} studies {w} at {v}.", "studies at"),
+    # people and pets
+    Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}{_CALLED} (?:{NAME}|{_LOWER})|{_SOMEONE}{_CALLED} {NAME})(?: now)?", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"the name of {MY} (?:{_PET}|{_SOMEONE}) is {NAME}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"(?:{I_HAVE}|(?:we|i)(?:'ve| have)?(?: just| recently)? (?:got|adopted|bought)) an? {_ADJECTIVE}(?:{_PET}|{_SOMEONE}),? (?:called|named) {NAME}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"{MY} {_WHO}(?: is|'s) (?:now )?{_NATION}{NAME}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}|{_KIN}),? {NAME},? {_GOES_ON} (?!(?:in|at|for|an?|\d+)\b)[^\d?!]{{1,80}}", "{P} {n} is called {v}.", "{n} name", passing=True),
+    Rule(rf"(?:i am|i'm) married to {NO_HOME}{NAME}", "{S} is married to {v}.", "spouse name"),
+    Rule(rf"{I_HAVE} {_COUNT} {_KIDS}(?:,|:| -)?(?: (?:called|named))? {_A_NAME[0]},? and {_A_NAME[1]}", "{S} has {c} {n}, {a} and {b}.", "{n}", value="{a} and {b}"),
+    Rule(rf"{I_HAVE} {_COUNT} {_KIDS}", "{S} has {c} {n}.", "number of {n}", value="{c}"),
+    Rule(rf"{_BY_NAME} (?:{_NOW}lives|is {_NOW}living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} (?:{_NOW}works|is {_NOW}working) (?:now )?(?:at|for) (?P<a>the )?{PROPER}{_SINCE}", "{P} {n} {w} works at {a}{v}.", "employer", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} is (?:now )?(?P<v>an? {_JOB})", "{P} {n} {w} is {v}.", "job", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} (?:is|turned) (?:now )?(?P<v>\d{{1,2}})(?: years? old)?", "{P} {n} {w} is {v} years old.", "age", subject="{w}", kin=True),
+    Rule(rf"{MY} {_KIN}'s birthday (?:is|'s)(?: on)? (?P<v>{WHEN})", "{P} {n}'s birthday is {v}.", "{n} birthday"),
+    Rule(rf"{MY} {_KIN} {_NOW}lives in {NO_HOME}{PROPER}", "{P} {n} lives in {v}.", "{n} home"),
+    Rule(rf"{MY} {_KIN} (?:{_NOW}works|is {_NOW}working) (?:at|for) (?P<a>the )?{PROPER}", "{P} {n} works at {a}{v}.", "{n} employer"),
+    Rule(rf"{MY} {_KIN} is (?P<v>\d{{1,2}}) years old", "{P} {n} is {v} years old.", "{n} age"),
+    Rule(rf"{MY} {_KIN} is (?P<v>an? {_JOB})", "{P} {n} is {v}.", "{n} job"),
+    Rule(rf"{MY} {_KIN} is allergic to {_ALLERGENS}", "{P} {n} is allergic to {v}.", "{n} allergic to", lists=True),
+    # places and things
+    Rule(rf"(?:i|we) {_NOW}live (?:now )?in (?:{TOWN}|{NO_HOME}{PROPER})(?: now| with my .{{1,30}}| since .{{1,20}}|{_SINCE})", "{S} lives in {v}.", "home"),
+    Rule(rf"{I_AM} {_NOW}(?:living|based) in {TOWN}", "{S} lives in {v}.", "home"),
+    Rule(rf"(?:i|we)(?:'ve| have)? (?:just |recently |now )?(?:moved|relocated) (?:from (?-i:[A-Z])[\w' -]{{1,40}}? )?to {TOWN}{_SINCE}(?: from (?-i:[A-Z])[\w' -]{{1,30}})?", "{S} lives in {v}.", "home"),
+    Rule(rf"{I_AM} moving (?:from (?-i:[A-Z])[\w' -]{{1,40}}? )?to {TOWN}", "{S} is moving to {v}.", "moving to"),
+    Rule(rf"(?:i|we) (?:no longer|don't|do not) live in {PROPER}(?: any ?more)", "{S} no longer lives in {v}.", "no longer home"),
+    Rule(rf"(?:i|we) no longer live in {PROPER}", "{S} no longer lives in {v}.", "no longer home"),
+    Rule(rf"{MY} (?P<n>home |postal |mailing |work |office )?address(?: is|'s) (?P<v>(?-i:[A-Z0-9])[^;:!?]{{5,90}})", "{P} {n}address is {v}.", "{n}address", loose=True),
+    Rule(rf"{I_AM} (?:originally )?from {TOWN}(?: originally)?|i come from {TOWN}|i grew up in {TOWN}", "{S} comes from {v}.", "origin"),
+    Rule(r"my time ?zone is (?P<v>(?-i:[A-Z])[\w/+:-]{1,40}(?: time)?)", "{P} timezone is {v}.", "timezone"),
+    Rule(rf"{MY} (?:new )?(?P<n>car|bike|motorbike|van) is (?:now )?{_CAR}", "{P} {n} is {v}.", "{n}"),
+    Rule(r"i (?:now )?drive (?P<v>an? (?:\w+ )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2})", "{P} car is {v}.", "car"),
+    Rule(rf"{MY} (?:new |main )?{_SERVICE} is (?:now )?(?:(?:called|named) )?(?P<v>(?!(?:Dead|Broken|Slow|Down|Gone|Offline|Closed)\b)(?:an? )?(?-i:[A-Z0-9])[\w.&+-]*(?: (?-i:[A-Z0-9])[\w.&+-]*){{0,3}})", "{P} {n} is {v}.", "{n}"),
+    Rule(rf"{MY} (?:new )?(?P<n>car|bike|boat|guitar|piano|printer|robot vacuum|house|van|band|company|blog)(?: is (?:called|named)|'s (?:called|named|name is)) {PROPER}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"{MY} (?:monthly )?(?P<n>rent|salary) is (?:now )?(?P<v>[$€£]?\d[\d.,]*k? ?(?:€|\$|£|euros?|dollars?|pounds|usd|eur|gbp)?(?: (?:a|per) month)?)", "{P} {n} is {v}.", "{n}"),
+    Rule(rf"{MY} (?P<n>passport|visa|driving licen[cs]e|insurance|lease|contract|residence permit) (?:expires|ends|runs out)(?: on)? (?P<v>{WHEN})", "{P} {n} expires on {v}.", "{n} expiry date"),
+    Rule(rf"{MY} (?:new )?(?P<n>office |work |mobile |cell |home )?(?:phone )?(?:number|phone)(?: is|'s) (?:now )?(?P<v>\+?\d[\d ()/.-]{{4,24}}\d)", "{P} {n}phone number is {v}.", "{n}phone number"),
+    Rule(rf"{MY} (?:new )?(?P<n>work |office |private )?e-?mail(?: address)?(?: is|'s) (?:now )?(?P<v>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)", "{P} {n}email is {v}.", "{n}email"),
+    Rule(rf"{MY} (?:car's |car )?(?:licen[cs]e|number|registration) plate(?: number)?(?: is|'s) (?:now )?(?P<v>(?=[\w -]*\d)[\w -]{{3,14}})", "{P} licence plate is {v}.", "licence plate"),
+    Rule(rf"{MY} (?:home |guest )?(?:wi-?fi|wlan)(?: network)?(?: is (?:called|named)|(?:'s)? name is) {PROPER}", "{P} Wi-Fi is called {v}.", "wifi name"),
+    # work
+    Rule(rf"i {_NOW}work (?:now )?(?:at|for) (?P<a>the )?(?P<v>{PROPER.removeprefix('(?P<v>')}(?P<rest>(?: in {NAME.replace('(?P<v>', '(?:')})?)(?: as an? .{{2,40}}| since .{{2,20}}| now)?", "{S} works at {a}{v}{rest}.", "employer"),
+    Rule(rf"{I_AM} {_NOW}(?:working|employed) (?:at|for|by) {PROPER}", "{S} works at {v}.", "employer"),
+    Rule(rf"(?:i|i've|i have) (?:just |recently )?(?:started(?: working| a new job| my new job)? at|joined) {PROPER}(?: as .{{2,40}})?{_SINCE}", "{S} works at {v}.", "employer"),
+    Rule(rf"(?:my (?:new )?employer is|i(?:'ve| have)?(?: got)? a new job at|i got (?:the|a) (?:new )?job at) {PROPER}", "{S} works at {v}.", "employer"),
+    Rule(rf"(?:i no longer work|i don't work|i do not work|i stopped working) (?:at|for) (?:the )?{PROPER}(?: any ?more| any longer)|(?:i no longer work|i stopped working) (?:at|for) (?:the )?{PROPER}", "{S} no longer works at {v}.", "no longer employer"),
+    Rule(rf"i(?:'ve| have)? (?:just |finally |recently )?(?:quit|left) (?:my job )?at {PROPER}", "{S} no longer works at {v}.", "no longer employer"),
+    Rule(rf"(?:i|we)(?:'ve| have)? (?:just |recently )?switched (?:over )?from (?P<w>{_TOOL}) to (?P<v>{_TOOL}){_FOR}", "{S} uses {v}{rest}.", "uses", TASTE, past="no longer uses"),
+    Rule(rf"(?:i|we) (?:no longer use|stopped using) (?P<v>{_TOOL})|(?:i|we) (?:don't|do not) use (?P<v>{_TOOL}) any ?more", "{S} no longer uses {v}.", "no longer uses", TASTE),
+    Rule(rf"(?:i|we) (?:(?:mostly|mainly|usually|always|only|now|currently) )?use (?P<v>{_TOOL})(?: (?:daily|every day|at work|at home))?{_FOR}", "{S} uses {v}{rest}.", "uses", TASTE),
+    Rule(rf"(?:my|our) (?:new |side |main |current )?project is (?:called|named) {PROPER}|{I_AM} (?:currently |now )?(?:working on|building) (?:an? (?:\w+ )?)?(?:project|app|game) (?:called|named|codenamed) {PROPER}|{I_AM} (?:currently |now )?working on (?:project {PROPER}|{PROPER} project)", "{S} works on {v}.", "works on", PROJECT),
+    Rule(rf"(?:the |our |my )?(?P<a>deadline|due date|release date|launch date) (?:for|of) (?:the |my |our )?{_ITEM}{_MOVED} (?:(?:on|by) )?(?P<v>{WHEN})", "The {a} of {n} is {v}.", "{a}", PROJECT, subject="{n}"),
+    Rule(rf"(?:the |our |my )?{_ITEM}(?:'s)? (?P<a>deadline|due date|release date|launch date){_MOVED} (?P<v>{WHEN})", "The {a} of {n} is {v}.", "{a}", PROJECT, subject="{n}"),
+    Rule(rf"(?:my|our) (?P<a>deadline|release date|launch date|sprint review|demo){_MOVED} (?:on )?(?P<v>{WHEN})", "{P} {a} is {v}.", "{a}", PROJECT),
+    Rule(rf"(?:our|my|the) {_SERVER} (?:now )?(?:runs|listens) on port (?P<v>\d{{2,5}})(?: now)?|the port of (?:the |our |my )?{_SERVER} is (?:now )?(?P<v>\d{{2,5}})", "The port of {n} is {v}.", "port", PROJECT, subject="{n}"),
+    Rule(rf"(?:our|my) (?:{_SERVER}|(?P<n>team|company)) (?:uses|runs on|is written in|is built with) {PROPER}", "{P} {n} uses {v}.", "{n} uses", PROJECT),
+    Rule(r"(?:i|we)(?:'ve| have)? decided (?P<v>(?:to (?:use|go with|switch to|migrate to|hire|buy|drop|sell) (?-i:[A-Z])|against (?:buying|using|hiring) )[^;:!?]{2,80})", "{S} decided {v}.", "decided", Category.DECISION, loose=True),
+    Rule(rf"(?:i|we)(?:'ve| have)? (?:chose|chosen|picked|settled on) (?P<v>{_TOOL} (?:over|instead of) {_TOOL})", "{S} chose {v}.", "decided", Category.DECISION, loose=True),
+    Rule(r"(?:i|we)(?:'ve| have)? (?:just |finally )?(?P<v>passed my [\w ]{2,30}(?:exam|test)|graduated from (?-i:[A-Z])[\w ]{2,40}|signed the (?:lease|contract))", "{S} {v}.", "outcome", Category.OUTCOME, loose=True),
+    Rule(rf"(?:please |from now on,? |in (?:the )?future,? )*(?P<a>always|never),? (?P<v>{_ACT}[^!?]{{1,120}})", "{A} {v}.", "instruction", ORDER, value="{a} {v}", loose=True),
+    Rule(rf"(?:please )?(?:from now on|in (?:the )?future|going forward),? (?:please )?(?P<v>(?:(?:don't|do not) )?{_ACT}[^!?]{{1,120}})", "From now on, {v}.", "instruction", ORDER, loose=True),
+    # tastes
+    Rule(rf"i {_HOW}prefer (?P<v>{_THING}) (?:over|to|rather than|instead of) (?P<w>{_THING})", "{S} prefers {v} over {w}.", "preference between {pair}", TASTE),
+    Rule(rf"i {_HOW}prefer (?P<v>(?:dark|light) mode|{_DRINK})", "{S} prefers {v}.", "prefers", TASTE),
+    Rule(rf"{MY} (?:all-time |absolute |new )?favou?rite {_FAVOURITE} (?:is|are)(?: now)?(?: (?:called|named))? {_VALUE}", "{P} favourite {n} is {v}.", "favourite {n}", TASTE),
+    Rule(rf"i {_HOW}(?:hate|dislike|detest|can't stand|cannot stand|do not like|don't like|don't enjoy) {_THINGS}{_MUCH}", "{S} dislikes {v}.", "dislikes", TASTE, lists=True),
+    Rule(rf"i no longer (?:like|enjoy) {_THINGS}", "{S} no longer likes {v}.", "no longer likes", TASTE, lists=True),
+    Rule(rf"i {_HOW}(?:like|love|enjoy|adore) {_THINGS}(?: (?:very much|a lot|so much))?|{I_AM} (?:a (?:big |huge )?fan of|fond of|really into) {_THINGS}", "{S} likes {v}.", "likes", TASTE, lists=True),
+    Rule(rf"i(?: am|'m) (?:not|no longer) allergic to {_ALLERGENS}(?: any ?more| any longer)?", "{S} is no longer allergic to {v}.", "no longer allergic to", lists=True),
+    Rule(rf"i(?: am|'m) (?:(?:very|severely|highly|slightly|mildly|also|badly|deathly) )?allergic to {_ALLERGENS}|i have an? (?:severe |bad |mild )?(?P<v>{_ALLERGEN}) allergy", "{S} is allergic to {v}.", "allergic to", lists=True),
+    Rule(rf"(?:i am|i'm) (?:no longer|not) (?:an? )?(?P<v>{_DIET}) any ?more|(?:i am|i'm) no longer (?:an? )?(?P<v>{_DIET})|{_QUIT} being (?:an? )?(?P<v>{_DIET})", "{S} is no longer {v}.", "no longer diet"),
+    Rule(rf"(?:i am|i'm) (?:now )?(?:an? )?(?:strict |lifelong )?(?P<v>{_DIET})(?: now)?|i(?:'ve| have)? (?:became|become|went|turned) (?P<v>{_DIET})", "{S} is {v}.", "diet"),
+    Rule(rf"i {_NOT} eat (?:any )?(?P<v>{_FOOD}(?:(?:,| or| and) {_FOOD})*){_MUCH}|{_QUIT} eating (?P<v>{_FOOD})", "{S} does not eat {v}.", "does not eat", TASTE, lists=True),
+    Rule(rf"i {_NOT} drink (?:any )?(?P<v>{_DRINK}(?:(?:,| or| and) {_DRINK})*){_MUCH}|{_QUIT} (?:drinking )?(?P<v>{_DRINK})", "{S} does not drink {v}.", "does not drink", TASTE, lists=True),
+    Rule(rf"i {_NOT} smoke(?: any ?more)?|{_QUIT} (?:smoking|cigarettes)|(?:i am|i'm) a non-smoker", "{S} does not smoke.", "does not smoke", value="cigarettes"),
+    Rule(rf"i (?:now )?eat (?P<v>{_FOOD}(?:(?:,| and) {_FOOD})*)(?: again| now)", "{S} eats {v}.", "eats", TASTE, lists=True),
+    Rule(rf"i (?:now )?drink (?P<v>{_DRINK}(?:(?:,| and) {_DRINK})*)(?: again| now)", "{S} drinks {v}.", "drinks", TASTE, lists=True),
+    Rule(r"i (?:now )?smoke(?: again)?|(?:i am|i'm) a smoker", "{S} smokes.", "smokes", value="cigarettes"),
+)  # fmt: skip
+
+# What only facts say, which call people by their names.
+TOLD = (
+    Rule(rf"{NAME.replace('<v>', '<w>')} lives in {NO_HOME}{PROPER}", "{w} lives in {v}.", "home", subject="{w}"),
+    Rule(rf"{NAME.replace('<v>', '<w>')} works at (?P<a>the )?{PROPER}", "{w} works at {a}{v}.", "employer", subject="{w}"),
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""One form of a sentence in the first person, and the fact it states; what forms are made of."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+
+from agentd.domain.fact import Category
+from agentd.providers.offline.language.calendar import MONTHS, WEEKDAYS
+
+MY = r"(?:my|our)"
+I_AM = r"(?:i am|i'm|im|we are|we're)"
+I_HAVE = r"(?:i have|i've got|i have got|we have|we've got)"
+_TIMES = "|".join((*MONTHS, *WEEKDAYS, "christmas", "easter", "weihnachten", "ostern", "winter"))
+# Capitalised words that stand where a name would, and are none.
+_NO_NAME = (
+    rf"(?!(?:{_TIMES})s?\b)(?!(?:this|that|here|there|it|i|just|not|the|a|an|and|or|is|was|mine|work|life"
+    r"|batman|superman|god|karma|dead|broken|slow|offline|gone|closed"
+    r"|das|der|die|ist|hat|hase)\b)"
+)
+# What people live in, or are married to, for a laugh.
+NO_HOME = (
+    r"(?!(?:google|netflix|excel|word|outlook|teams|slack|zoom|emacs|vim|linux|bed|work|hell|narnia|mordor"
+    r"|mars|venus|atlantis|neverland|wonderland|hogwarts|erebor|krypton)\b)"
+)
+_CAP = r"(?-i:[A-ZÀ-Þ])[\w'&+#-]*"
+# A name: one to four capitalised words. The group is `v`.
+NAME = rf"(?P<v>(?:(?-i:Dr|Prof|Mr|Mrs|Ms|Frau|Herr)\.? )?{_NO_NAME}{_CAP}(?: {_CAP}){{0,3}})"
+# A name of a place, a firm, a thing, with the small words that such names have.
+PROPER = (
+    rf"(?P<v>{_NO_NAME}(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*"
+    r"(?: (?:(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*|of|the|and|am|im|an der|de|la|upon)){0,4})"
+)
+# People move to more things than towns, so only these are believed to be places.
+TOWN = (
+    r"(?P<v>(?i:(?:(?:new|bad|san|santa|los|las|st\.?|saint|den|the|buenos|rio de|tel|hong|kuala|cape|abu|salt lake|frankfurt am|freiburg im) )?"
+    r"(?:aachen|aarhus|amsterdam|antwerp|athens|augsburg|austin|australia|austria|bali|bamberg|barcelona|basel"
+    r"|beijing|belgium|berlin|bern|bielefeld|bilbao|birmingham|bochum|bologna|bonn|bordeaux|boston|braunschweig"
+    r"|bremen|brighton|bristol|brno|brussels|bucharest|budapest|cairo|cambridge|canada|cardiff|chemnitz|chicago"
+    r"|cologne|copenhagen|cork|dallas|darmstadt|delhi|denmark|denver|detroit|dortmund|dresden|dubai|dublin"
+    r"|duisburg|düsseldorf|edinburgh|eindhoven|england|erfurt|erlangen|essen|finland|florence|france|frankfurt|freiburg|fulda"
+    r"|galway|geneva|genf|germany|ghent|gießen|glasgow|gothenburg|göttingen|granada|graz|greece|groningen|hague|haifa|halle"
+    r"|hamburg|hannover|hanover|heidelberg|helsinki|houston|hungary|india|ingolstadt|innsbruck|ireland|istanbul|italy"
+    r"|japan|jena|jerusalem|karlsruhe|kassel|kiel|koblenz|konstanz|krakow|köln|lausanne|leeds|leiden|leipzig"
+    r"|lille|lima|linz|lisbon|lisboa|liverpool|ljubljana|london|lucerne|lund|luzern|lyon|lübeck|madrid|magdeburg|mainz|malmö"
+    r"|manchester|mannheim|marburg|marseille|melbourne|mexico|mexico city|miami|milan|montpellier|montreal|munich|münchen|münster"
+    r"|nairobi|nantes|naples|netherlands|nice|norway|nuremberg|nürnberg|oldenburg|osaka|oslo|osnabrück|ottawa|oxford|paderborn"
+    r"|palermo|paris|perth|philadelphia|poland|porto|portland|portugal|potsdam|poznan|prague|regensburg|riga|rome|rostock"
+    r"|rotterdam|saarbrücken|salzburg|scotland|seattle|seoul|seville|sheffield|singapore|sofia|spain|stockholm"
+    r"|strasbourg|stuttgart|sweden|switzerland|sydney|taipei|tallinn|thessaloniki|tokyo|toronto|trier|trieste|tübingen|turin"
+    r"|ulm|uppsala|utrecht|valencia|vancouver|venice|verona|vienna|vilnius|wales|warsaw|weimar|wien|wiesbaden|winterthur"
+    r"|wolfsburg|wrocław|wuppertal|würzburg|york|york city|zagreb|zürich|zurich|homburg|jose|diego|francisco|angeles|vegas|aires|janeiro"
+    r"|aviv|kong|lumpur|town|dhabi|lake city|main|breisgau|louis|gallen)"
+    r"|(?-i:[A-ZÄÖÜ][a-zäöüß]{2,12}(?:burg|berg|heim|stadt|dorf|hausen|furt|kirchen|haven|bruck|brück|weiler|ingen|münde|stedt)))"
+    r"(?:,? (?-i:[A-Z])[\w'-]+)?)"
+)
+PHRASE = r"(?P<v>[^\s,;:!?()][^,;:!?()]{0,60})"
+LIST = r"(?P<v>[^\s;:!?()][^;:!?()]{0,78})"  # a few words, or a list of them
+TASTE = Category.PREFERENCE
+NAMED = " {w}"  # ends the told kind of a subject that is called `w`
+
+_GROUP = re.compile(r"\(\?P<([a-z]+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`pattern` must match a whole clause, whatever its case. In `told`, `relation`, `value` and
+    `subject` its named groups stand in braces, besides `{S}` for “The user” and `{P}` for “The user's”.
+    A rule gives a claim for each member of a list when it `lists`. What it says of somebody called `w`
+    gives, where `kin`, the name too. `past` is the relation that no longer holds for the group `w`.
+    """
+
+    pattern: str
+    told: str
+    relation: str
+    category: Category = Category.PERSONAL
+    value: str = "{v}"
+    lists: bool = False
+    subject: str = "user"
+    kin: bool = False
+    past: str = ""
+    loose: bool = False  # the value may be any words
+    passing: bool = False  # the clause says more than this
+
+    def match(self, clause: str) -> re.Match[str] | None:
+        """What the groups stand for, if the whole clause is of this form."""
+        return _compiled(self.pattern).fullmatch(clause)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, compiled when it is first needed. A group that stands in several alternatives has a
+    number from the second on (`v2`).
+    """
+    seen: Counter[str] = Counter()
+    return re.compile(_GROUP.sub(lambda match: _numbered(match[1], seen), pattern), re.IGNORECASE)
+
+
+def _numbered(name: str, seen: Counter[str]) -> str:
+    seen[name] += 1
+    return f"(?P<{name}{seen[name] if seen[name] > 1 else ''}>"

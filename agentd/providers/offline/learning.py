@@ -1,0 +1,336 @@
+"""Facts by rules, for the request that asks what the user has told of himself. Pure.
+
+The request shows known facts as `[k3f9 since 2026-01-02] sentence` and a conversation as
+`[1 user 2026-05-04 09:40] text`; the answer is a JSON array of operations, each with the words of the
+user that say it. The rules miss much; what they are not certain of they leave out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from typing import Any, Final
+
+from agentd.domain.fact import Category, Triple
+from agentd.domain.prompt import Prompt
+from agentd.providers.offline.conversation import entries, fenced, own_words
+from agentd.providers.offline.language.calendar import WHEN
+from agentd.providers.offline.language.claims import (
+    Claim,
+    claims,
+    claims_of,
+    is_retraction,
+    slot,
+    thing,
+)
+from agentd.providers.offline.language.relations import canonical, normalised
+from agentd.providers.offline.language.rule import NAME
+from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
+from agentd.providers.offline.language.words import telling
+from agentd.providers.offline.reply import Reply, Say
+
+KNOWN, CONVERSATION = "known facts", "conversation"
+_KNOWN_HEAD = re.compile(
+    r"\[(?P<id>[^\s\]]{1,40})(?: since (?P<since>[\d-]{10}))?\]\s?(?P<text>.*)"
+)
+_SAID_HEAD = re.compile(
+    r"\[(?P<number>\d{1,9}) (?P<who>user|agent) (?P<day>\d{4}-\d\d-\d\d)(?: [\d:]{4,8})?\]\s?(?P<text>.*)"
+)
+_KEPT_CHARS, _KEPT_SENTENCES = 500, 10  # of what is to be remembered
+_QUOTED_WORDS = 3  # a shorter quote proves little
+_KEEP = re.compile(
+    r"(?:remember|memori[sz]e|keep in mind|(?:don['’]?t|do not|never) forget|(?:make|take) a note|save|store"
+    r"|merk|vergiss nicht|denk daran|souviens|rappelle|retiens|recuerda)",
+    re.IGNORECASE,
+)
+_ALL_OF_IT = re.compile(r"[^.!?\n]{0,60}:\s*\n?")  # “remember this: …” means all that follows
+_ORDERS = re.compile(
+    r"(?:please |bitte |from now on,? |in future,? )?(?:always|never|don't|do not|use|answer|reply|call me|write|speak"
+    r"|stop|avoid|ask me|tell me|immer|nie|niemals|antworte|nenn|schreib|benutze|verwende|sprich|frag)\b",
+    re.IGNORECASE,
+)
+_MINE = re.compile(r"(?:my|our)\b(?=\s)", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:i|i'm|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
+_SOMEONE = r"(?P<n>[a-zäöü]+(?:[ -](?:friend|in-law|pig|teacher))?)"
+# What the agent asked last, and the sentence that an answer of a word or two makes with it.
+_ASKED: Final = (
+    (rf"what(?:'s| is) your {_SOMEONE}(?:'s name| called)|what(?:'s| is) the name of your {_SOMEONE}|what(?:'s| is) (?:his|her) name, your {_SOMEONE}|how is your {_SOMEONE} called", "My {n} is called {v}.", NAME),
+    (rf"wie hei(?:ß|ss)t (?P<m>deine|dein|ihre|ihr|eure|euer) {_SOMEONE}", "Mein {n} heißt {v}.", NAME),
+    (r"what(?:'s| is) your name|wie hei(?:ß|ss)t du|wie ist dein name", "My name is {v}.", NAME),
+    (r"where do you live(?: now)?|(?:which|what) (?:city|town) do you live in|wo wohnst du|in welcher stadt wohnst du", "I live in {v}.", NAME),
+    (r"where do you work(?: now)?|who do you work for|wo arbeitest du|bei wem arbeitest du", "I work at {v}.", NAME),
+    (r"how old are you|wie alt bist du", "I am {v} years old.", r"(?P<v>[1-9]\d)"),
+    (r"when(?:'s| is) your birthday|wann hast du geburtstag", "My birthday is {v}.", rf"(?P<v>{WHEN})"),
+    (r"what(?:'s| is) your favou?rite (?P<n>[a-z]+)", "My favourite {n} is {v}.", r"(?P<v>[^\W\d_][\w'-]*(?: [\w'-]+)?)"),
+)  # fmt: skip
+_ANSWERS = (
+    r"(?:(?:she|he|it|they)(?:'s| is|'re| are)(?: called| named)? |(?:her|his|its|my) (?:name|birthday)(?:'s| is) |(?:sie|er) hei(?:ß|ss)t "
+    r"|ich hei(?:ß|ss)e |i(?:'m| am) |in |at |bei |on |am )?"
+)
+_NO_ANSWER = re.compile(
+    r"(?:yes|no|nope|yeah|why|guess|secret|classified|private|nobody|none|nothing|unknown|dunno|later|skip|pass"
+    r"|stop|sorry|sure|maybe|hm+|ok(?:ay)?|well|good|fine|great|thanks|never|wait|what|who|ask|idk|there|here"
+    r"|ja|nein|nö|egal|keine?|geheim|rate|niemand|später|warum|danke|weiter|gut|klar|nichts|vergiss|home|work)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    number: int
+    is_users: bool
+    day: date | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A known fact: its id, its words and the triples that the rules read in them."""
+
+    id: str
+    text: str
+    triples: tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """What a message says: the sentence to keep, its triple if there is one, and the words that say it."""
+
+    message: int
+    content: str
+    category: Category
+    quote: str
+    triple: Triple | None = None
+    claim: Claim | None = None
+    asked: bool = False  # it is to be kept whatever it says
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it replaces what is known of the same."""
+        if self.claim is not None:
+            return self.claim.is_single
+        return self.triple is not None  # the one thing that the sentence names with “the”
+
+
+def reply(prompt: Prompt) -> Reply:
+    """A JSON array with what the user says of himself in the conversation of the request."""
+    text = own_words(prompt)
+    known = [
+        _Known(head["id"], body, _triples(body))
+        for head, body in entries(fenced(text, KNOWN), _KNOWN_HEAD)
+    ]
+    shown = [
+        _Message(int(head["number"]), head["who"] == "user", _day(head["day"]), body)
+        for head, body in entries(fenced(text, CONVERSATION), _SAID_HEAD)
+    ]
+    found = _operations(_last_words(_learnt(shown)), known)
+    return Say(json.dumps(list(found), ensure_ascii=False))
+
+
+def _triples(text: str) -> tuple[Triple, ...]:
+    found = tuple(claim.triple for claim in claims_of(text))
+    named = None if found else thing(text)
+    return (named,) if named else found
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _learnt(shown: Sequence[_Message]) -> Iterator[_Learnt]:
+    """What the user's messages say, without those that the next one takes back."""
+    said = [n for n, message in enumerate(shown) if message.is_users]
+    taken_back = {a for a, b in pairwise(said) if is_retraction(shown[b].text)}
+    for place in said:
+        if place in taken_back:
+            continue
+        message = shown[place]
+        if place and not shown[place - 1].is_users:
+            yield from _answered(shown[place - 1].text, message)
+        yield from _stated(message)
+
+
+def _stated(message: _Message) -> Iterator[_Learnt]:
+    """What a message says by itself: what is to be remembered, and what the rules know for certain."""
+    kept: list[tuple[int, int]] = []
+    for sentence in _to_keep(message.text):
+        kept.append((sentence.start, sentence.end))
+        yield from _kept(sentence, message)
+    for claim in claims(message.text, message.day):
+        if not any(start <= claim.start and claim.end <= end for start, end in kept):
+            yield _of_claim(claim, message, _quote(message.text, claim.start, claim.end))
+
+
+def _to_keep(text: str) -> Iterator[Sentence]:
+    """The sentences that the user wants remembered, without the order."""
+    found = 0
+    goes_on = False
+    for sentence in sentences(text[: _KEPT_CHARS * _KEPT_SENTENCES]):
+        if found >= _KEPT_SENTENCES or len(sentence.text) > _KEPT_CHARS:
+            return
+        asked = order(sentence.text) if _KEEP.match(bare(sentence.text)) else None
+        if asked and not asked.startswith("Remember "):
+            at = (
+                sentence.start + sentence.text.rindex(asked)
+                if asked in sentence.text
+                else sentence.start
+            )
+            found += 1
+            yield Sentence(asked, at, sentence.end)
+        elif (
+            goes_on
+            and asked is None
+            and len(telling(sentence.text)) > 1
+            and "?" not in sentence.text
+        ):
+            found += 1
+            yield sentence
+        if asked is not None and (asked == "" or _ALL_OF_IT.match(sentence.text)):
+            goes_on = True
+
+
+def _kept(sentence: Sentence, message: _Message) -> Iterator[_Learnt]:
+    """The claims of a sentence if they say all of it, else the sentence as it is."""
+    words = sentence.text.rstrip()
+    quote = _quote(message.text, sentence.start, sentence.end)
+    found = claims(words, message.day)
+    if found and all(claim.is_all for claim in found):
+        for claim in found:
+            yield _of_claim(claim, message, quote, asked=True)
+        return
+    category = Category.INSTRUCTION if _ORDERS.match(words) else Category.PERSONAL
+    yield _Learnt(message.number, _of_the_user(words), category, quote, thing(words), asked=True)
+
+
+def _of_the_user(text: str) -> str:
+    """A sentence that begins with “my” told of the user; as it is if it says more of the speaker."""
+    mine = _MINE.match(text)
+    if mine is None or _OWN.search(text, mine.end()):
+        return text
+    return f"The user's{text[mine.end() :]}"
+
+
+def _of_claim(claim: Claim, message: _Message, quote: str, *, asked: bool = False) -> _Learnt:
+    return _Learnt(message.number, claim.text, claim.category, quote, claim.triple, claim, asked)
+
+
+def _answered(question: str, message: _Message) -> Iterator[_Learnt]:
+    """What a short answer says together with the question that the agent has just asked."""
+    text = message.text.strip()
+    asked = [s.text for s in sentences(question[-1000:]) if s.text.endswith("?")]
+    if len(asked) != 1 or len(text) > 80 or "\n" in text or _NO_ANSWER.match(text):
+        return
+    for pattern, sentence, value in _ASKED:
+        form = re.search(
+            rf"(?:{_numbered(pattern)})\?\Z", asked[0].replace("’", "'"), re.IGNORECASE
+        )
+        given = re.fullmatch(
+            rf"{_ANSWERS}{value}[.!]{{0,3}}", text.replace("’", "'"), re.IGNORECASE
+        )
+        if form is None or given is None:
+            continue
+        names = {key[0]: word for key, word in form.groupdict().items() if word}
+        spoken = sentence.format(n=names.get("n", ""), v=given["v"])
+        found = claims(spoken, message.day)
+        if len(found) == 1:
+            yield _of_claim(found[0], message, text)
+        return
+
+
+def _numbered(pattern: str) -> str:
+    count = iter(range(1, 99))
+    return re.sub(r"\(\?P<n>", lambda _: f"(?P<n{next(count)}>", pattern)
+
+
+def _quote(text: str, start: int, end: int) -> str:
+    """The words at the place, with those beside them where they are too few."""
+    if len(text[start:end].split()) >= _QUOTED_WORDS:
+        return text[start:end]
+    whole = text.strip()
+    return whole if len(whole) <= _KEPT_CHARS and "\n" not in whole else text[start:end]
+
+
+def _last_words(learnt: Iterator[_Learnt]) -> list[_Learnt]:
+    """Each thing once; of what has one value at a time, the last one that was said."""
+    found: dict[object, _Learnt] = {}
+    for one in learnt:
+        key: object = normalised(one.content)
+        if one.triple is not None:
+            subject, relation = slot(one.triple)
+            value = "" if one.is_single or one.claim is None else normalised(one.triple.value)
+            key = (subject, relation, value)
+        found.pop(key, None)
+        found[key] = one
+    return list(found.values())
+
+
+def _operations(learnt: Sequence[_Learnt], known: Sequence[_Known]) -> Iterator[dict[str, Any]]:
+    """What is to be done about each, in view of what is known."""
+    for one in learnt:
+        if same := [fact for fact in known if _is_same(one, fact)]:
+            plainest = min(same, key=lambda fact: len(fact.text))
+            yield _as_json("same", one, [plainest.id])
+            continue
+        old = [fact.id for fact in known if _is_over(one, fact, learnt)]
+        is_ending = one.claim is not None and one.claim.is_ending
+        if old and (is_ending or (one.claim is not None and one.claim.is_denial)):
+            yield _as_json("end", one, old)
+        elif not is_ending or one.asked:
+            yield _as_json("replace" if old else "add", one, old)
+
+
+def _is_same(one: _Learnt, fact: _Known) -> bool:
+    if normalised(one.content) == normalised(fact.text):
+        return True
+    return one.triple is not None and any(_says(one.triple, triple) for triple in fact.triples)
+
+
+def _says(one: Triple, other: Triple) -> bool:
+    is_denied = canonical(one.relation) == canonical(other.relation)
+    return (
+        is_denied and slot(one) == slot(other) and normalised(one.value) == normalised(other.value)
+    )
+
+
+def _is_over(one: _Learnt, fact: _Known, learnt: Sequence[_Learnt]) -> bool:
+    """Whether the fact no longer holds when this does. One that says several things goes only when
+    whatever else it says is said again.
+    """
+    said = [other.triple for other in learnt if other.triple is not None]
+    gone = [triple for triple in fact.triples if _contradicts(one, triple)]
+    rest = (triple for triple in fact.triples if triple not in gone)
+    return bool(gone) and all(any(_says(other, triple) for other in said) for triple in rest)
+
+
+def _contradicts(one: _Learnt, triple: Triple) -> bool:
+    if one.triple is None or slot(one.triple) != slot(triple):
+        return False
+    mine, other = normalised(one.triple.value), normalised(triple.value)
+    if canonical(one.triple.relation) != canonical(triple.relation):
+        return mine == other or other.startswith(f"{mine} ")
+    return one.is_single
+
+
+def _as_json(op: str, one: _Learnt, ids: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "op": op,
+        "content": one.content,
+        "category": str(one.category),
+        "message": one.message,
+        "quote": one.quote,
+    }
+    if ids:
+        found["ids"] = list(ids)
+    if one.triple is not None:
+        triple = one.triple
+        found |= {"subject": triple.subject, "relation": triple.relation, "value": triple.value}
+    if one.claim is not None and one.claim.until is not None:
+        found["valid_to"] = one.claim.until.isoformat()
+    return found
