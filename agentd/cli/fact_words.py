@@ -46,10 +46,9 @@ def erased(result: Answer, done: str = "forgotten") -> str:
     """In how many places it was erased, and what is left."""
     counts = ", ".join(f"{count} in {place}" for place, count in result["places"].items() if count)
     lines = [f"{done}{f', with {counts}' if counts else ''}"]
-    lines += [
-        f"mentions the same and stays:  {one['n']}  {one['where']}  {visible(one['text'])}"
-        for one in result["also"]
-    ]
+    if result["also"]:
+        lines.append("what mentions the same stays:")
+    lines += [f"  {one['n']}  {one['where']}  {visible(one['text'])}" for one in result["also"]]
     lines += [f"a copy may still hold it: {place}" for place in result["backups"]]
     lines += [f"still to be erased: {place}" for place in result["pending"]]
     return "\n".join(lines)

@@ -125,7 +125,8 @@ def test_what_is_forgotten_is_not_said_again_and_what_is_left_is_named(
     assert done.exit_code == 0
     assert done.output.splitlines() == [
         "forgotten, with 2 in transcripts",
-        "mentions the same and stays:  1  memory/2026-05-04.md:3  The Kassel client calls.",
+        "what mentions the same stays:",
+        "  1  memory/2026-05-04.md:3  The Kassel client calls.",
         "a copy may still hold it: /backups/a.tar.gz",
         "still to be erased: log",
     ]
