@@ -132,9 +132,10 @@ class FactMirror:
             return {}
         asked = np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1)
         rows = matrix.some(np.array(list(slots.values()), np.int64))
-        nearest = (unit_rows(asked) @ rows.T).max(axis=0)
-        pairs = zip(slots, nearest.tolist(), rows.any(axis=1).tolist(), strict=True)
-        return {fact_id: cosine for fact_id, cosine, is_there in pairs if is_there}
+        nearest: Floats = (unit_rows(asked) @ rows.T).max(axis=0)
+        lengths: Floats = np.linalg.norm(rows, axis=1)
+        known = zip(slots, nearest.tolist(), lengths.tolist(), strict=True)
+        return {fact_id: cosine for fact_id, cosine, length in known if length}
 
     def find(
         self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str, now: datetime

@@ -10,27 +10,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from math import log
 
 from agentd.domain.fact import Fact
 from agentd.domain.scripts import UNSPACED
 from agentd.memory.facts.known import comparable
 
-USER = "user"
 STEPS = 3  # along facts, from the one that a question finds
 MOST = 500  # facts that are looked at for one question
 BEAM = 64  # ways that are followed at each step
-STEM = 4  # letters by which two forms of a word are known to be one
-NAMED = 0.5  # of the weight of a name's or relation's words that a question has to hold
+STEMS = (4, 5)  # first letters by which two forms of a word are known to be one, perhaps and surely
+NAMED = 0.5  # of the weight of the words of a name or relation, that a question has to hold
 NEARNESS = 1.0  # what a cosine of 1 counts for beside all words of the question
-SHORTER = 0.03  # what each further fact of a way has to bring
+STEP = 0.03  # what a further fact has to bring
+CALLED = 0.15  # what it counts for that a way begins with a fact that the question calls by name
 
+_USER = "user"
 _WORD = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 _RUN = re.compile(f"[{UNSPACED}]")
-_OWNED = re.compile(r"(?P<owner>.+)'s? (?P<relation>.+)")
+_MY = "my "
+_OF = "'s "
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,34 @@ class Way:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Joint:
+    """A fact as it is joined to others: the names at its ends, and its relation."""
+
+    subject: str
+    relation: str
+    value: str
+
+    @property
+    def handles(self) -> Iterator[str]:
+        """What a question can call it by."""
+        yield self.relation if self.subject == _USER else self.subject
+        yield self.value
+
+
 class FactLinks:
-    """Active facts by the names in them. Changes and questions take time that does not grow with the
-    number of facts that have nothing to do with them.
+    """Active facts by the names in them. A change takes no longer where there are more facts, a question
+    only as far as more have to do with it.
     """
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self._facts: dict[str, Fact] = {}
-        self._ends: dict[str, dict[str, None]] = defaultdict(dict)  # facts by a name in them
-        self._values: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._joints: dict[str, _Joint] = {}
+        self._by_subject: dict[str, dict[str, None]] = defaultdict(dict)
+        self._by_value: dict[str, dict[str, None]] = defaultdict(dict)
+        self._by_handle: dict[str, dict[str, None]] = defaultdict(dict)  # by each word of one
+        self._values: dict[str, Counter[str]] = defaultdict(Counter)  # by the name of a relation
         self._holding: Counter[str] = Counter()  # facts by a word in them
-        self._names: dict[str, dict[str, None]] = defaultdict(dict)  # facts by a word of their names
         for fact in facts:
             self.put(fact)
 
@@ -62,30 +83,205 @@ class FactLinks:
         """Add an active fact, or replace the one of its id."""
         self.remove(fact.id)
         self._facts[fact.id] = fact
-        self._holding.update(terms(fact.text))
-        if (triple := _labels(fact)) is None:
+        self._holding.update(terms(_said(fact)))
+        if (joint := _joint(fact)) is None:
             return
-        subject, relation, value = triple
-        self._values[subject, relation][value] += 1
-        for end in _ends(fact):
-            self._ends[end][fact.id] = None
-        for term in _handles(fact):
-            self._names[term][fact.id] = None
+        self._joints[fact.id] = joint
+        self._values[_owned(joint)][joint.value] += 1
+        for table, key in self._places(joint):
+            table[key][fact.id] = None
 
     def remove(self, fact_id: str) -> None:
-        """Take it out."""
-        fact = self._facts.pop(fact_id, None)
-        if fact is None:
+        """Take it out, if it is there."""
+        if (fact := self._facts.pop(fact_id, None)) is None:
             return
-        _take(self._holding, terms(fact.text))
-        if (triple := _labels(fact)) is None:
+        _take(self._holding, terms(_said(fact)))
+        if (joint := self._joints.pop(fact_id, None)) is None:
             return
-        subject, relation, value = triple
-        _take(values := self._values[subject, relation], (value,))
-        if not values:
-            del self._values[subject, relation]
-        for known, keys in ((self._ends, _ends(fact)), (self._names, _handles(fact))):
-            for key in keys:
-                known[key].pop(fact_id, None)
-                if not known[key]:
-                    del known[key]
+        name = _owned(joint)
+        _take(self._values[name], (joint.value,))
+        if not self._values[name]:
+            del self._values[name]
+        for table, key in self._places(joint):
+            table[key].pop(fact_id, None)
+            if not table[key]:
+                del table[key]
+
+    def named(self, question: str, most: int = MOST) -> list[Fact]:
+        """The facts that a question calls by name: by that of its subject or value, or, of what is said
+        of the user, by its relation.
+        """
+        asked = terms(question)
+        found: dict[str, None] = {}
+        for term in sorted(asked & self._by_handle.keys(), key=lambda t: len(self._by_handle[t])):
+            found.update(islice(self._by_handle[term].items(), most - len(found)))
+        return [self._facts[i] for i in found if self._is_named(self._joints[i], asked)]
+
+    def around(self, starts: Iterable[Fact], steps: int = STEPS, most: int = MOST) -> list[Fact]:
+        """These facts, and what hangs on them in at most so many steps, the nearest first."""
+        found = {fact.id: fact for fact in starts}
+        layer = list(found.values())
+        for _ in range(steps):
+            fresh: dict[str, Fact] = {}
+            for fact in layer:
+                fresh |= {one.id: one for one in self._next(fact) if one.id not in found}
+                if len(found) + len(fresh) >= most:
+                    break
+            found |= fresh
+            layer = list(fresh.values())
+        return list(found.values())[:most]
+
+    def ways(
+        self,
+        question: str,
+        found: Sequence[Fact],
+        named: Sequence[Fact],
+        cosines: Mapping[str, float],
+        steps: int = STEPS,
+    ) -> list[Way]:
+        """The ways from facts on that a question finds or calls by name, the best first. They are told
+        apart by the words of the question that their facts hold, the rare ones above all, and by the
+        facts' cosines with it, 0 where there is none.
+        """
+        called = {fact.id: CALLED for fact in named}
+        weigher = _Weigher(terms(question), self._rarity)
+
+        def scored(facts: tuple[Fact, ...], held: int) -> tuple[Way, int]:
+            near = sum(cosines.get(fact.id, 0.0) for fact in facts) / len(facts)
+            words = weigher.share(held) + called.get(facts[0].id, 0.0)
+            return Way(facts, words + NEARNESS * near - STEP * (len(facts) - 1)), held
+
+        starts = {fact.id: fact for fact in (*named, *found)}
+        layer = [scored((fact,), weigher.held(fact)) for fact in starts.values()]
+        ways = [way for way, _ in layer]
+        for _ in range(steps):
+            layer = [
+                scored((*way.facts, fact), held | weigher.held(fact))
+                for way, held in sorted(layer, key=lambda one: -one[0].score)[:BEAM]
+                for fact in self._next(way.facts[-1])
+                if fact not in way.facts
+            ]
+            ways += [way for way, _ in layer]
+        return sorted(ways, key=lambda way: -way.score)
+
+    def _places(self, joint: _Joint) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
+        yield self._by_subject, joint.subject
+        yield self._by_value, joint.value
+        for handle in joint.handles:
+            for term in terms(handle):
+                yield self._by_handle, term
+
+    def _is_named(self, joint: _Joint, asked: AbstractSet[str]) -> bool:
+        for handle in joint.handles:
+            weights = {term: self._rarity(term) for term in terms(handle)}
+            said = sum(weight for term, weight in weights.items() if term in asked)
+            if said >= NAMED * sum(weights.values()) > 0:
+                return True
+        return False
+
+    def _rarity(self, term: str) -> float:
+        """The weight of a word: 0 for one that no fact holds."""
+        held = self._holding[term]
+        return log(1 + len(self._facts) / held) if held else 0.0
+
+    def _next(self, fact: Fact) -> Iterator[Fact]:
+        """What is said of the things that a fact is about."""
+        joint = self._joints.get(fact.id)
+        if joint is None:
+            return
+        names = dict.fromkeys((*self._names(joint.value, joint), *self._names(joint.subject)))
+        for name in names:
+            for fact_id in self._by_subject.get(name, ()):
+                if fact_id != fact.id:
+                    yield self._facts[fact_id]
+
+    def _names(self, name: str, by: _Joint | None = None) -> Iterator[str]:
+        """All names of one thing, none for the user; `by` is a fact that has it as its value."""
+        if name == _USER:
+            return
+        yield name
+        if (other := self._only(name)) and other != _USER:
+            yield other
+            name = other
+        known = [by] if by else []
+        known += [self._joints[i] for i in islice(self._by_value.get(name, ()), BEAM)]
+        for joint in known:
+            if self._only(owned := _owned(joint)) == name:
+                yield owned
+
+    def _only(self, owned: str, steps: int = STEPS) -> str:
+        """The value that a relation of something names; "" unless there is exactly one."""
+        values = self._values.get(owned)
+        if values is not None:
+            return next(iter(values)) if len(values) == 1 else ""
+        owner, _, relation = owned.rpartition(_OF)
+        other = self._only(owner, steps - 1) if owner and steps else ""
+        return self._only(f"{other}{_OF}{relation}", steps - 1) if other else ""
+
+
+class _Weigher:
+    """How much of a question facts say: its words are bits, as many questions are put to each fact."""
+
+    def __init__(self, asked: AbstractSet[str], rarity: Callable[[str], float]) -> None:
+        self._bits = {term: 1 << place for place, term in enumerate(sorted(asked))}
+        self._weights = {bit: rarity(term) for term, bit in self._bits.items()}
+        self._whole = sum(self._weights.values()) or 1.0
+        self._shares: dict[int, float] = {}
+        self._held: dict[str, int] = {}
+
+    def held(self, fact: Fact) -> int:
+        """The words of the question that a fact holds."""
+        if fact.id not in self._held:
+            shared = terms(_said(fact)) & self._bits.keys()
+            self._held[fact.id] = sum(self._bits[term] for term in shared)
+        return self._held[fact.id]
+
+    def share(self, held: int) -> float:
+        """What share of the question's weight these words have."""
+        if held not in self._shares:
+            said = sum(weight for bit, weight in self._weights.items() if bit & held)
+            self._shares[held] = said / self._whole
+        return self._shares[held]
+
+
+@lru_cache(maxsize=20_000)
+def terms(text: str) -> frozenset[str]:
+    """The words of a text by their first letters; of scripts without blanks each pair of letters."""
+    found: set[str] = set()
+    for word in _WORD.findall(comparable(text)):
+        if _RUN.match(word):
+            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        else:
+            found.update(word[:letters] for letters in STEMS)
+    return frozenset(found)
+
+
+def _joint(fact: Fact) -> _Joint | None:
+    if fact.triple is None:
+        return None
+    triple = fact.triple
+    found = _Joint(_name(triple.subject), _name(triple.relation), _name(triple.value))
+    return found if found.subject and found.relation and found.value else None
+
+
+@lru_cache(maxsize=20_000)
+def _name(text: str) -> str:
+    """A name in the form in which it is compared."""
+    name = comparable(text).replace("s' ", f"s{_OF}")
+    return f"{_USER}{_OF}{name.removeprefix(_MY)}" if name.startswith(_MY) else name
+
+
+def _owned(joint: _Joint) -> str:
+    """How a relation of something is spelled as a name."""
+    return f"{joint.subject}{_OF}{joint.relation}"
+
+
+def _said(fact: Fact) -> str:
+    return f"{fact.text} {fact.triple.relation}" if fact.triple else fact.text
+
+
+def _take(counter: Counter[str], keys: Iterable[str]) -> None:
+    for key in keys:
+        counter[key] -= 1
+        if counter[key] <= 0:
+            del counter[key]

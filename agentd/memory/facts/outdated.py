@@ -1,0 +1,294 @@
+"""Search that does not take for the present what facts say is past.
+
+What was once true stays in transcripts and notes. The owner finds it, marked with the line of the fact
+that holds now, and behind it. What counts is evidence: the rows that an old fact was said in, its exact
+sentence, the exact words that said it, and its line on the page of facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from agentd.domain.fact import Evidence, Fact, FactStatus, Provenance
+from agentd.domain.memory import OWNER, OWNERS, Chunk, Found, Hit, Source, audience_of
+from agentd.domain.scripts import UNSPACED
+from agentd.domain.search import SearchQuery
+from agentd.domain.turn import Kind, SessionKey
+from agentd.domain.workspace import FACTS_PATH, FileView, Reader
+from agentd.errors import AgentdError, FileMissing
+from agentd.memory.facts.keeping import parsed
+from agentd.memory.facts.known import Known, comparable
+from agentd.memory.facts.links import terms
+from agentd.memory.facts.quotes import is_short
+from agentd.ports import Facts, FactStore, Recall, Workspace
+from agentd.ranking.packing import within
+
+Said = Callable[[SessionKey, int], Awaitable[str]]
+
+MOST = 1_000  # facts that hold no longer, the latest, that hits are compared with
+LONGEST = 4_000  # characters of a hit that are looked at
+
+_READER = Reader(SessionKey("facts"), Kind.MAIN)
+_PATIENCE = 1.0  # seconds that a search waits for facts to be level with their page
+_LETTERS = 4  # of a token
+_PAST = frozenset({FactStatus.SUPERSEDED, FactStatus.ENDED})
+
+_INSIDE = re.compile(f"[^\\W_{UNSPACED}]{{2}}")  # two letters of one word
+
+log = structlog.get_logger()
+
+
+class Outdated:
+    """A Recall by what another one finds. `said` gives the text of a row of a transcript, "" if there is
+    none; `max_tokens` is what a search may show that does not say.
+    """
+
+    def __init__(
+        self,
+        recall: Recall,
+        facts: Facts,
+        store: FactStore,
+        workspace: Workspace,
+        said: Said,
+        max_tokens: int = 0,
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._recall = recall
+        self._facts = facts
+        self._store = store
+        self._workspace = workspace
+        self._said = said
+        self._max_tokens = max_tokens
+        self._patience = patience
+        self._digest = ""
+        self._past = Past()
+        self._quotes: dict[Evidence, str] = {}
+
+    async def search(self, query: SearchQuery, reader: Reader) -> Found:
+        """See Recall. To the owner a hit that says what holds no longer names the line of the fact that
+        holds, which stands before it; or the line that says until when it held.
+        """
+        found = await self._recall.search(query, reader)
+        if not found.hits or audience_of(reader.session, reader.kind) != OWNER:
+            return found
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._follow()
+        except TimeoutError:
+            log.info("facts_too_late", seconds=self._patience)
+        except AgentdError as error:
+            # The search has found what it has.
+            log.warning("facts_not_followed", reason=error.reason)
+        if not self._past:
+            return found
+        adds = query.sources is None or Source.NOTES in query.sources
+        hits = self._past.arranged(found.hits, query.text, adds=adds)
+        if len(hits) > len(found.hits):
+            hits = self._fitted(hits, query)
+        return replace(found, hits=hits)
+
+    async def read(self, path: str, reader: Reader) -> FileView:
+        """See Recall."""
+        return await self._recall.read(path, reader)
+
+    async def _follow(self) -> None:
+        """Be level with the facts, if they have changed."""
+        facts = await self._facts.all()
+        try:
+            view = await self._workspace.read_damaged(FACTS_PATH, _READER)
+        except FileMissing:
+            self._digest, self._past = "", Past()
+            return
+        if view.digest == self._digest:
+            return
+        page = await parsed(view.text)
+        lines = {place.line.id: place.number for place in page.placed() if place.line.id}
+        known = await asyncio.to_thread(Known, facts)
+        old = [fact for fact in facts if fact.status in _PAST and fact.id in lines]
+        old = sorted(old, key=lambda fact: fact.noted_at)[-MOST:]
+        pairs = [(fact, known.current(fact.id) or fact) for fact in old]
+        pairs = [(fact, now) for fact, now in pairs if now.id in lines]
+        evidence = await self._store.evidence([fact.id for pair in pairs for fact in pair])
+        quotes = await self._quoted(one for fact, _ in pairs for one in evidence.get(fact.id, ()))
+        places = [(fact, now, lines[fact.id], lines[now.id]) for fact, now in pairs]
+        holding = [fact for fact in facts if fact.is_active]
+        self._past = await asyncio.to_thread(_past, places, evidence, quotes, holding)
+        self._digest = view.digest
+
+    async def _quoted(self, evidence: Iterable[Evidence]) -> Mapping[Evidence, str]:
+        """The words themselves, of those that say something alone."""
+        known, self._quotes = self._quotes, {}
+        for one in evidence:
+            if one.session and one.end > one.start and not one.is_context:
+                text = known.get(one)
+                if text is None:
+                    text = (await self._said(one.session, one.seq))[one.start : one.end]
+                self._quotes[one] = "" if is_short(text) else text
+        return self._quotes
+
+    def _fitted(self, hits: Sequence[Hit], query: SearchQuery) -> tuple[Hit, ...]:
+        costs = [-(-len(hit.chunk.text.encode(errors="replace")) // _LETTERS) for hit in hits]
+        budget = query.max_tokens or self._max_tokens or None
+        return tuple(hits[at] for at in within(costs, budget, query.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A fact that holds no longer, and what holds in its place: itself, where nothing does. The lines are
+    those of the page.
+    """
+
+    fact: Fact
+    now: Fact
+    line: int
+    now_line: int
+    now_rows: frozenset[Provenance]
+    now_words: str
+
+    @property
+    def place(self) -> str:
+        """Where it stands what holds, as `path:line`."""
+        return f"{FACTS_PATH}:{self.now_line}"
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another fact holds in its place."""
+        return self.now is not self.fact
+
+    @property
+    def topic(self) -> frozenset[str]:
+        """What both facts are about."""
+        return terms(f"{self.fact.text} {self.now.text}")
+
+    def hit(self, score: float) -> Hit:
+        """The line of what holds as a search finds it, for a search that did not."""
+        day, line = self.now.valid_from.date(), self.now_line
+        chunk = Chunk(FACTS_PATH, line, line, self.now.text, Source.NOTES, OWNERS, day)
+        return Hit(chunk, score, {"current": 1.0})
+
+
+@dataclass(slots=True)
+class Past:
+    """What holds no longer, by what it is known again by. Pure."""
+
+    by_row: dict[Provenance, list[Gone]] = field(default_factory=lambda: defaultdict(list))
+    by_line: dict[int, Gone] = field(default_factory=dict)
+    by_word: dict[str, list[tuple[str, Gone]]] = field(default_factory=lambda: defaultdict(list))
+    holding: dict[Provenance, list[Fact]] = field(default_factory=lambda: defaultdict(list))
+
+    def __bool__(self) -> bool:
+        """Whether anything holds no longer."""
+        return bool(self.by_line)
+
+    def add(self, gone: Gone, rows: Iterable[Provenance], phrases: Iterable[str]) -> None:
+        """A fact, the rows that it was said in, and the words that say it."""
+        self.by_line[gone.line] = gone
+        for row in rows:
+            self.by_row[row].append(gone)
+        for phrase in filter(None, map(comparable, phrases)):
+            if words := terms(phrase):
+                self.by_word[max(words, key=len)].append((phrase, gone))
+
+    def arranged(self, hits: Sequence[Hit], query: str, *, adds: bool = True) -> tuple[Hit, ...]:
+        """The hits with those marked that say what holds no longer, each behind the line of what does,
+        which is put there if it was not found and `adds` says so.
+        """
+        asked = terms(query)
+        olds = [self._gone(hit, asked) for hit in hits]
+        order = [
+            replace(hit, superseded_by=old.place) if old else hit
+            for hit, old in zip(hits, olds, strict=True)
+        ]
+        firsts: dict[int, tuple[Gone, Hit]] = {}
+        for hit, old in zip(order, olds, strict=True):
+            if old is not None and old.is_replaced:
+                firsts.setdefault(old.now_line, (old, hit))
+        for old, first in firsts.values():
+            _put_first(old, first, order, adds=adds)
+        return tuple(order)
+
+    def _gone(self, hit: Hit, asked: frozenset[str]) -> Gone | None:
+        """What the hit says that holds no longer: of several the one that was asked about. One that says,
+        too, what holds now tells of the change; one whose row says something else that was asked about,
+        and still holds, is not outdated.
+        """
+        if hit.chunk.path == FACTS_PATH:
+            found = [self.by_line[line] for line in _lines(hit) if line in self.by_line]
+            return next((old for old in found if old.now_line not in _lines(hit)), None)
+        said = comparable(hit.chunk.text[:LONGEST])
+        rows = frozenset(_rows(hit))
+        found = [old for row in rows for old in self.by_row.get(row, ())]
+        found += [old for phrase, old in self._phrases(said) if _stands_in(phrase, said)]
+        found = [old for old in found if not (rows & old.now_rows or old.now_words in said)]
+        best = max(found, key=lambda old: len(asked & old.topic), default=None)
+        others = [fact for row in rows for fact in self.holding.get(row, ())]
+        most = max((len(asked & terms(fact.text)) for fact in others), default=0)
+        return best if best is not None and len(asked & best.topic) >= most else None
+
+    def _phrases(self, said: str) -> Iterator[tuple[str, Gone]]:
+        for word in self.by_word.keys() & terms(said):
+            yield from self.by_word[word]
+
+
+def _past(
+    places: Iterable[tuple[Fact, Fact, int, int]],
+    evidence: Mapping[str, Sequence[Evidence]],
+    quotes: Mapping[Evidence, str],
+    holding: Iterable[Fact],
+) -> Past:
+    past = Past()
+    for fact in holding:
+        if fact.origin.session:
+            past.holding[fact.origin].append(fact)
+    for fact, now, line, now_line in places:
+        own = [one for one in evidence.get(fact.id, ()) if one.session and not one.is_context]
+        later = evidence.get(now.id, ()) if now is not fact else ()
+        now_rows = frozenset(one.origin for one in later if one.session)
+        now_words = comparable(now.text) if now is not fact else "\\0"
+        gone = Gone(fact, now, line, now_line, now_rows, now_words)
+        words = [quotes[one] for one in own if one in quotes]
+        past.add(gone, [one.origin for one in own], [fact.text, *words])
+    return past
+
+
+def _stands_in(phrase: str, said: str) -> bool:
+    """Whether it does, as whole words where blanks tell words apart."""
+    start = said.find(phrase)
+    while start >= 0:
+        edges = (said[max(0, start - 1) : start + 1], said[start + len(phrase) - 1 :][:2])
+        if not any(_INSIDE.fullmatch(edge) for edge in edges):
+            return True
+        start = said.find(phrase, start + 1)
+    return False
+
+
+def _rows(hit: Hit) -> Iterator[Provenance]:
+    chunk = hit.chunk
+    if chunk.source is Source.SESSIONS:
+        session = SessionKey(chunk.path.removeprefix("sessions/").removesuffix(".jsonl"))
+        for seq in range(chunk.start_line, chunk.end_line + 1):
+            yield Provenance(session, seq)
+
+
+def _lines(hit: Hit) -> range:
+    chunk = hit.chunk
+    return range(chunk.start_line, chunk.end_line + 1) if chunk.path == FACTS_PATH else range(0)
+
+
+def _put_first(old: Gone, before: Hit, order: list[Hit], *, adds: bool) -> None:
+    """Let the line of what holds stand before this hit."""
+    first = next(n for n, hit in enumerate(order) if hit.chunk is before.chunk)
+    there = next((n for n, hit in enumerate(order) if old.now_line in _lines(hit)), None)
+    if there is not None:
+        found = replace(order.pop(there), superseded_by="")
+        if there > first:
+            there, found = first, replace(found, score=max(found.score, before.score))
+        order.insert(there, found)
+    elif adds:
+        order.insert(first, old.hit(before.score))

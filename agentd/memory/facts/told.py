@@ -1,0 +1,327 @@
+"""What the model is told of the facts, in the owner's own turns.
+
+While all active facts are few enough, the system prompt has every one of them, as they were when the
+conversation had it last: the same bytes turn after turn, so that the service's cache holds. What has
+changed since stands before the user's words. With more facts, those stand there that the message has to
+do with, and what hangs on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from agentd.domain.event import Noticed, TurnEnded, TurnEvent
+from agentd.domain.fact import Fact, FactHit
+from agentd.domain.turn import Context, Kind, Origin, SessionKey, TurnRequest
+from agentd.domain.workspace import ContextBlock
+from agentd.engine import tokens
+from agentd.engine.prompt import fence
+from agentd.memory.facts.links import FactLinks, Way
+from agentd.memory.facts.settings import FactsSettings
+from agentd.ports import Clock, FactIndex, Facts
+
+ALL_HEADING = "## What is known about the user"
+CHANGED_HEADING = "## Changes to what is known about the user"
+RELEVANT_HEADING = "## Relevant Memories"
+SOURCE = "agentd, facts the user told"
+
+RANK = 40  # behind the files of the workspace, which change less often
+IDLE = 300.0  # seconds after which services keep no cache
+SESSIONS = 256  # that are remembered
+USUAL_TOKENS = 1_000  # of a block where the settings allow no snapshot
+FACT_BYTES = 512  # of one fact among others
+
+SECONDS = 0.5  # that a turn waits for what is found
+FIRST_SECONDS = 5.0  # that it waits for facts that are read, and the first time for the index
+MANY = 1_000  # facts that are compared off the loop
+SPREAD = 0.35  # how much less than the best one another may have to do with the turn
+ROOM = 14  # facts at most in one block
+LINKED = 8  # of them that hang on what was found
+LEAST = 0.5  # of the best way's score
+CHANGED = 0.5  # of the tokens of all facts, that changes may take
+
+_COMPACTION = "compaction"  # the tag of notices that a conversation was shortened or begins anew
+
+log = structlog.get_logger()
+
+
+class TurnIndex(FactIndex, Protocol):
+    """Finds facts for a turn."""
+
+    async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
+        """How near each of these is in meaning to what is looked for, -1..1; without those that have no
+        vector, and empty while no embedder answers in time.
+        """
+
+
+@dataclass(slots=True)
+class _Session:
+    """What a conversation has in its system prompt. `facts` is None where all would be too many."""
+
+    text: str
+    facts: Mapping[str, Fact] | None
+    last: float  # when it was used, monotonic seconds
+
+
+class FactsInPrompt:
+    """A ContextSource, and an EventSink that hears when conversations end a turn or begin anew.
+    `framing` tells the model what the lines are.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        index: TurnIndex,
+        clock: Clock,
+        framing: str,
+        settings: FactsSettings,
+    ) -> None:
+        self._facts = facts
+        self._index = index
+        self._clock = clock
+        self._framing = framing.strip()
+        self._budget = settings.prompt_tokens
+        self._most = settings.max_results
+        self._sessions: OrderedDict[SessionKey, _Session] = OrderedDict()
+        self._seen: tuple[Fact, ...] | None = None
+        self._known: dict[str, Fact] = {}  # all facts by id
+        self._links = FactLinks()
+        self._linked: Mapping[str, Fact] = {}  # what was known when the links were made
+        self._patience = FIRST_SECONDS
+
+    async def blocks(self, request: TurnRequest) -> tuple[ContextBlock, ...]:
+        """The facts as a stable block, with their changes as a volatile one; or a volatile one of those
+        that the message has to do with. None for turns that are not the owner's own.
+        """
+        if request.kind is not Kind.MAIN or request.origin is not Origin.USER:
+            return ()
+        if request.context is Context.LIGHT:
+            return ()
+        await self._read()
+        now = self._clock.now()
+        session = self._session(request.session, now)
+        if session.facts is None:
+            text = await self._relevant(request.text, now)
+            return (ContextBlock(text, stable=False),) if text else ()
+        blocks = [ContextBlock(session.text, rank=RANK)] if session.text else []
+        if changes := self._changes(session.facts, now):
+            blocks.append(ContextBlock(changes, stable=False))
+        return tuple(blocks)
+
+    def emit(self, event: TurnEvent) -> None:
+        """Hear of turns that ended, and of conversations that begin anew or were shortened."""
+        if isinstance(event, TurnEnded) and event.session in self._sessions:
+            self._sessions[event.session].last = self._clock.monotonic()
+        elif isinstance(event, Noticed) and event.tag == _COMPACTION:
+            self.renew(event.session)
+
+    def renew(self, session: SessionKey) -> None:
+        """Let the session's next turn be told the facts as they are then. Call it, too, where a session
+        is deleted.
+        """
+        self._sessions.pop(session, None)
+
+    async def _read(self) -> None:
+        """Be level with the facts."""
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                facts = await self._facts.all()
+        except Exception:
+            # Whatever is wrong with what is remembered, the user gets an answer.
+            log.exception("facts_not_read")
+            return
+        if facts is not self._seen:
+            self._seen = facts
+            self._known = {fact.id: fact for fact in facts}
+
+    def _session(self, key: SessionKey, now: datetime) -> _Session:
+        """What the session is told all along, made anew where that has to be."""
+        found = self._sessions.pop(key, None)
+        at = self._clock.monotonic()
+        if found is None or at - found.last >= IDLE or self._is_stale(found, now):
+            found = self._snapshot(now)
+        found.last = at
+        self._sessions[key] = found
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return found
+
+    def _snapshot(self, now: datetime) -> _Session:
+        facts: dict[str, Fact] = {}
+        lines: list[str] = []
+        size = 0
+        for fact in self._holding(now):
+            facts[fact.id] = fact
+            lines.append(_line(fact))
+            size += tokens.of_text(lines[-1]) - 1
+            if size > self._budget:
+                return _Session("", None, 0.0)
+        text = self._block(ALL_HEADING, lines) if lines else ""
+        fits = self._budget and tokens.of_text(text) <= self._budget
+        return _Session(text, facts, 0.0) if fits else _Session("", None, 0.0)
+
+    def _is_stale(self, session: _Session, now: datetime) -> bool:
+        """Whether something of it was forgotten, or so much has changed that to repeat it with each
+        message costs more than to begin anew.
+        """
+        if session.facts is None:
+            return False
+        known = (self._known.get(fact_id) for fact_id in session.facts)
+        if any(fact is not None and not fact.is_alive for fact in known):
+            return True
+        return tokens.of_text(self._changes(session.facts, now)) > self._budget * CHANGED
+
+    def _changes(self, told: Mapping[str, Fact], now: datetime) -> str:
+        """What is not as it was told any more; "" if all is."""
+        lines: list[str] = []
+        replacing: set[str] = set()
+        for fact_id in told:
+            fact = self._known.get(fact_id)
+            if fact is not None and _holds(fact, now):
+                continue
+            new = self._instead(fact, now)
+            lines.append(_gone(fact_id, fact, new, is_told=new is not None and new.id in replacing))
+            if new is not None:
+                replacing.add(new.id)
+        for fact in self._holding(now):
+            before = told.get(fact.id)
+            is_news = before is None or before.text != fact.text
+            if is_news and fact.id not in replacing:
+                lines.append(_line(fact))
+        return self._block(CHANGED_HEADING, lines) if lines else ""
+
+    def _instead(self, fact: Fact | None, now: datetime) -> Fact | None:
+        """The fact that holds in the place of this one."""
+        passed: set[str] = set()
+        while fact is not None and fact.superseded_by and fact.id not in passed:
+            passed.add(fact.id)
+            fact = self._known.get(fact.superseded_by)
+        return fact if fact is not None and passed and _holds(fact, now) else None
+
+    def _holding(self, now: datetime) -> list[Fact]:
+        """All facts that hold, in the order in which they came to be known."""
+        found = [fact for fact in self._known.values() if _holds(fact, now)]
+        return sorted(found, key=lambda fact: (fact.noted_at, fact.id))
+
+    async def _relevant(self, text: str, now: datetime) -> str:
+        """The facts that the text has to do with, and what hangs on them; "" without any."""
+        if not text.strip():
+            return ""
+        hits = [hit.fact for hit in await self._hits(text) if _holds(hit.fact, now)]
+        links = await self._level()
+        named = [fact for fact in links.named(text) if _holds(fact, now)]
+        near = await self._cosines(text, [fact.id for fact in links.around((*named, *hits))])
+        linked = _linked(hits, links.ways(text, hits, named, near))
+        found = {fact.id: fact for fact in (*hits[: ROOM - len(linked)], *linked)}
+        lines: list[str] = []
+        for fact in found.values():
+            if not _holds(fact, now):
+                continue
+            more = [*lines, _line(fact, FACT_BYTES)]
+            if tokens.of_text(self._block(RELEVANT_HEADING, more)) > (self._budget or USUAL_TOKENS):
+                break
+            lines = more
+        return self._block(RELEVANT_HEADING, lines) if lines else ""
+
+    async def _hits(self, text: str) -> Sequence[FactHit]:
+        """What the index finds that has to do with the text; none where it takes too long."""
+        patience, self._patience = self._patience, SECONDS
+        found: Sequence[FactHit] = ()
+        try:
+            async with asyncio.timeout(patience):
+                found = await self._index.find(text, 2 * self._most)
+        except TimeoutError:
+            log.info("facts_too_late", seconds=patience)
+        except Exception:
+            # The same holds here.
+            log.exception("facts_not_found")
+        least = max([0.0, *(_relation(hit) - SPREAD for hit in found)])
+        return [hit for hit in found if _relation(hit) >= least][: self._most]
+
+    async def _cosines(self, text: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await self._index.cosines(text, fact_ids)
+        except TimeoutError:
+            log.info("facts_not_compared", seconds=SECONDS)
+        except Exception:
+            # And here: words alone choose.
+            log.exception("facts_not_compared")
+        return {}
+
+    async def _level(self) -> FactLinks:
+        """The links of the facts as they are now."""
+        if self._linked is self._known:
+            return self._links
+        known, before = self._known, self._linked
+        changed = [fact for fact in known.values() if before.get(fact.id) is not fact]
+        gone = before.keys() - known.keys()
+        if len(changed) + len(gone) > MANY:
+            links = await asyncio.to_thread(FactLinks, [f for f in known.values() if f.is_active])
+        else:
+            links = self._links
+            for fact_id in (*gone, *(fact.id for fact in changed)):
+                links.remove(fact_id)
+            for fact in changed:
+                if fact.is_active:
+                    links.put(fact)
+        self._links, self._linked = links, known
+        return links
+
+    def _block(self, heading: str, lines: Sequence[str]) -> str:
+        return f"{heading}\n{self._framing}\n{fence(SOURCE, chr(10).join(lines))}"
+
+
+def _linked(hits: Sequence[Fact], ways: Sequence[Way]) -> list[Fact]:
+    """The facts of the best ways, as many as may stand beside what was found."""
+    known = {fact.id for fact in hits}
+    found: dict[str, Fact] = {}
+    for way in ways:
+        if way.score < LEAST * ways[0].score:
+            break
+        new = {fact.id: fact for fact in way.facts if fact.id not in known}
+        if len(found | new) <= LINKED:
+            found |= new
+    return list(found.values())
+
+
+def _holds(fact: Fact, now: datetime) -> bool:
+    return fact.is_active and (fact.valid_to is None or fact.valid_to > now)
+
+
+def _relation(hit: FactHit) -> float:
+    """Negative for what has too little to do with the text; an index may leave it out."""
+    return hit.scores.get("relation", 0.0)
+
+
+def _line(fact: Fact, most_bytes: int = 0) -> str:
+    text = _clipped(_in_line(fact.text), most_bytes) if most_bytes else _in_line(fact.text)
+    return f"- [{fact.id} since {fact.valid_from.date()}] {text}"
+
+
+def _gone(fact_id: str, fact: Fact | None, new: Fact | None, *, is_told: bool) -> str:
+    """The line that says that a fact does not hold any more, and what does."""
+    if new is not None:
+        text = "" if is_told else f" {_in_line(new.text)}"
+        return f"- [{fact_id}] no longer holds; since {new.valid_from.date()}: [{new.id}]{text}"
+    until = f" since {fact.valid_to.date()}" if fact is not None and fact.valid_to else ""
+    return f"- [{fact_id}] no longer holds{until}."
+
+
+def _in_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _clipped(text: str, most_bytes: int) -> str:
+    """The text if it fits into its bytes, else its beginning, cut between characters."""
+    data = text.encode(errors="replace")
+    if len(data) <= most_bytes:
+        return text
+    return data[: most_bytes - len("…".encode())].decode(errors="ignore") + "…"
