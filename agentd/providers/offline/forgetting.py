@@ -27,6 +27,7 @@ _FACT = re.compile(r"\[(?P<id>[^\s\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.
 _CANDIDATE = re.compile(r"\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
 _CHARS = 20_000  # of a candidate that are looked at
 _SENTENCES, _SENTENCE_CHARS = 400, 500
+_STAMP = re.compile(r"\A\[\d\d:\d\d\] ")
 _ASKED = re.compile(r"\?[\"'”’)]{0,3}\Z")
 _NEGATED = re.compile(
     r"n['’]t\b|\b(?:no|not|never|no longer|neither|nicht|nie|kein\w{0,2}|ohne|used to)\b",
@@ -101,6 +102,7 @@ def _spans(text: str, facts: Sequence[_Fact]) -> Iterator[str]:
         words = sentence.text
         if len(words) > _SENTENCE_CHARS or _ASKED.search(words):
             continue
+        words = _STAMP.sub("", words)
         asked = order(words)
         said = asked if asked and asked in words else words
         if any(fact.words.search(said) is None and _says(said, fact) for fact in facts):

@@ -159,12 +159,12 @@ def _learnt(shown: Sequence[_Message]) -> Iterator[_Learnt]:
 
 def _stated(message: _Message) -> Iterator[_Learnt]:
     """What a message says by itself: what is to be remembered, and what the rules know for certain."""
-    kept: list[tuple[int, int]] = []
+    kept: set[int] = set()  # where these sentences end
     for sentence in _to_keep(message.text):
-        kept.append((sentence.start, sentence.end))
+        kept.add(sentence.end)
         yield from _kept(sentence, message)
     for claim in claims(message.text, message.day):
-        if not any(start <= claim.start and claim.end <= end for start, end in kept):
+        if claim.end not in kept:
             yield _of_claim(claim, message, _quote(message.text, claim.start, claim.end))
 
 
@@ -200,7 +200,7 @@ def _kept(sentence: Sentence, message: _Message) -> Iterator[_Learnt]:
     """The claims of a sentence if they say all of it, else the sentence as it is."""
     words = sentence.text.rstrip()
     quote = _quote(message.text, sentence.start, sentence.end)
-    found = claims(words, message.day)
+    found = claims(words, message.day, is_meant=True)
     if found and all(claim.is_all for claim in found):
         for claim in found:
             yield _of_claim(claim, message, quote, asked=True)
@@ -238,7 +238,7 @@ def _answered(question: str, message: _Message) -> Iterator[_Learnt]:
             continue
         names = {key[0]: word for key, word in form.groupdict().items() if word}
         spoken = sentence.format(n=names.get("n", ""), v=given["v"])
-        found = claims(spoken, message.day)
+        found = claims(spoken, message.day, is_meant=True)
         if len(found) == 1:
             yield _of_claim(found[0], message, text)
         return

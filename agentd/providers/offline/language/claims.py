@@ -15,14 +15,15 @@ from agentd.domain.fact import Category, Triple
 from agentd.providers.offline.language import english, german
 from agentd.providers.offline.language.calendar import dated, last_day
 from agentd.providers.offline.language.relations import canonical, ends, is_single, normalised
-from agentd.providers.offline.language.rule import TASTE, Rule
+from agentd.providers.offline.language.rule import Rule
 from agentd.providers.offline.language.sentences import HOLE, Sentence, own_words, sentences
 
 LONGEST = 10_000  # characters that are read of a message: nobody types more about himself
 LONGEST_SENTENCE = 300
 
 _RULES = (*english.RULES, *german.RULES)
-_TOLD_RULES = (*_RULES, *english.TOLD)
+_TOLD_RULES = (*_RULES, *english.TOLD, *german.TOLD)
+_GERMAN = frozenset((*german.RULES, *german.TOLD))
 _ABOUT = re.compile(
     r"\b(?:i|i'm|im|i've|my|our|we|we're|we've|ich|mein|meine|wir|unser|unsere|always|never|from now on"
     r"|in future|in the future|going forward|antworte|deadline|port|(?:lives|works) (?:in|at))\b",
@@ -47,6 +48,14 @@ _CERTAIN = re.compile(
     r"\b(?:last (?:name|week|month|year|spring|summer|autumn|fall|winter)|until? further|(?:before|after) (?:you|pushing|deploy\w*)\b"
     r"|(?:turned \d\d) (?:today|yesterday)|in may|may \d{1,2}|\d{1,2}(?:th|st|nd|rd)? (?:of )?may)\b|(?:ask|warn|tell|remind) me (?:before|when)",
     re.IGNORECASE,
+)
+_TRANSLATED = (
+    "diet",
+    "no longer diet",
+    "allergic to",
+    "no longer allergic to",
+    "does not eat",
+    "does not drink",
 )
 _JOKE = re.compile(
     r"\b(?:just kidding|kidding|jk|only joking|joking|joke|lol|rofl|lmao|haha\w*|hehe\w*|hihi\w*|sarcasm"
@@ -195,10 +204,12 @@ def slot(triple: Triple) -> tuple[str, str]:
     return normalised(triple.subject), canonical(triple.relation)[0]
 
 
-def claims(text: str, said_on: date | None = None) -> tuple[Claim, ...]:
+def claims(text: str, said_on: date | None = None, *, is_meant: bool = False) -> tuple[Claim, ...]:
     """What the message claims, in order. “Tomorrow” is told as a date when `said_on` is known, and is
-    left out else, since it would soon be untrue.
+    left out else, since it would soon be untrue. What `is_meant` to be a fact is no joke, and no turn
+    of speech.
     """
+    rules = _TOLD_RULES if is_meant else _RULES
     text = text[:LONGEST]
     if _JOKE.search(text):
         return ()
@@ -207,7 +218,7 @@ def claims(text: str, said_on: date | None = None) -> tuple[Claim, ...]:
         if _leads_elsewhere(sentence.text):
             break
         if _is_statement(sentence.text):
-            found += _of_sentence(sentence, said_on)
+            found += _of_sentence(sentence, said_on, rules)
     return tuple(found)
 
 
@@ -252,9 +263,7 @@ def _is_statement(text: str) -> bool:
     return not _UNSURE.search(_CERTAIN.sub(" ", _AFTER.sub("", _without_openings(text))))
 
 
-def _of_sentence(
-    sentence: Sentence, said_on: date | None, rules: Sequence[Rule] = _RULES
-) -> list[Claim]:
+def _of_sentence(sentence: Sentence, said_on: date | None, rules: Sequence[Rule]) -> list[Claim]:
     """The claims of a sentence whose first clause is understood, or of all its parts together."""
     whole = " ".join(sentence.text.split())
     if told := list(_of_clause(whole, sentence, said_on, rules)):
@@ -321,11 +330,10 @@ def _values(rule: Rule, match: re.Match[str]) -> dict[str, str] | None:
         return None
     for name in ("v", "rest", "w"):
         values[name] = _of_the_user(values[name], is_order=rule.category is Category.INSTRUCTION)
-    is_german = rule in german.RULES
-    for name in (
-        ("n", "v") if is_german and rule.category is not TASTE else ("n",) if is_german else ()
-    ):
-        values[name] = _in_english(values[name])
+    if rule in _GERMAN:
+        values["n"] = _in_english(values["n"])
+        if rule.relation in _TRANSLATED:
+            values["v"] = _in_english(values["v"])
     if rule.subject != "{n}":
         values["n"] = values["n"].lower()
     values |= {"S": "The user", "P": "The user's", "A": values["a"].capitalize()}
@@ -363,10 +371,13 @@ def _told(
 def _claim(
     rule: Rule, values: dict[str, str], sentence: Sentence, said_on: date | None
 ) -> Iterator[Claim]:
-    text = dated(" ".join(rule.told.format_map(values).split()), said_on)
-    value = dated(rule.value.format_map(values).strip(), said_on)
-    if text is None or value is None:
-        return
+    text = " ".join(rule.told.format_map(values).split())
+    value = rule.value.format_map(values).strip()
+    if rule.category is not Category.INSTRUCTION:
+        day, on_day = dated(text, said_on), dated(value, said_on)
+        if day is None or on_day is None:
+            return
+        text, value = day, on_day
     relation = " ".join(rule.relation.format_map(values).split()).casefold()
     triple = Triple(rule.subject.format_map(values), relation, value.removeprefix("on "))
     yield Claim(
@@ -376,7 +387,7 @@ def _claim(
         sentence.start,
         sentence.end,
         _CHANGES.search(sentence.text) is not None,
-        last_day(value, said_on) if " is on " in text else None,
+        last_day(value, said_on) if rule.told.endswith(" is on {v}.") else None,
         not rule.passing,
     )
 

@@ -10,6 +10,7 @@ from agentd.providers.offline.language.rule import (
     MY,
     NAME,
     NO_HOME,
+    NO_TIME,
     PHRASE,
     PROPER,
     TASTE,
@@ -48,14 +49,14 @@ _QUIT = r"(?:i(?:'ve| have)? (?:just |finally |recently )?(?:stopped|quit|gave u
 _DIET = r"(?:vegan|vegetarian|pescatarian)"
 _HOW = r"(?:(?:really|absolutely|quite|usually|particularly|especially|strongly|very much) )?"
 # A taste is a thing or a hobby, in three words at most; whatever points at something at hand is none.
-_NO_TASTE = r"(?!(?:it|this|that|these|those|the|a|an|my|your|his|her|its|our|their|you|him|them|me|us|how|what|when|where|why|if|to|being|having|getting|waiting|paying|seeing|doing|going|working|option|version|variant|plan|idea|both|all|one|some|any|no|not|every|everything|nothing|bugs?|meetings?|deadlines?|surprises?|errors?|life)\b)"
-_THING = rf"{_NO_TASTE}(?:(?-i:[a-zà-ÿ])[\w'-]*(?: (?!(?:is|are|that|when|how|better|more|one|with|like|as)\b)(?-i:[a-zà-ÿ])[\w'-]*)?(?: in (?:the )?{NAME.replace('(?P<v>', '(?:')})?|{NAME.replace('(?P<v>', '(?:')})"
+_NO_TASTE = r"(?!(?:it|this|that|these|those|the|a|an|my|your|his|her|its|our|their|you|him|them|me|us|how|what|when|where|why|if|to|being|having|getting|waiting|paying|seeing|doing|going|working|option|version|variant|plan|idea|both|all|one|some|any|no|not|every|everything|nothing|people|humans|everyone|everybody|children|bugs?|meetings?|deadlines?|surprises?|errors?|life)\b)"
+_THING = rf"{_NO_TASTE}(?-i:[a-zà-ÿ])[\w'-]*(?: (?!(?:is|are|that|when|how|better|more|one|with|like|as)\b)(?-i:[a-zà-ÿ])[\w'-]*)?(?: in (?:the )?{NAME.replace('(?P<v>', '(?:')})?"
 _THINGS = rf"(?P<v>{_THING}(?:(?:,| and|, and) {_THING}){{0,3}})"
 _FAVOURITE = r"(?P<n>colou?r|food|dish|meal|band|song|singer|artist|album|film|movie|book|author|animal|drink|tea|coffee|fruit|vegetable|city|country|season|sport|team|club|game|board game|show|series|restaurant|language|programming language|number|flower|beer|wine|cheese|dessert|cake|pizza|ice cream|composer|painter|composer|instrument|park|beach)"
-_VALUE = r"(?P<v>(?!(?:the|this|that|a|an|one|not|when|if|where|whatever|still|now|always|probably|to|on|in|gone|out|over)\b)[^\s,;:!?()]+(?: [^\s,;:!?()]+){0,3}|(?-i:The [A-Z])[\w'-]*(?: [\w'-]+){0,2})"
-_TOOL = r"(?-i:[A-Z])[\w.+#-]{1,30}(?: (?-i:[A-Z0-9])[\w.+#-]*){0,2}"
+_VALUE = r"(?P<v>(?!(?:the|this|that|a|an|one|not|when|if|where|whatever|still|now|always|probably|to|on|in|gone|out|over)\b)[^\s,;:!?()]+(?: [^\s,;:!?()]+){0,3}|(?-i:The [A-Z])[\w'-]*(?: [\w'-]+){0,2})(?<!ing)(?<!today)(?<! now)(?<! again)"
+_TOOL = rf"{NO_TIME}(?-i:[A-Z])[\w.+#-]{{1,30}}(?: (?-i:[A-Z0-9])[\w.+#-]*){{0,2}}"
 _FOR = r"(?P<rest>(?: (?:for|as) (?:my |our |the )?(?!(?:this|that|it|now|these|those|once|a change|today)\b)[^,;:!?]{2,40})?)"
-_ITEM = r"(?P<n>(?:project )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2}(?: project| app| release| launch)?|(?:[\w-]+ )?(?:project|paper|report|proposal|grant|thesis|release|launch|migration))"
+_ITEM = r"(?P<n>(?!(?:our|my|the)\b)(?:project )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2}(?: project| app| release| launch)?|(?:[\w-]+ )?(?:project|paper|report|proposal|grant|thesis|release|launch|migration))"
 _MOVED = r"(?: is now| is| was moved to| has been moved to| moved to| was changed to)"
 _SERVER = r"(?P<n>(?:[a-z]+ )?(?:app|api|backend|frontend|website|server|database|cluster|router|nas|proxy|dashboard|gateway))"
 _EVENT = r"(?:appointment|meeting|interview|exam|surgery|operation|checkup|check-up|reservation|wedding|conference|presentation|concert|viva|driving test|graduation|flight|trip|vacation|holiday)"
@@ -64,7 +65,9 @@ _WITH = r"(?P<w> (?:with|to|at|in|for) (?:the |my |Dr\.? )?(?-i:[A-Z])[\w'.-]+(?
 _STARTS = (
     r"(?: is| starts| begins| leaves| is scheduled| is set| is booked| is now)?(?: (?:on|at|for))?"
 )
-_ACT = r"(?:(?:answer|reply|respond|write to me|talk to me|speak to me) .|use (?:metric|imperial|celsius|bullet|british|american|formal|informal|simple|short|24)|(?:ask|warn|tell|remind) me (?:before|first|when)|call me (?-i:[A-Z])|push to|force-push|commit to|merge|deploy|email my|e-mail my|book|include|add|put the|start your|end your|keep (?:your|answers)|send me)"
+_ACT = r"(?:(?:answer|reply|respond|write to me|talk to me|speak to me) .|use (?:metric|imperial|celsius|bullet|british|american|formal|informal|simple|short|24)|(?:ask|warn|tell|remind) me (?:before|first|when)|call me (?-i:[A-Z])|push to|force-push|commit to|merge|deploy|email my|e-mail my|start your|end your)"
+_CHILD = r"(?P<n>son|daughter|brother|sister|wife|husband|girlfriend|boyfriend|partner|dad|mom|mum)"
+_MAKE = r"(?P<v>(?:an? )?(?:(?:red|blue|green|black|white|silver|grey|gray|yellow|orange|old|new|used) ){0,2}(?:Audi|BMW|Citro[eë]n|Dacia|Fiat|Ford|Golf|Honda|Hyundai|Kia|Mazda|Mercedes|Mini|Nissan|Opel|Peugeot|Polo|Porsche|Prius|Renault|Seat|Skoda|Škoda|Subaru|Suzuki|Tesla|Toyota|Volvo|VW|Volkswagen|Trek|Canyon|Giant|Specialized|Brompton)(?: (?-i:[A-Z0-9])[\w.-]*){0,3})"
 _CAR = r"(?P<v>(?:an? )?(?:(?:red|blue|green|black|white|silver|grey|gray|yellow|orange|old|new|used) ){0,2}(?-i:[A-Z0-9])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,3})"
 _SERVICE = r"(?P<n>laptop|computer|phone|smartphone|tablet|camera|printer|editor|ide|shell|terminal|browser|operating system|bank|health insurance|gym|phone provider|internet provider|search engine|password manager|calendar app|school|university|insurance)"
 
@@ -89,7 +92,7 @@ RULES = (
     Rule(r"my (?P<n>star sign|zodiac sign|nationality|religion|pronouns) (?:is|are) (?P<v>[\w/-]{3,16})", "{P} {n} is {v}.", "{n}"),
     Rule(rf"my birthday(?: is|'s)(?: on)? (?P<v>{WHEN})|i was born on (?P<v>{WHEN})", "{P} birthday is {v}.", "birthday"),
     Rule(r"i was born in (?P<v>(?:19|20)\d\d)", "{S} was born in {v}.", "birth year"),
-    Rule(rf"i was born(?: and raised)? in {PROPER}", "{S} was born in {v}.", "birthplace"),
+    Rule(rf"i was born(?: and raised)? in {TOWN}", "{S} was born in {v}.", "birthplace"),
     Rule(r"(?:i am|i'm) (?P<v>an only child|married|divorced|widowed|engaged|pregnant|retired|left-handed|right-handed|colou?r-?blind|diabetic|autistic|dyslexic|lactose[- ]intolerant|gluten[- ]intolerant|coeliac|celiac)", "{S} is {v}.", "is"),
     Rule(rf"{I_HAVE} (?P<v>(?:type [12] )?(?:diabetes|asthma|epilepsy|adhd|celiac disease|coeliac disease|high blood pressure|hay fever|arthritis))", "{S} has {v}.", "has"),
     Rule(rf"i speak (?:fluent |some |a little |a bit of )?(?P<v>{_LANGUAGE}(?:(?:,| and|, and) (?:fluent |some |a little )?{_LANGUAGE}){{0,5}})(?: fluently| at home)?", "{S} speaks {v}.", "speaks", lists=True),
@@ -101,26 +104,26 @@ RULES = (
     Rule(rf"i study {PHRASE.replace('<v>', '<w>')} at {PROPER}", "{S} studies {w} at {v}.", "studies at"),
     # people and pets
     Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}{_CALLED} (?:{NAME}|{_LOWER})|{_SOMEONE}{_CALLED} {NAME})(?: now)?", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"{MY} {_WHO}(?: is|'s) (?:now )?(?P<v>(?-i:Dr|Prof|Mr|Mrs|Ms|Frau|Herr)\.? (?!Google)(?-i:[A-Z])[\w'-]+)", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"the name of {MY} (?:{_PET}|{_SOMEONE}) is {NAME}", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"(?:{I_HAVE}|(?:we|i)(?:'ve| have)?(?: just| recently)? (?:got|adopted|bought)) an? {_ADJECTIVE}(?:{_PET}|{_SOMEONE}),? (?:called|named) {NAME}", "{P} {n} is called {v}.", "{n} name"),
-    Rule(rf"{MY} {_WHO}(?: is|'s) (?:now )?{_NATION}{NAME}", "{P} {n} is called {v}.", "{n} name"),
-    Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}|{_KIN}),? {NAME},? {_GOES_ON} (?!(?:in|at|for|an?|\d+)\b)[^\d?!]{{1,80}}", "{P} {n} is called {v}.", "{n} name", passing=True),
+    Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}|{_CHILD}),? {NAME},? {_GOES_ON} (?!(?:in|at|for|an?|\d+)\b)[^\d?!]{{1,80}}", "{P} {n} is called {v}.", "{n} name", passing=True),
     Rule(rf"(?:i am|i'm) married to {NO_HOME}{NAME}", "{S} is married to {v}.", "spouse name"),
     Rule(rf"{I_HAVE} {_COUNT} {_KIDS}(?:,|:| -)?(?: (?:called|named))? {_A_NAME[0]},? and {_A_NAME[1]}", "{S} has {c} {n}, {a} and {b}.", "{n}", value="{a} and {b}"),
     Rule(rf"{I_HAVE} {_COUNT} {_KIDS}", "{S} has {c} {n}.", "number of {n}", value="{c}"),
-    Rule(rf"{_BY_NAME} (?:{_NOW}lives|is {_NOW}living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
-    Rule(rf"{_BY_NAME} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} (?:{_NOW}lives|is {_NOW}living) (?:now )?in {TOWN}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} (?:has )?(?:just |recently )?moved to {TOWN}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
     Rule(rf"{_BY_NAME} (?:{_NOW}works|is {_NOW}working) (?:now )?(?:at|for) (?P<a>the )?{PROPER}{_SINCE}", "{P} {n} {w} works at {a}{v}.", "employer", subject="{w}", kin=True),
     Rule(rf"{_BY_NAME} is (?:now )?(?P<v>an? {_JOB})", "{P} {n} {w} is {v}.", "job", subject="{w}", kin=True),
     Rule(rf"{_BY_NAME} (?:is|turned) (?:now )?(?P<v>\d{{1,2}})(?: years? old)?", "{P} {n} {w} is {v} years old.", "age", subject="{w}", kin=True),
     Rule(rf"{MY} {_KIN}'s birthday (?:is|'s)(?: on)? (?P<v>{WHEN})", "{P} {n}'s birthday is {v}.", "{n} birthday"),
-    Rule(rf"{MY} {_KIN} {_NOW}lives in {NO_HOME}{PROPER}", "{P} {n} lives in {v}.", "{n} home"),
+    Rule(rf"{MY} {_KIN} {_NOW}lives in {TOWN}", "{P} {n} lives in {v}.", "{n} home"),
     Rule(rf"{MY} {_KIN} (?:{_NOW}works|is {_NOW}working) (?:at|for) (?P<a>the )?{PROPER}", "{P} {n} works at {a}{v}.", "{n} employer"),
     Rule(rf"{MY} {_KIN} is (?P<v>\d{{1,2}}) years old", "{P} {n} is {v} years old.", "{n} age"),
     Rule(rf"{MY} {_KIN} is (?P<v>an? {_JOB})", "{P} {n} is {v}.", "{n} job"),
     Rule(rf"{MY} {_KIN} is allergic to {_ALLERGENS}", "{P} {n} is allergic to {v}.", "{n} allergic to", lists=True),
     # places and things
-    Rule(rf"(?:i|we) {_NOW}live (?:now )?in (?:{TOWN}|{NO_HOME}{PROPER})(?: now| with my .{{1,30}}| since .{{1,20}}|{_SINCE})", "{S} lives in {v}.", "home"),
+    Rule(rf"(?:i|we) {_NOW}live (?:now )?in {TOWN}(?: now| with my .{{1,30}}| since .{{1,20}}|{_SINCE})", "{S} lives in {v}.", "home"),
     Rule(rf"{I_AM} {_NOW}(?:living|based) in {TOWN}", "{S} lives in {v}.", "home"),
     Rule(rf"(?:i|we)(?:'ve| have)? (?:just |recently |now )?(?:moved|relocated) (?:from (?-i:[A-Z])[\w' -]{{1,40}}? )?to {TOWN}{_SINCE}(?: from (?-i:[A-Z])[\w' -]{{1,30}})?", "{S} lives in {v}.", "home"),
     Rule(rf"{I_AM} moving (?:from (?-i:[A-Z])[\w' -]{{1,40}}? )?to {TOWN}", "{S} is moving to {v}.", "moving to"),
@@ -129,11 +132,11 @@ RULES = (
     Rule(rf"{MY} (?P<n>home |postal |mailing |work |office )?address(?: is|'s) (?P<v>(?-i:[A-Z0-9])[^;:!?]{{5,90}})", "{P} {n}address is {v}.", "{n}address", loose=True),
     Rule(rf"{I_AM} (?:originally )?from {TOWN}(?: originally)?|i come from {TOWN}|i grew up in {TOWN}", "{S} comes from {v}.", "origin"),
     Rule(r"my time ?zone is (?P<v>(?-i:[A-Z])[\w/+:-]{1,40}(?: time)?)", "{P} timezone is {v}.", "timezone"),
-    Rule(rf"{MY} (?:new )?(?P<n>car|bike|motorbike|van) is (?:now )?{_CAR}", "{P} {n} is {v}.", "{n}"),
-    Rule(r"i (?:now )?drive (?P<v>an? (?:\w+ )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2})", "{P} car is {v}.", "car"),
-    Rule(rf"{MY} (?:new |main )?{_SERVICE} is (?:now )?(?:(?:called|named) )?(?P<v>(?!(?:Dead|Broken|Slow|Down|Gone|Offline|Closed)\b)(?:an? )?(?-i:[A-Z0-9])[\w.&+-]*(?: (?-i:[A-Z0-9])[\w.&+-]*){{0,3}})", "{P} {n} is {v}.", "{n}"),
+    Rule(rf"{MY} (?:new )?(?P<n>car|bike|motorbike|van) is (?:now )?{_MAKE}", "{P} {n} is {v}.", "{n}"),
+    Rule(rf"i (?:now )?drive {_MAKE}", "{P} car is {v}.", "car"),
+    Rule(rf"{MY} (?:new |main )?{_SERVICE} is (?:now )?(?:(?:called|named) )?(?P<v>(?!(?:Dead|Broken|Slow|Down|Gone|Offline|Closed)\b)(?-i:[A-Z0-9])[\w.&+-]*(?: (?-i:[A-Z0-9])[\w.&+-]*){{0,3}})", "{P} {n} is {v}.", "{n}"),
     Rule(rf"{MY} (?:new )?(?P<n>car|bike|boat|guitar|piano|printer|robot vacuum|house|van|band|company|blog)(?: is (?:called|named)|'s (?:called|named|name is)) {PROPER}", "{P} {n} is called {v}.", "{n} name"),
-    Rule(rf"{MY} (?:monthly )?(?P<n>rent|salary) is (?:now )?(?P<v>[$€£]?\d[\d.,]*k? ?(?:€|\$|£|euros?|dollars?|pounds|usd|eur|gbp)?(?: (?:a|per) month)?)", "{P} {n} is {v}.", "{n}"),
+    Rule(rf"{MY} (?:monthly )?(?P<n>rent|salary) is (?:now )?(?P<v>[$€£]?[1-9][\d.,]*k? ?(?:€|\$|£|euros?|dollars?|pounds|usd|eur|gbp)?(?: (?:a|per) month)?)", "{P} {n} is {v}.", "{n}"),
     Rule(rf"{MY} (?P<n>passport|visa|driving licen[cs]e|insurance|lease|contract|residence permit) (?:expires|ends|runs out)(?: on)? (?P<v>{WHEN})", "{P} {n} expires on {v}.", "{n} expiry date"),
     Rule(rf"{MY} (?:new )?(?P<n>office |work |mobile |cell |home )?(?:phone )?(?:number|phone)(?: is|'s) (?:now )?(?P<v>\+?\d[\d ()/.-]{{4,24}}\d)", "{P} {n}phone number is {v}.", "{n}phone number"),
     Rule(rf"{MY} (?:new )?(?P<n>work |office |private )?e-?mail(?: address)?(?: is|'s) (?:now )?(?P<v>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)", "{P} {n}email is {v}.", "{n}email"),
@@ -142,11 +145,11 @@ RULES = (
     # work
     Rule(rf"i {_NOW}work (?:now )?(?:at|for) (?P<a>the )?(?P<v>{PROPER.removeprefix('(?P<v>')}(?P<rest>(?: in {NAME.replace('(?P<v>', '(?:')})?)(?: as an? .{{2,40}}| since .{{2,20}}| now)?", "{S} works at {a}{v}{rest}.", "employer"),
     Rule(rf"{I_AM} {_NOW}(?:working|employed) (?:at|for|by) {PROPER}", "{S} works at {v}.", "employer"),
-    Rule(rf"(?:i|i've|i have) (?:just |recently )?(?:started(?: working| a new job| my new job)? at|joined) {PROPER}(?: as .{{2,40}})?{_SINCE}", "{S} works at {v}.", "employer"),
+    Rule(rf"(?:i|i've|i have) (?:just |recently )?(?:started (?:working|a new job|my new job) at {PROPER}(?: as .{{2,40}})?{_SINCE}|joined {PROPER} as an? .{{2,40}})", "{S} works at {v}.", "employer"),
     Rule(rf"(?:my (?:new )?employer is|i(?:'ve| have)?(?: got)? a new job at|i got (?:the|a) (?:new )?job at) {PROPER}", "{S} works at {v}.", "employer"),
     Rule(rf"(?:i no longer work|i don't work|i do not work|i stopped working) (?:at|for) (?:the )?{PROPER}(?: any ?more| any longer)|(?:i no longer work|i stopped working) (?:at|for) (?:the )?{PROPER}", "{S} no longer works at {v}.", "no longer employer"),
-    Rule(rf"i(?:'ve| have)? (?:just |finally |recently )?(?:quit|left) (?:my job )?at {PROPER}", "{S} no longer works at {v}.", "no longer employer"),
-    Rule(rf"(?:i|we)(?:'ve| have)? (?:just |recently )?switched (?:over )?from (?P<w>{_TOOL}) to (?P<v>{_TOOL}){_FOR}", "{S} uses {v}{rest}.", "uses", TASTE, past="no longer uses"),
+    Rule(rf"i(?:'ve| have)? (?:just |finally |recently )?(?:quit|left) my job at {PROPER}", "{S} no longer works at {v}.", "no longer employer"),
+    Rule(rf"(?:i|we)(?:'ve| have)? (?:just |recently )?switched (?:over )?from (?P<w>{_TOOL}) to (?P<v>{_TOOL}){_FOR}", "{S} switched from {w} to {v}{rest}.", "uses", TASTE, past="no longer uses"),
     Rule(rf"(?:i|we) (?:no longer use|stopped using) (?P<v>{_TOOL})|(?:i|we) (?:don't|do not) use (?P<v>{_TOOL}) any ?more", "{S} no longer uses {v}.", "no longer uses", TASTE),
     Rule(rf"(?:i|we) (?:(?:mostly|mainly|usually|always|only|now|currently) )?use (?P<v>{_TOOL})(?: (?:daily|every day|at work|at home))?{_FOR}", "{S} uses {v}{rest}.", "uses", TASTE),
     Rule(rf"(?:my|our) (?:new |side |main |current )?project is (?:called|named) {PROPER}|{I_AM} (?:currently |now )?(?:working on|building) (?:an? (?:\w+ )?)?(?:project|app|game) (?:called|named|codenamed) {PROPER}|{I_AM} (?:currently |now )?working on (?:project {PROPER}|{PROPER} project)", "{S} works on {v}.", "works on", PROJECT),
@@ -157,9 +160,9 @@ RULES = (
     Rule(rf"(?:our|my) (?:{_SERVER}|(?P<n>team|company)) (?:uses|runs on|is written in|is built with) {PROPER}", "{P} {n} uses {v}.", "{n} uses", PROJECT),
     Rule(r"(?:i|we)(?:'ve| have)? decided (?P<v>(?:to (?:use|go with|switch to|migrate to|hire|buy|drop|sell) (?-i:[A-Z])|against (?:buying|using|hiring) )[^;:!?]{2,80})", "{S} decided {v}.", "decided", Category.DECISION, loose=True),
     Rule(rf"(?:i|we)(?:'ve| have)? (?:chose|chosen|picked|settled on) (?P<v>{_TOOL} (?:over|instead of) {_TOOL})", "{S} chose {v}.", "decided", Category.DECISION, loose=True),
-    Rule(r"(?:i|we)(?:'ve| have)? (?:just |finally )?(?P<v>passed my [\w ]{2,30}(?:exam|test)|graduated from (?-i:[A-Z])[\w ]{2,40}|signed the (?:lease|contract))", "{S} {v}.", "outcome", Category.OUTCOME, loose=True),
+    Rule(r"(?:i|we)(?:'ve| have)? (?:just |finally )?(?P<v>passed my [\w ]{2,30}(?:exam|test)|graduated from (?:the )?(?:University of )?(?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+){0,3}|signed the (?:lease|contract))", "{S} {v}.", "outcome", Category.OUTCOME, loose=True),
     Rule(rf"(?:please |from now on,? |in (?:the )?future,? )*(?P<a>always|never),? (?P<v>{_ACT}[^!?]{{1,120}})", "{A} {v}.", "instruction", ORDER, value="{a} {v}", loose=True),
-    Rule(rf"(?:please )?(?:from now on|in (?:the )?future|going forward),? (?:please )?(?P<v>(?:(?:don't|do not) )?{_ACT}[^!?]{{1,120}})", "From now on, {v}.", "instruction", ORDER, loose=True),
+    Rule(rf"(?:please )?(?:from now on|in (?:the )?future|going forward),? (?:please )?(?P<v>(?:(?:don't|do not) )?(?:{_ACT}|book|include|add|put the|keep (?:your|answers))[^!?]{{1,120}})", "From now on, {v}.", "instruction", ORDER, loose=True),
     # tastes
     Rule(rf"i {_HOW}prefer (?P<v>{_THING}) (?:over|to|rather than|instead of) (?P<w>{_THING})", "{S} prefers {v} over {w}.", "preference between {pair}", TASTE),
     Rule(rf"i {_HOW}prefer (?P<v>(?:dark|light) mode|{_DRINK})", "{S} prefers {v}.", "prefers", TASTE),
@@ -174,13 +177,22 @@ RULES = (
     Rule(rf"i {_NOT} eat (?:any )?(?P<v>{_FOOD}(?:(?:,| or| and) {_FOOD})*){_MUCH}|{_QUIT} eating (?P<v>{_FOOD})", "{S} does not eat {v}.", "does not eat", TASTE, lists=True),
     Rule(rf"i {_NOT} drink (?:any )?(?P<v>{_DRINK}(?:(?:,| or| and) {_DRINK})*){_MUCH}|{_QUIT} (?:drinking )?(?P<v>{_DRINK})", "{S} does not drink {v}.", "does not drink", TASTE, lists=True),
     Rule(rf"i {_NOT} smoke(?: any ?more)?|{_QUIT} (?:smoking|cigarettes)|(?:i am|i'm) a non-smoker", "{S} does not smoke.", "does not smoke", value="cigarettes"),
-    Rule(rf"i (?:now )?eat (?P<v>{_FOOD}(?:(?:,| and) {_FOOD})*)(?: again| now)", "{S} eats {v}.", "eats", TASTE, lists=True),
-    Rule(rf"i (?:now )?drink (?P<v>{_DRINK}(?:(?:,| and) {_DRINK})*)(?: again| now)", "{S} drinks {v}.", "drinks", TASTE, lists=True),
+    Rule(rf"i (?:now )?eat (?P<v>{_FOOD}(?:(?:,| and) {_FOOD})*) again", "{S} eats {v}.", "eats", TASTE, lists=True),
+    Rule(rf"i (?:now )?drink (?P<v>{_DRINK}(?:(?:,| and) {_DRINK})*) again", "{S} drinks {v}.", "drinks", TASTE, lists=True),
     Rule(r"i (?:now )?smoke(?: again)?|(?:i am|i'm) a smoker", "{S} smokes.", "smokes", value="cigarettes"),
 )  # fmt: skip
 
-# What only facts say, which call people by their names.
+# What facts say, and what is believed of what the user asks to be remembered or answers when asked.
 TOLD = (
+    Rule(rf"(?:i|we) {_NOW}live (?:now )?in (?:{TOWN}|{NO_HOME}{PROPER})(?: now| with my .{{1,30}}| since .{{1,20}}|{_SINCE})", "{S} lives in {v}.", "home"),
+    Rule(rf"{_BY_NAME} (?:{_NOW}lives|is {_NOW}living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
+    Rule(rf"{_BY_NAME} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
+    Rule(rf"{MY} {_KIN} {_NOW}lives in {NO_HOME}{PROPER}", "{P} {n} lives in {v}.", "{n} home"),
+    Rule(rf"{MY} {_WHO}(?: is|'s) (?:now )?{_NATION}{NAME}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"(?:i|i've|i have) (?:just |recently )?(?:started(?: working| a new job| my new job)? at|joined) {PROPER}(?: as .{{2,40}})?{_SINCE}", "{S} works at {v}.", "employer"),
+    Rule(rf"{MY} (?:new )?(?P<n>car|bike|motorbike|van) is (?:now )?{_CAR}", "{P} {n} is {v}.", "{n}"),
+    Rule(r"i (?:now )?drive (?P<v>an? (?:\w+ )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2})", "{P} car is {v}.", "car"),
+    Rule(rf"{MY} (?:new |main )?{_SERVICE} is (?:now )?(?:(?:called|named) )?(?P<v>(?!(?:Dead|Broken|Slow|Down|Gone|Offline|Closed)\b)(?:an? )?(?-i:[A-Z0-9])[\w.&+-]*(?: (?-i:[A-Z0-9])[\w.&+-]*){{0,3}})", "{P} {n} is {v}.", "{n}"),
     Rule(rf"{NAME.replace('<v>', '<w>')} lives in {NO_HOME}{PROPER}", "{w} lives in {v}.", "home", subject="{w}"),
     Rule(rf"{NAME.replace('<v>', '<w>')} works at (?P<a>the )?{PROPER}", "{w} works at {a}{v}.", "employer", subject="{w}"),
 )  # fmt: skip

@@ -14,10 +14,11 @@ MY = r"(?:my|our)"
 I_AM = r"(?:i am|i'm|im|we are|we're)"
 I_HAVE = r"(?:i have|i've got|i have got|we have|we've got)"
 _TIMES = "|".join((*MONTHS, *WEEKDAYS, "christmas", "easter", "weihnachten", "ostern", "winter"))
+NO_TIME = rf"(?!(?:{_TIMES})s?\b)"
 # Capitalised words that stand where a name would, and are none.
 _NO_NAME = (
-    rf"(?!(?:{_TIMES})s?\b)(?!(?:this|that|here|there|it|i|just|not|the|a|an|and|or|is|was|mine|work|life"
-    r"|batman|superman|god|karma|dead|broken|slow|offline|gone|closed"
+    rf"{NO_TIME}(?!(?:this|that|here|there|it|i|just|not|the|a|an|and|or|is|was|mine|work|life"
+    r"|batman|superman|god|karma|legion|nobody|programm|myself|home|full|dead|broken|slow|offline|gone|closed"
     r"|das|der|die|ist|hat|hase)\b)"
 )
 # What people live in, or are married to, for a laugh.
@@ -33,7 +34,7 @@ PROPER = (
     rf"(?P<v>{_NO_NAME}(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*"
     r"(?: (?:(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*|of|the|and|am|im|an der|de|la|upon)){0,4})"
 )
-# People move to more things than towns, so only these are believed to be places.
+# People live in, move to and come from more things than towns: only these are certain to be places.
 TOWN = (
     r"(?P<v>(?i:(?:(?:new|bad|san|santa|los|las|st\.?|saint|den|the|buenos|rio de|tel|hong|kuala|cape|abu|salt lake|frankfurt am|freiburg im) )?"
     r"(?:aachen|aarhus|amsterdam|antwerp|athens|augsburg|austin|australia|austria|bali|bamberg|barcelona|basel"
@@ -54,7 +55,7 @@ TOWN = (
     r"|wolfsburg|wrocław|wuppertal|würzburg|york|york city|zagreb|zürich|zurich|homburg|jose|diego|francisco|angeles|vegas|aires|janeiro"
     r"|aviv|kong|lumpur|town|dhabi|lake city|main|breisgau|louis|gallen)"
     r"|(?-i:[A-ZÄÖÜ][a-zäöüß]{2,12}(?:burg|berg|heim|stadt|dorf|hausen|furt|kirchen|haven|bruck|brück|weiler|ingen|münde|stedt)))"
-    r"(?:,? (?-i:[A-Z])[\w'-]+)?)"
+    r"(?:, (?-i:[A-Z])[\w'-]+)?)"
 )
 PHRASE = r"(?P<v>[^\s,;:!?()][^,;:!?()]{0,60})"
 LIST = r"(?P<v>[^\s;:!?()][^;:!?()]{0,78})"  # a few words, or a list of them
