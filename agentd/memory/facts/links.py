@@ -25,6 +25,7 @@ STEPS = 3  # along facts, from the one that a question finds
 MOST = 500  # facts that are looked at for one question
 BEAM = 64  # ways that are followed at each step
 STEMS = (4, 5)  # first letters by which two forms of a word are known to be one, perhaps and surely
+WAYS_TO_SAY = 8  # relations by which one thing is called
 NAMED = 0.5  # of the weight of the words of a name or relation, that a question has to hold
 NEARNESS = 1.0  # what a cosine of 1 counts for beside all words of the question
 STEP = 0.03  # what a further fact has to bring
@@ -35,6 +36,7 @@ _WORD = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 _RUN = re.compile(f"[{UNSPACED}]")
 _MY = "my "
 _OF = "'s "
+_CALLED = " name"  # ends the relation of things whose name is known: ("user", "dog name", "Rex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +197,10 @@ class FactLinks:
                 if fact_id != fact.id:
                     yield self._facts[fact_id]
 
-    def _names(self, name: str, by: _Joint | None = None) -> Iterator[str]:
-        """All names of one thing, none for the user; `by` is a fact that has it as its value."""
+    def _names(self, name: str, by: _Joint | None = None, steps: int = 1) -> Iterator[str]:
+        """The names of one thing, none for the user; `by` is a fact that has it as its value. In so many
+        steps more those follow that are made of other names of what has it.
+        """
         if name == _USER:
             return
         yield name
@@ -204,10 +208,13 @@ class FactLinks:
             yield other
             name = other
         known = [by] if by else []
-        known += [self._joints[i] for i in islice(self._by_value.get(name, ()), BEAM)]
+        known += [self._joints[i] for i in islice(self._by_value.get(name, ()), WAYS_TO_SAY)]
         for joint in known:
-            if self._only(owned := _owned(joint)) == name:
-                yield owned
+            if self._only(_owned(joint)) != name:
+                continue
+            yield _owned(joint)
+            for subject in self._names(joint.subject, steps=steps - 1) if steps else ():
+                yield f"{subject}{_OF}{joint.relation}"
 
     def _only(self, owned: str, steps: int = STEPS) -> str:
         """The value that a relation of something names; "" unless there is exactly one."""
@@ -260,7 +267,8 @@ def _joint(fact: Fact) -> _Joint | None:
     if fact.triple is None:
         return None
     triple = fact.triple
-    found = _Joint(_name(triple.subject), _name(triple.relation), _name(triple.value))
+    relation = _name(triple.relation).removesuffix(_CALLED)
+    found = _Joint(_name(triple.subject), relation, _name(triple.value))
     return found if found.subject and found.relation and found.value else None
 
 

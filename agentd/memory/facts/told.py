@@ -111,7 +111,7 @@ class FactsInPrompt:
             text = await self._relevant(request.text, now)
             return (ContextBlock(text, stable=False),) if text else ()
         blocks = [ContextBlock(session.text, rank=RANK)] if session.text else []
-        if changes := self._changes(session.facts, now):
+        if changes := self._changes(session, now):
             blocks.append(ContextBlock(changes, stable=False))
         return tuple(blocks)
 
@@ -163,7 +163,7 @@ class FactsInPrompt:
             size += tokens.of_text(lines[-1]) - 1
             if size > self._budget:
                 return _Session("", None, 0.0)
-        text = self._block(ALL_HEADING, lines) if lines else ""
+        text = _block(ALL_HEADING, self._framing, lines) if lines else ""
         fits = self._budget and tokens.of_text(text) <= self._budget
         return _Session(text, facts, 0.0) if fits else _Session("", None, 0.0)
 
@@ -176,10 +176,11 @@ class FactsInPrompt:
         known = (self._known.get(fact_id) for fact_id in session.facts)
         if any(fact is not None and not fact.is_alive for fact in known):
             return True
-        return tokens.of_text(self._changes(session.facts, now)) > self._budget * CHANGED
+        return tokens.of_text(self._changes(session, now)) > self._budget * CHANGED
 
-    def _changes(self, told: Mapping[str, Fact], now: datetime) -> str:
-        """What is not as it was told any more; "" if all is."""
+    def _changes(self, session: _Session, now: datetime) -> str:
+        """What is not as the session was told any more; "" if all is."""
+        told = session.facts or {}
         lines: list[str] = []
         replacing: set[str] = set()
         for fact_id in told:
@@ -195,7 +196,8 @@ class FactsInPrompt:
             is_news = before is None or before.text != fact.text
             if is_news and fact.id not in replacing:
                 lines.append(_line(fact))
-        return self._block(CHANGED_HEADING, lines) if lines else ""
+        framing = "" if session.text else self._framing  # once is enough
+        return _block(CHANGED_HEADING, framing, lines) if lines else ""
 
     def _instead(self, fact: Fact | None, now: datetime) -> Fact | None:
         """The fact that holds in the place of this one."""
@@ -210,25 +212,26 @@ class FactsInPrompt:
         found = [fact for fact in self._known.values() if _holds(fact, now)]
         return sorted(found, key=lambda fact: (fact.noted_at, fact.id))
 
-    async def _relevant(self, text: str, now: datetime) -> str:
-        """The facts that the text has to do with, and what hangs on them; "" without any."""
-        if not text.strip():
+    async def _relevant(self, message: str, now: datetime) -> str:
+        """The facts that a message has to do with, and what hangs on them; "" without any."""
+        if not message.strip():
             return ""
-        hits = [hit.fact for hit in await self._hits(text) if _holds(hit.fact, now)]
+        hits = [hit.fact for hit in await self._hits(message) if _holds(hit.fact, now)]
         links = await self._level()
-        named = [fact for fact in links.named(text) if _holds(fact, now)]
-        near = await self._cosines(text, [fact.id for fact in links.around((*named, *hits))])
-        linked = _linked(hits, links.ways(text, hits, named, near))
+        named = [fact for fact in links.named(message) if _holds(fact, now)]
+        near = await self._cosines(message, [fact.id for fact in links.around((*named, *hits))])
+        linked = _linked(hits, links.ways(message, hits, named, near))
         found = {fact.id: fact for fact in (*hits[: ROOM - len(linked)], *linked)}
         lines: list[str] = []
+        text = ""
         for fact in found.values():
-            if not _holds(fact, now):
-                continue
-            more = [*lines, _line(fact, FACT_BYTES)]
-            if tokens.of_text(self._block(RELEVANT_HEADING, more)) > (self._budget or USUAL_TOKENS):
-                break
-            lines = more
-        return self._block(RELEVANT_HEADING, lines) if lines else ""
+            if _holds(fact, now):
+                lines.append(_line(fact, FACT_BYTES))
+                longer = _block(RELEVANT_HEADING, self._framing, lines)
+                if tokens.of_text(longer) > (self._budget or USUAL_TOKENS):
+                    break
+                text = longer
+        return text
 
     async def _hits(self, text: str) -> Sequence[FactHit]:
         """What the index finds that has to do with the text; none where it takes too long."""
@@ -275,9 +278,6 @@ class FactsInPrompt:
         self._links, self._linked = links, known
         return links
 
-    def _block(self, heading: str, lines: Sequence[str]) -> str:
-        return f"{heading}\n{self._framing}\n{fence(SOURCE, chr(10).join(lines))}"
-
 
 def _linked(hits: Sequence[Fact], ways: Sequence[Way]) -> list[Fact]:
     """The facts of the best ways, as many as may stand beside what was found."""
@@ -299,6 +299,10 @@ def _holds(fact: Fact, now: datetime) -> bool:
 def _relation(hit: FactHit) -> float:
     """Negative for what has too little to do with the text; an index may leave it out."""
     return hit.scores.get("relation", 0.0)
+
+
+def _block(heading: str, framing: str, lines: Sequence[str]) -> str:
+    return "\n".join(filter(None, (heading, framing, fence(SOURCE, "\n".join(lines)))))
 
 
 def _line(fact: Fact, most_bytes: int = 0) -> str:
