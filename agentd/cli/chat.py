@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from agentd.cli.asking import Asking, Prompt
 from agentd.cli.attaching import carried
 from agentd.cli.catalog import Catalog
+from agentd.cli.pasting import Written
 from agentd.cli.screen import Display
 from agentd.cli.slash import chosen, help_text, misspelt, parse, session_table
 from agentd.cli.statusline import StatusLine
@@ -23,6 +24,7 @@ from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import RemoteError
 from agentd.client.reply import Reply, marks, words
+from agentd.domain.quotation import Spans
 from agentd.errors import AgentdError, DaemonUnreachable
 
 _PROMPT = "> "
@@ -41,6 +43,10 @@ _ENDINGS = {
 
 class Keyboard(Protocol):
     """Where messages come from."""
+
+    @property
+    def pasted(self) -> Spans:
+        """The spans of what was read last that were pasted, and not typed."""
 
     async def read(self, prompt: Callable[[], Prompt]) -> str | None:
         """The next message, None when the user wants to leave."""
@@ -77,7 +83,7 @@ class Chat:
         self._shown = False  # whether words of the answer have come over this connection
         self._accepted = False
         self._choosing = False
-        self._ahead: list[str] = []  # typed for a question that was taken back meanwhile
+        self._ahead: list[Written] = []  # typed for a question that was taken back meanwhile
 
     async def run(self, sockets: Sequence[Path], session: str) -> None:
         """Talk until the user leaves. Raises DaemonUnreachable, RemoteError if it cannot begin."""
@@ -113,7 +119,7 @@ class Chat:
 
     async def _converse(self, conversation: Conversation) -> str:
         while True:
-            line = self._ahead.pop(0) if self._ahead else await self._read()
+            line, pasted = await self._next()
             if self._settled(line):
                 continue
             if line is None:
@@ -125,7 +131,7 @@ class Chat:
             elif (unknown := misspelt(line, self._catalog.commands())) is not None:
                 self._screen.aside(unknown)
             elif line.strip():
-                if not await self._turn(conversation, line):
+                if not await self._turn(conversation, Written(line, pasted)):
                     return ""
                 self._status.want()
 
@@ -170,6 +176,12 @@ class Chat:
         self._shown = False
         self._screen.aside(f"the daemon is back{again}")
         self._status.want()
+
+    async def _next(self) -> tuple[str | None, Spans]:
+        if self._ahead:
+            message = self._ahead.pop(0)
+            return message.text, message.pasted
+        return await self._read(), self._keyboard.pasted
 
     async def _read(self) -> str | None:
         self._screen.still(reading=True)
@@ -216,15 +228,15 @@ class Chat:
             self._choosing = False
         return None if self._settled(line) else chosen((line or "").strip(), sessions)
 
-    async def _turn(self, conversation: Conversation, text: str) -> bool:
+    async def _turn(self, conversation: Conversation, message: Written) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""
-        self._saying, self._shown, self._accepted = text, False, False
+        self._saying, self._shown, self._accepted = message.text, False, False
         loop = asyncio.get_running_loop()
         presses = 0
         self._screen.work(going_on=True)
         try:
             async with alone(), asyncio.TaskGroup() as group:
-                saying = group.create_task(self._say(conversation, text))
+                saying = group.create_task(self._say(conversation, message))
                 asking = group.create_task(self._answer_questions())
                 saying.add_done_callback(lambda _: asking.cancel())
 
@@ -244,10 +256,10 @@ class Chat:
             self._saying = None
         return not saying.cancelled()
 
-    async def _say(self, conversation: Conversation, text: str) -> None:
+    async def _say(self, conversation: Conversation, message: Written) -> None:
         try:
-            words, images = await asyncio.to_thread(carried, text)
-            result = await conversation.say(words, uuid.uuid4().hex, images)
+            said, images = await asyncio.to_thread(carried, message)
+            result = await conversation.say(said.text, uuid.uuid4().hex, images, said.pasted)
         except AgentdError as error:
             self._screen.end_line()
             self._tell(error)
@@ -270,7 +282,7 @@ class Chat:
             await self._asking.opened.wait()
             line = await self._read()
             if not self._settled(line) and line:
-                self._ahead.append(line)
+                self._ahead.append(Written(line, self._keyboard.pasted))
             await asyncio.sleep(0)  # let the question take its answer
 
     def _settled(self, line: str | None) -> bool:

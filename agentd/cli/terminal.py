@@ -12,15 +12,19 @@ from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
 from agentd.cli.asking import Prompt
 from agentd.cli.completion import ChatCompleter, Sources, may_complete
+from agentd.cli.pasting import Written
+from agentd.domain.quotation import Spans
 from agentd.paths import ensure_private_dir
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
@@ -58,19 +62,27 @@ class Terminal:
         self._history = history
         self._raw = raw
         self._interrupted = False
-        self._draft = ""  # what was being typed when a question came
+        self._draft = Written()  # what was being typed when a question came
+        self._written = Written()  # what is being typed
+        self._read = Written()
         self._prompt: Callable[[], Prompt] = lambda: Prompt("")
         self._session: PromptSession[str] = PromptSession(
             history=history,
             multiline=True,
             prompt_continuation=_CONTINUATION,
-            key_bindings=_keys(),
+            key_bindings=_keys(self._paste),
             completer=ChatCompleter(sources),
             complete_while_typing=Condition(_may_complete),
             reserve_space_for_menu=_MENU_ROWS,
             bottom_toolbar=lambda: f" {status()}",
             style=_STYLE,
         )
+        self._session.default_buffer.on_text_changed += self._edited
+
+    @property
+    def pasted(self) -> Spans:
+        """See Keyboard."""
+        return self._read.pasted
 
     async def read(self, prompt: Callable[[], Prompt]) -> str | None:
         """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice."""
@@ -82,11 +94,13 @@ class Terminal:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         try:
             with patch_stdout(raw=self._raw):
-                draft = "" if asking else self._draft
-                line = await self._session.prompt_async(lambda: prompt().text, default=draft)
+                self._written = Written() if asking else self._draft
+                line = await self._session.prompt_async(
+                    lambda: prompt().text, default=self._written.text
+                )
         except asyncio.CancelledError:
             if not self._history.is_paused:  # a message, begun where a question was taken back
-                self._draft = self._session.default_buffer.text
+                self._draft = self._written
             raise
         except EOFError:
             return None
@@ -98,8 +112,9 @@ class Terminal:
             return ""
         finally:
             if not asking:
-                self._draft = ""
+                self._draft = Written()
         self._interrupted = False
+        self._read = self._written.edited(line)
         return line
 
     def refresh(self) -> None:
@@ -108,14 +123,23 @@ class Terminal:
         if self._session.app.is_running and asking != self._history.is_paused:
             buffer = self._session.default_buffer
             if asking:
-                self._draft = buffer.text
+                self._draft, self._written = self._written, Written()
                 buffer.reset()
             else:
-                buffer.text, self._draft = self._draft, ""
+                draft, self._draft = self._draft, Written()
+                buffer.text, self._written = draft.text, draft
                 buffer.cursor_position = len(buffer.text)
             self._history.is_paused = asking
             self._session.app.erase_when_done = not asking  # unless it is sent, nobody asked for it
         self._session.app.invalidate()
+
+    def _edited(self, buffer: Buffer) -> None:
+        self._written = self._written.edited(buffer.text)
+
+    def _paste(self, buffer: Buffer, text: str) -> None:
+        written = self._written.edited(buffer.text).inserted(buffer.cursor_position, text)
+        buffer.insert_text(text)
+        self._written = written
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
@@ -155,8 +179,12 @@ def _private(path: Path) -> int:
     return descriptor
 
 
-def _keys() -> KeyBindings:
+def _keys(paste: Callable[[Buffer, str], None]) -> KeyBindings:
     keys = KeyBindings()
+
+    @keys.add(Keys.BracketedPaste)
+    def insert(event: KeyPressEvent) -> None:
+        paste(event.current_buffer, event.data.replace("\r\n", "\n").replace("\r", "\n"))
 
     @keys.add("enter")
     @keys.add("c-j")  # what Enter was before the terminal was ours
@@ -172,6 +200,7 @@ def _keys() -> KeyBindings:
     @keys.add("c-c")
     def clear(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
+            event.current_buffer.text = ""  # so that whoever follows the text hears of it
             event.current_buffer.reset()
         else:
             event.app.exit(exception=KeyboardInterrupt, style="class:aborting")

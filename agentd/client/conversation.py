@@ -22,6 +22,7 @@ from agentd.client.connection import (
 from agentd.client.dialing import CURE
 from agentd.client.errors import ConnectionLost, RemoteError, exit_status
 from agentd.client.reply import marks
+from agentd.domain.quotation import Spans
 from agentd.errors import Busy, DaemonUnreachable
 
 PATIENCE = 30.0  # seconds that a message waits for a daemon that went away
@@ -64,8 +65,15 @@ class Conversation:
         self._ready = asyncio.Event()
         self._accepted = asyncio.Event()  # the daemon of this connection has the message
 
-    async def say(self, text: str, message_id: str, images: Sequence[Attachment] = ()) -> Any:
-        """The result of one prompt, a JSON object. Raises InvalidRequest for an image that is too large.
+    async def say(
+        self,
+        text: str,
+        message_id: str,
+        images: Sequence[Attachment] = (),
+        pasted: Spans = (),
+    ) -> Any:
+        """The result of one prompt, a JSON object. `pasted` are the spans of the text that were not
+        typed. Raises InvalidRequest for an image that is too large.
 
         A daemon that goes away meanwhile gets the same message again when it is back: by its id it
         knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
@@ -75,7 +83,7 @@ class Conversation:
             connection = await self._attached()
             for image in images:
                 image.check(self._largest_image)
-            words = [{"type": "text", "text": text}] if text or not images else []
+            words = [_words(text, pasted)] if text or not images else []
             params = {
                 "sessionId": self.session,
                 "prompt": [*(image.block() for image in images), *words],
@@ -195,6 +203,11 @@ class Conversation:
             wanted = {**place, "_meta": {"agentd/key": self.session}}
             made = await connection.call("session/new", wanted, within=_CALL_SECONDS)
             self.session = made["sessionId"]
+
+
+def _words(text: str, pasted: Spans) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "text", "text": text}
+    return {**block, "_meta": {"agentd/paste": pasted}} if pasted else block
 
 
 def _number(told: Params, name: str, otherwise: int) -> int:

@@ -14,9 +14,11 @@ import pytest
 
 from agentd.cli.catalog import Catalog
 from agentd.cli.chat import Chat
+from agentd.cli.pasting import Written
 from agentd.cli.screen import Screen
 from agentd.cli.statusline import StatusLine
 from agentd.cli.times import Times
+from agentd.domain.quotation import Spans
 from agentd.testing import PNG, FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
 
@@ -39,14 +41,17 @@ _TIMES = Times(FakeClock(zone="Europe/Berlin"))
 class Typist:
     """A keyboard that types what it was given, then leaves; keeps the prompts it saw."""
 
-    def __init__(self, *lines: str | None) -> None:
+    def __init__(self, *lines: str | Written | None) -> None:
         self._lines = list(lines)
         self.prompts: list[str] = []
+        self.pasted: Spans = ()
 
     async def read(self, prompt):
         await asyncio.sleep(0)
         self.prompts.append(prompt().text)
-        return self._lines.pop(0) if self._lines else None
+        line = self._lines.pop(0) if self._lines else None
+        self.pasted = line.pasted if isinstance(line, Written) else ()
+        return line.text if isinstance(line, Written) else line
 
     def refresh(self) -> None:
         pass
@@ -70,7 +75,7 @@ def answering(*texts: str, stop: str = "end_turn"):
     return answer
 
 
-async def talk(daemon: ScriptedDaemon, *lines: str | None) -> Typist:
+async def talk(daemon: ScriptedDaemon, *lines: str | Written | None) -> Typist:
     typist = Typist(*lines)
     chat = Chat(typist, Screen(), _TIMES, catalog=Catalog(), status=StatusLine())
     await chat.run((daemon.path,), "main")
@@ -430,3 +435,23 @@ async def test_an_image_goes_along_with_the_words_behind_it(daemon, capsys, tmp_
     shown = capsys.readouterr().out
     assert shown.startswith("A cat.\nerror: /image needs a file\n")
     assert "none.png cannot be read" in shown
+
+
+async def test_what_was_pasted_is_marked_in_the_message(daemon, tmp_path) -> None:
+    meta = {"agentd/maxImageBytes": 100}
+    daemon.on("initialize", lambda params, wire: {"protocolVersion": 1, "_meta": meta})
+    daemon.on("session/prompt", answering("ok"))
+    file = tmp_path / "a.png"
+    file.write_bytes(PNG + b"cat")
+    start = len(f"/image {file} ")
+    await talk(
+        daemon,
+        Written("look: a b", ((6, 9),)),
+        "typed",
+        Written(f"/image {file} look: a b ", ((start + 6, start + 9),)),
+    )
+    first, second, third = (params["prompt"] for params in daemon.params_of("session/prompt"))
+    marked = {"type": "text", "text": "look: a b", "_meta": {"agentd/paste": [[6, 9]]}}
+    assert first == [marked]
+    assert second == [{"type": "text", "text": "typed"}]
+    assert third[1] == marked

@@ -429,3 +429,64 @@ def test_a_long_answer_costs_about_its_own_size(
         shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen).split()
         assert set(words) == {word for word in shown if word.startswith("word")}
         leave(screen)
+
+
+def test_what_is_pasted_is_marked_and_what_is_typed_around_it_is_not(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    say(daemon, "ok")
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("look: \x1b[200~one\r\ntwo\x1b[201~ what is it?")
+        screen.wait_for("it?")
+        screen.type("\r")
+        screen.wait_for("ok")
+        screen.wait_for(_PROMPT)
+        screen.type("\x1b[200~a\nb\x1b[201~")
+        screen.wait_for("b")
+        screen.type(_CTRL_C + "and \x1b[200~short\x1b[201~")
+        screen.wait_for("short")
+        screen.type("\r")
+        screen.wait_for("ok")
+        leave(screen)
+    first, second = (params["prompt"] for params in daemon.params_of("session/prompt"))
+    assert first[0]["text"] == "look: one\ntwo what is it?"
+    assert first[0]["_meta"] == {"agentd/paste": [[6, 13]]}
+    assert second == [{"type": "text", "text": "and short"}]
+
+
+def test_what_was_pasted_while_a_question_was_taken_back_stays_marked(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    ready = threading.Event()
+
+    def ask(params, wire):
+        if params["prompt"][0]["text"] == "do":
+            question = {"toolCall": {"title": "write SOUL.md"}}
+            wire.send({"id": 9, "method": "session/request_permission", "params": question})
+            assert ready.wait(20)
+            ready.clear()
+            wire.notify("$/cancel_request", {"requestId": 9})
+            assert ready.wait(20)
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("do\r")
+        screen.wait_for("allow?")
+        ready.set()
+        screen.wait_for(_PROMPT)
+        screen.type("\x1b[200~one\ntwo\x1b[201~")
+        screen.wait_for("two")
+        ready.set()
+        screen.wait_for(_PROMPT)
+        screen.type(" three\r")
+        screen.wait_for("three")
+        leave(screen)
+    (block,) = daemon.params_of("session/prompt")[1]["prompt"]
+    assert block == {
+        "type": "text",
+        "text": "one\ntwo three",
+        "_meta": {"agentd/paste": [[0, 7]]},
+    }
