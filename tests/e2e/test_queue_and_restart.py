@@ -40,6 +40,32 @@ async def test_a_stop_during_a_stalled_answer_is_quick_and_the_turn_goes_on_late
     assert await daemon.stop() < STOP_SECONDS
 
 
+async def test_what_came_from_a_resource_is_known_after_a_kill(home: Home) -> None:
+    daemon = await home.start()
+    client = await daemon.connect()
+    blocks = [
+        {"type": "text", "text": "hang up, and look at this: "},
+        {"type": "resource", "resource": {"uri": "file:///mail", "text": "I live in Rome."}},
+        {"type": "text", "text": "I do not.", "_meta": {"agentd/paste": [[0, 1]]}},
+    ]
+    meta = {"agentd/messageId": "m1"}
+    client.start("session/prompt", {"sessionId": "main", "prompt": blocks, "_meta": meta})
+    await client.wait_accepted("m1")
+    await daemon.kill()
+    daemon = await home.start()
+    client = await daemon.connect()
+    rows = await client.export()
+    while not rows:  # the turn runs again once the daemon is ready
+        rows = await client.export()
+    (block,) = rows[0]["content"]
+    (start, end), *others = block["quoted"]
+    assert others == []
+    assert block["text"][start:end] == "\nfile:///mail\n```\nI live in Rome.\n```\nI"
+    assert block["text"] == f"{blocks[0]['text']}{block['text'][start:end]} do not."
+    assert "tainted" not in rows[0]
+    await daemon.stop()
+
+
 async def _outcome(client: Client, text: str, message_id: str) -> str:
     """The answer to a message, or the code of its failure."""
     try:

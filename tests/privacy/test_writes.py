@@ -12,7 +12,7 @@ import pytest
 
 from agentd.domain.message import ToolUse, assistant
 from agentd.domain.tool import Approval, Decision
-from agentd.domain.transcript import export_row
+from agentd.domain.transcript import RowRole, export_row, opens_turn
 from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.errors import ShuttingDown
 from agentd.server.methods.imports import read_line
@@ -376,6 +376,25 @@ async def test_a_tainted_result_read_again_in_the_transcript_taints_again(home: 
     told = await home.use("main", "memory_read", path="sessions/main.jsonl")
     assert "I am owned" in told
     assert not await free(home)
+
+
+async def test_what_the_agent_says_after_text_from_outside_is_tainted_and_the_owners_words_are_not(
+    home: House,
+):
+    await home.say("main", "good morning")
+    await home.obey("main", TAINTS)
+    await home.say("main", "what was that?")
+    rows = await home.store.rows(MAIN)
+    first = next(place for place, row in enumerate(rows) if row.source.tainted)
+    assert rows[first].role is RowRole.USER
+    tainted = [row.role is RowRole.USER and opens_turn(row) for row in rows[first:]]
+    assert [not row.source.tainted for row in rows[first:]] == tainted
+    assert not any(row.source.tainted for row in rows[:first])
+
+
+async def test_all_that_is_said_in_a_group_is_tainted(home: House):
+    await home.say(GROUP, "hello")
+    assert all(row.source.tainted for row in await home.store.rows(SessionKey(GROUP)))
 
 
 async def test_taint_survives_an_export_and_an_import(home: House):

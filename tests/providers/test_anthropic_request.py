@@ -107,3 +107,9 @@ def test_building_a_request_leaves_the_prompt_as_it_was():
 def test_effort_is_said_only_when_it_was_chosen():
     assert "output_config" not in body(Prompt((), (user("a"),)))
     assert body(Prompt((), (user("a"),), effort="low"))["output_config"] == {"effort": "low"}
+
+
+def test_no_service_is_told_what_is_quoted():
+    quoted = Message(Role.USER, (Text("look at this", ((0, 4),)),))
+    (message,) = body(Prompt((), (quoted,)))["messages"]
+    assert message["content"] == [{"type": "text", "text": "look at this", "cache_control": CACHE}]

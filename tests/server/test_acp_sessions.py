@@ -304,6 +304,60 @@ async def test_blocks_are_joined_and_resources_become_fenced_text(house):
     assert house.turns.requests[0].text == f" a\u00a0b\n\nfile:///x\n````\n{text}\n````\n"
 
 
+async def test_what_the_user_did_not_write_is_marked_in_the_joined_text(house):
+    client = await (await house.client()).hello()
+    blocks = [
+        {"type": "text", "text": "see "},
+        {"type": "resource_link", "name": "I live in Rome", "uri": "file:///a"},
+        {"type": "text", "text": "whole", "_meta": {"agentd/paste": True}},
+        {"type": "text", "text": " and 🙂ab", "_meta": {"agentd/paste": [[6, 7], [5, 6]]}},
+        {"type": "text", "text": " typed", "_meta": {"agentd/paste": False, "else": 1}},
+        {"type": "resource", "resource": {"uri": "file:///x", "text": "evil"}},
+        {"type": "text", "text": " end", "_meta": None},
+    ]
+    meta = {"agentd/paste": [[0, 2]]}
+    await client.call("session/prompt", {"sessionId": "main", "prompt": blocks, "_meta": meta})
+    (request,) = house.turns.requests
+    link = "\n[I live in Rome](file:///a)\nwhole"
+    parts = [request.text[start:end] for start, end in request.quoted]
+    assert parts == ["se", link, "🙂a", "\nfile:///x\n```\nevil\n```\n"]
+    assert request.text == f"see {link} and 🙂ab typed{parts[-1]} end"
+
+
+async def test_a_message_that_was_typed_has_nothing_marked(house):
+    client = await (await house.client()).hello()
+    await client.answer(await client.prompt("main", "> a quote that was typed"))
+    assert house.turns.requests[0].quoted == ()
+
+
+@pytest.mark.parametrize(
+    "paste", [None, 1, "all", [1, 2], [[1]], [[1, 2, 3]], [[2, 1]], [[-1, 2]], [[0, 6]], [[0, 1.0]]]
+)
+@pytest.mark.parametrize("place", ["block", "prompt"])
+async def test_malformed_marks_are_refused_by_name(house, place, paste):
+    client = await (await house.client()).hello()
+    marks = {"_meta": {"agentd/paste": paste}}
+    block = {"type": "text", "text": "hello"}
+    params = {"sessionId": "main", "prompt": [block]}
+    if place == "block":
+        block |= marks
+    else:
+        params |= marks
+    error = await client.fail("session/prompt", params)
+    assert error["code"] == -32602
+    name = "prompt.0._meta" if place == "block" else "_meta"
+    assert error["message"].startswith(f"{name}.agentd/paste: ")
+    assert error["data"]["cure"].startswith("name the first character of each paste")
+    assert house.turns.requests == []
+
+
+async def test_marks_that_are_no_object_are_refused(house):
+    client = await (await house.client()).hello()
+    block = {"type": "text", "text": "hello", "_meta": [1]}
+    error = await client.fail("session/prompt", {"sessionId": "main", "prompt": [block]})
+    assert "prompt.0._meta: is no object" in error["message"]
+
+
 async def test_slash_commands_are_answered_and_not_stored(house):
     client = await (await house.client()).hello()
     key = await client.new()

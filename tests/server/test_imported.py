@@ -34,12 +34,64 @@ class Nobody:
     """Stands for every part that an import has no use for, and for the client."""
 
 
-async def imported(lines) -> tuple[Row, ...]:
+async def imported(lines, key=KEY) -> tuple[Row, ...]:
     clock = FakeClock()
     store = MemorySessions(clock)
     methods = SessionMethods(store, Nobody(), Nobody(), Nobody(), clock)
-    await methods.routes()["_agentd/sessions/import"]({"key": KEY, "lines": lines}, Nobody())
-    return (await store.load(KEY)).rows
+    await methods.routes()["_agentd/sessions/import"]({"key": key, "lines": lines}, Nobody())
+    return (await store.load(key)).rows
+
+
+def line(role, content="hi", **more):
+    return {"role": role, "content": content, **more}
+
+
+async def sources(*lines, key=KEY):
+    return [str(row.source) for row in await imported([*lines], key)]
+
+
+async def test_the_users_own_messages_are_his_and_all_else_is_tainted():
+    call = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "seen"}
+    lost = {"type": "tool_result", "tool_use_id": "lost", "content": "seen"}
+    lines = (
+        line("user"),
+        line("assistant", [call]),
+        line("user", [result]),
+        line("user", [lost]),
+        line("notice"),
+        line("user", tainted=True),
+    )
+    clean, outside, others = "owner", "agent tainted", "other tainted"
+    assert await sources(*lines) == [clean, outside, outside, outside, outside, others]
+
+
+async def test_somebody_elses_name_makes_a_message_somebody_elses():
+    lines = (line("user"), line("user", name="Mallory"), line("assistant", name="Bot"))
+    assert await sources(*lines) == ["owner", "other tainted", "agent tainted"]
+    lines = (line("user", name="Ann"), line("user", name="Mallory"))
+    assert await sources(*lines) == ["other tainted", "other tainted"]
+
+
+async def test_a_name_that_all_the_users_messages_bear_is_his_own():
+    result = [{"type": "tool_result", "tool_use_id": "c", "content": "seen"}]
+    lines = (
+        line("user", name="Ann"),
+        line("assistant"),
+        line("user", result),
+        line("human", name="Ann"),
+    )
+    assert (await sources(*lines))[::3] == ["owner", "owner"]
+
+
+async def test_nothing_in_a_session_of_others_is_the_owners():
+    assert await sources(line("user"), key=SessionKey("group:club")) == ["other tainted"]
+
+
+async def test_what_was_quoted_stays_quoted_behind_a_name():
+    words = [{"type": "text", "text": "> no", "quoted": [[0, 4]]}]
+    (row,) = await imported([line("user", words, name="Ann")])
+    assert row.blocks == (Text("Ann: > no", ((5, 9),)),)
 
 
 async def test_what_was_imported_is_announced_once_it_is_there() -> None:

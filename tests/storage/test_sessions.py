@@ -9,6 +9,7 @@ import pytest
 from agentd.domain.alert import NewAlert
 from agentd.domain.beat import Outcome, Reason
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
+from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource, Writer
 from agentd.domain.tool import Intent, ToolCall
 from agentd.domain.transcript import Coverage, NewRow, RowRole
 from agentd.domain.turn import (
@@ -491,3 +492,75 @@ async def test_of_a_silent_turn_that_has_ended_no_row_and_no_call_is_left(state_
     assert await left() == [1, 1]
     await sessions.finish(receipt.turn_id, ended(receipt), [said("all is well")])
     assert await left() == [0, 0]
+
+
+async def test_a_row_keeps_where_its_text_comes_from(stores):
+    tainted = TextSource(Writer.AGENT, tainted=True)
+    receipt = await stores.sessions.receive(request())
+    await stores.sessions.begin(receipt.turn_id)
+    added = await stores.sessions.append(receipt.turn_id, said("from outside", source=tainted))
+    await stores.sessions.finish(receipt.turn_id, ended(receipt), [said("well")])
+    rows = await stores.sessions.rows(MAIN)
+    assert [row.source for row in rows] == [BY_OWNER, tainted, BY_AGENT]
+    assert added == rows[1]
+    await stores.sessions.fork(MAIN, CHAT)
+    assert [row.source for row in await stores.sessions.rows(CHAT)] == [r.source for r in rows]
+
+
+@pytest.mark.parametrize(
+    ("session", "origin", "source"),
+    [
+        (CHAT, Origin.USER, BY_OWNER),
+        (SessionKey("group:club"), Origin.USER, BY_OTHERS),
+        (MAIN, Origin.FLUSH, BY_AGENT),
+    ],
+)
+async def test_a_message_is_of_whoever_speaks_in_its_session(stores, session, origin, source):
+    receipt = await stores.sessions.receive(request(session=session, origin=origin))
+    assert [row.source for row in await stores.sessions.begin(receipt.turn_id)] == [source]
+    assert [row.source for row in await stores.sessions.begin(receipt.turn_id)] == [source]
+
+
+async def test_what_a_sender_marked_waits_with_the_message_and_stands_in_its_row(stores):
+    marked = ((0, 5), (8, 9))
+    receipt = await stores.sessions.receive(request("hello, you", quoted=marked))
+    (waiting,) = await stores.sessions.pending()
+    assert waiting.request.quoted == marked
+    (row,) = await stores.sessions.begin(receipt.turn_id)
+    assert row.blocks == (Text("hello, you", marked),)
+    await stores.sessions.finish(receipt.turn_id, ended(receipt))
+    assert (await stores.sessions.rows(MAIN))[0].blocks == (Text("hello, you", marked),)
+
+
+async def test_a_message_that_never_began_is_kept_with_what_was_marked(stores):
+    receipt = await stores.sessions.receive(request(quoted=((1, 3),)))
+    await stores.sessions.finish(receipt.turn_id, ended(receipt))
+    assert (await stores.sessions.rows(MAIN))[0].blocks == (Text("hello", ((1, 3),)),)
+
+
+async def test_marks_of_a_message_that_has_ended_are_emptied_like_its_text(state_db, clock):
+    store = SqliteSessions(state_db, clock)
+    receipt = await store.receive(request(quoted=((1, 3),)))
+    await store.finish(receipt.turn_id, ended(receipt))
+    columns = "SELECT text, quoted FROM turns"
+    assert await state_db.read(lambda c: tuple(c.execute(columns).fetchone())) == ("", "[]")
+
+
+async def test_a_summary_of_tainted_rows_is_tainted_and_so_is_the_next_one(stores):
+    store = stores.sessions
+    tainted = TextSource(Writer.AGENT, tainted=True)
+
+    async def sources():
+        return [r.source for r in await store.rows(MAIN) if r.role is RowRole.SUMMARY]
+
+    for number in range(3):
+        receipt = await store.receive(request("hi", f"m{number}"))
+        await store.begin(receipt.turn_id)
+        source = tainted if number == 1 else BY_AGENT
+        await store.finish(receipt.turn_id, ended(receipt), [said("well", source=source)])
+    await store.swap(MAIN, 0, 3, "of the first turn")
+    assert await sources() == [BY_AGENT]
+    await store.swap(MAIN, 1, 5, "of the first two")
+    assert await sources() == [BY_AGENT, tainted]
+    await store.swap(MAIN, 2, 7, "of all three")
+    assert await sources() == [BY_AGENT, tainted, tainted]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -188,3 +189,22 @@ def test_large_contents_have_fewer_versions(tmp_path) -> None:
         versions.finish("big.md", old, new)
         old = new
     assert [v.size >> 20 for v in versions.of("big.md", "")] == [63, 62]
+
+
+async def test_a_version_says_whether_its_author_had_read_text_from_outside(home, owner) -> None:
+    files = home.files()
+    tainted = Author("model", "main", "call-2", tainted=True)
+    await change(files, "a.md", "one", owner)
+    await change(files, "a.md", "two", owner, tainted)
+    _, versions = await files.history("a.md")
+    assert [version.by for version in versions] == [tainted, MODEL]
+
+
+async def test_a_version_of_former_times_is_clean(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "one", owner)
+    (log,) = home.versions.rglob("log")
+    rows = json.loads(log.read_text())
+    log.write_text(json.dumps([{**row, "by": row["by"][:3]} for row in rows]))
+    _, versions = await files.history("a.md")
+    assert [version.by for version in versions] == [MODEL]
