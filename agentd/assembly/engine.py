@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from agentd.assembly.facts import Known
+from agentd.assembly.facts import Facts
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
@@ -24,7 +24,7 @@ async def open_engine(
     *,
     stores: Stores,
     memory: Memory,
-    facts: Known,
+    facts: Facts,
     calls: SideCall,
     model: Model,
     tools: tuple[Tool, ...],

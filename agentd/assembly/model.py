@@ -35,6 +35,14 @@ async def open_model(ground: Ground, stores: Stores) -> AsyncIterator[Model]:
         yield model
 
 
+def cheap_model(config: Config, model: Model) -> str:
+    """What the provider's service has for less, "" where it has none, or one whose price is not known
+    though a limit in dollars is set.
+    """
+    cheap = model.choices[0].cheap_model
+    return "" if config.budget.unpriced([cheap]) else cheap
+
+
 def warming(model: Model) -> Nudged:
     """What loads the model's library ahead of its first call, once it is nudged."""
     return Nudged("warming", model.warm or _nothing)

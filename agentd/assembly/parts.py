@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from agentd.assembly.alerting import Alerting, open_alerting
 from agentd.assembly.engine import open_engine
-from agentd.assembly.facts import Known, open_facts
+from agentd.assembly.facts import Facts, open_facts
 from agentd.assembly.graph import Graph, build_graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory, open_memory
-from agentd.assembly.model import open_model
+from agentd.assembly.model import cheap_model, open_model
 from agentd.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.assembly.storage import Stores, open_stores
 from agentd.assembly.tools import build_tools
@@ -34,7 +34,7 @@ class Parts:
     stores: Stores
     memory: Memory
     graph: Graph
-    facts: Known
+    facts: Facts
     model: Model
     alerts: Alerting
     tools: tuple[Tool, ...]
@@ -85,7 +85,18 @@ async def open_parts(
             model = replace(model, provider=provider)
         calls = SideCall(model.provider, stores.ledger, ground.clock, ground.budget.price)
         graph = build_graph(ground, stores, memory)
-        facts = await opened(open_facts(ground, stores, memory, graph, calls, output))
+        facts = await opened(
+            open_facts(
+                ground,
+                stores,
+                memory,
+                graph,
+                calls,
+                shown=shown,
+                output=output,
+                cheap_model=cheap_model(ground.config, model),
+            )
+        )
         events = Watchers(shown, *memory.watchers, *facts.watchers)
         alerts = await opened(open_alerting(ground, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.assembly.alerting import Alerting
-from agentd.assembly.facts import Known
+from agentd.assembly.facts import Facts
 from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
@@ -26,19 +26,19 @@ def build_tools(
     stores: Stores,
     memory: Memory,
     graph: Graph,
-    facts: Known,
+    facts: Facts,
     alerts: Alerting,
     agenda: Agenda,
 ) -> tuple[Tool, ...]:
     """All tools, in the order in which the model is told of them."""
-    learning = facts.learning
+    learnt = facts.learnt
     return (
         MemorySearch(facts.recall),
         MemoryRead(facts.recall),
         MemoryRead(facts.recall, "memory_get"),
         MemoryWrite(memory.files, ground.clock),
         MemoryTree(memory.files),
-        *((Remember(learning.desk), Forget(learning.desk)) if learning else ()),
+        *((Remember(learnt.service), Forget(learnt.service)) if learnt else ()),
         *((GraphRecall(graph.desk),) if graph.desk else ()),
         Notify(stores.outbox, alerts.targets),
         ScheduleCreate(agenda, ground.clock),

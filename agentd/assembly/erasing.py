@@ -1,0 +1,95 @@
+"""What erases words that are to be forgotten, place by place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentd.assembly.graph import Graph
+from agentd.assembly.ground import Ground
+from agentd.assembly.memory import Memory
+from agentd.assembly.storage import Stores
+from agentd.domain.erasure import Erasure, Written
+from agentd.domain.search import SearchQuery
+from agentd.domain.turn import MAIN, Kind, Origin, SessionKey
+from agentd.domain.workspace import FACTS_PATH, Reader
+from agentd.engine.sidecall import SideCall
+from agentd.logs import OpenLog
+from agentd.memory.facts.forgetting import Forgetting, Place
+from agentd.ports import SessionStore
+from agentd.storage.copies import Copies
+from agentd.storage.masking import Masking
+from agentd.storage.texts import StoredTexts
+from agentd.workspace.scrub import NoteEraser, VersionEraser
+
+_EMPTY_JOURNAL = "journalctl --rotate --vacuum-time=1s"
+_NEAREST = 10  # texts that are looked at for their meaning
+_MAX_TOKENS = 2_048
+_OWNER = Reader(MAIN, Kind.MAIN)
+
+
+def build_forgetting(
+    ground: Ground, stores: Stores, memory: Memory, graph: Graph, calls: SideCall, output: OpenLog
+) -> Forgetting:
+    """What erases words: first where they were written, then what was made of that."""
+    versions = ground.places.versions
+    notes = NoteEraser(memory.files, ground.workspace, versions, apart=frozenset({FACTS_PATH}))
+    former = VersionEraser(memory.files, versions)
+
+    async def erase_index(_: Erasure) -> int:
+        await memory.indexer.sync_notes()
+        await memory.index.erase(())
+        return 0
+
+    async def erase_log(erasure: Erasure) -> int:
+        return await asyncio.to_thread(output.erase, erasure)
+
+    async def ask(system: str, text: str) -> str:
+        return await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
+
+    async def said(session: SessionKey, seq: int) -> Written | None:
+        text = await row_text(stores.sessions, session, seq)
+        return Written(f"sessions/{session}.jsonl:{seq}", text, by_user=True) if text else None
+
+    async def near(text: str) -> Sequence[tuple[str, int, int]]:
+        found = await memory.recall.search(SearchQuery(text, limit=_NEAREST), _OWNER)
+        chunks = (hit.chunk for hit in found.hits)
+        return [(chunk.path, chunk.start_line, chunk.end_line) for chunk in chunks]
+
+    return Forgetting(
+        stores.erasures,
+        (
+            Masking(stores.db, memory.indexer.without),
+            notes,
+            former,
+            graph.keeper,
+            graph.sharing,
+            Place("search index", erase_index),
+            Place("log", erase_log),
+            Place("chat history", stores.typed.erase_words),
+        ),
+        ground.clock,
+        ask=ask,
+        texts=(StoredTexts(stores.db), notes, former, stores.typed),
+        said=said,
+        copies=_copies(ground, stores, output).list,
+        near=near,
+    )
+
+
+async def row_text(sessions: SessionStore, session: SessionKey, seq: int) -> str:
+    """The words of a row of a transcript; "" if it is gone. Raises StorageError."""
+    if not await sessions.exists(session):
+        return ""
+    rows = await sessions.rows(session, seq, 1)
+    return rows[0].text if rows and rows[0].seq == seq else ""
+
+
+def _copies(ground: Ground, stores: Stores, output: OpenLog) -> Copies:
+    """Where copies of what agentd keeps may lie: its own folders, all of its home if it has one."""
+    home = ground.environ.get("AGENTD_HOME")
+    roots = (Path(home),) if home else (ground.places.state_dir, ground.workspace)
+    databases = stores.db.path, stores.index_db.path
+    erased = ground.workspace, ground.places.versions, ground.places.state_dir / "logs"
+    return Copies(roots, databases, _EMPTY_JOURNAL if output.is_journal else "", erased)

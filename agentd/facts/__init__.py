@@ -1,1 +1,0 @@
-"""What agentd knows about its user: learning, changing its mind, forgetting."""

@@ -1,1 +1,0 @@
-"""Reading facts out of what the user says."""

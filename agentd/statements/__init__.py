@@ -1,1 +1,0 @@
-"""What sentences say: claims about the user, how two sentences differ, what is asked to be kept."""

@@ -1,1 +1,0 @@
-"""What first-person sentences look like, and what each says: tables of patterns by subject."""
