@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from agentd.domain.erasure import MASK, Needles
+from agentd.domain.erasure import MASK, Erasure
 from agentd.logs import LogSettings, open_log
 from agentd.testing import FakeClock
 
@@ -210,7 +210,7 @@ def test_closing_the_log_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_forgotten_word_is_masked_in_all_parts_of_the_file_while_it_is_written(
     tmp_path: Path,
 ) -> None:
-    needles, settings = Needles((), (("Renée", ()),)), LogSettings(max_bytes=10_000, keep=9)
+    words, settings = Erasure(spans=("Renée",)), LogSettings(max_bytes=10_000, keep=9)
     folder = tmp_path / "logs"
     with open_log(settings, tmp_path, FakeClock(), {}, io.StringIO()):
         (folder / "agentd.log.9").write_text("no json of Renée. Fine.\n")
@@ -219,7 +219,7 @@ def test_a_forgotten_word_is_masked_in_all_parts_of_the_file_while_it_is_written
                 "said", number=number, text="Yes. RENÉE. No." if number % 40 == 3 else "x" * 200
             )
     with open_log(settings, tmp_path, FakeClock(), {}, io.StringIO()) as opened:
-        assert opened.erase(needles) == 4
+        assert opened.erase(words) == 4
         log.info("after")
     assert opened.file == folder / "agentd.log"
     parts = sorted(folder.iterdir())
@@ -227,12 +227,12 @@ def test_a_forgotten_word_is_masked_in_all_parts_of_the_file_while_it_is_written
     text = "".join(part.read_text() for part in parts)
     assert "ren" not in text.casefold()
     assert text.count(MASK) == 4
-    assert f'"text": "Yes. {MASK} No."' in text
-    assert f"{MASK} Fine.\n" in text
+    assert f'"text": "Yes. {MASK}. No."' in text
+    assert f"{MASK}. Fine.\n" in text
     assert json.loads(opened.file.read_text().splitlines()[-1])["event"] == "after"
     assert all(stat.S_IMODE(part.stat().st_mode) == 0o600 for part in parts)
 
 
 def test_where_no_file_is_written_nothing_is_masked(tmp_path: Path) -> None:
     with open_log(LogSettings(), tmp_path, FakeClock(), SERVICE, io.StringIO()) as opened:
-        assert opened.erase(Needles(("said",))) == 0
+        assert opened.erase(Erasure(spans=("said",))) == 0

@@ -10,9 +10,12 @@ import tarfile
 
 import pytest
 
+from agentd.domain.erasure import Erasure
 from agentd.storage.copies import Copies
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
+
+NOTHING = Erasure()
 
 
 def archive(path, name):
@@ -38,16 +41,31 @@ async def test_archives_of_agentd_and_asides_are_named_and_others_are_not(tmp_pa
     (tmp_path / "state.db.before-20261122T000000").touch()
     (tmp_path / "state.db.before-20261122T000000-wal").touch()
     copies = Copies([tmp_path, tmp_path / "state", tmp_path / "absent"], ())
-    assert await copies.list() == (
+    assert await copies.list(NOTHING) == (
         str(tmp_path / "state.db.before-20261122T000000"),
         str(inner / "monday.bin"),
         str(aside),
     )
 
 
+async def test_snapshots_and_exports_that_hold_the_words_are_named(tmp_path):
+    kept = tmp_path / "state" / "versions"
+    kept.mkdir(parents=True)
+    (kept / "old").write_text("The user lives in Ulm.")
+    (tmp_path / "monday.0c").write_text("x" * (1 << 18) + "\nthe user lives in Ulm\n")
+    (tmp_path / "facts.json").write_text('{"text": "The user lives\\nin Ulm."}')
+    (tmp_path / "other.0c").write_text("Ulm minster is high.")
+    copies = Copies([tmp_path], (), erased=[kept])
+    assert await copies.list(Erasure(spans=("The user lives in Ulm.",))) == (
+        str(tmp_path / "facts.json"),
+        str(tmp_path / "monday.0c"),
+    )
+    assert await copies.list(NOTHING) == ()
+
+
 async def test_the_journal_is_named_with_the_command_that_empties_it(tmp_path):
     copies = Copies([tmp_path], (), "journalctl --rotate --vacuum-time=1s")
-    assert await copies.list() == ("journal (journalctl --rotate --vacuum-time=1s)",)
+    assert await copies.list(NOTHING) == ("journal (journalctl --rotate --vacuum-time=1s)",)
 
 
 # SQLite's lock on byte 128 of the shared memory says that the database is in use. Without it the next
@@ -76,5 +94,5 @@ async def test_an_open_database_keeps_its_locks_while_copies_are_looked_for(tmp_
         if has_link:
             (tmp_path / "snapshot").hardlink_to(shared)
         assert seen_by_another_process(shared) == "in use"
-        assert await Copies([tmp_path], [file]).list() == ()
+        assert await Copies([tmp_path], [file]).list(NOTHING) == ()
         assert seen_by_another_process(shared) == "in use"

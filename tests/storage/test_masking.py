@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agentd.domain.alert import NewAlert
-from agentd.domain.erasure import MASK, Needles
+from agentd.domain.alert import NewAlert, alert_digest
+from agentd.domain.erasure import MASK, Erasure, Mark
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import NewRow, RowRole
 from agentd.domain.turn import MAIN, Origin, SessionKey, StopReason, Turn, TurnRequest
@@ -16,9 +16,10 @@ from agentd.errors import Busy
 from agentd.storage.masking import COLUMNS, PAGE, Masking
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.sessions import SqliteSessions
+from agentd.testing import FakeClock
 
 WORD = "Quastelbury"
-NEEDLES = Needles((), ((WORD, ()),))
+WORDS = Erasure(spans=(WORD,))
 CHAT = SessionKey("chat:one")
 # Columns of text that are not masked, and why.
 WORDLESS = {
@@ -86,7 +87,7 @@ WORDLESS = {
     "alerts.at": "a time",
     "alerts.origin": "a kind",
     "alerts.recipient": "an address",
-    "alerts.digest": "a digest",
+    "alerts.digest": "a digest, made anew with the text",
     "deliveries.sink": "a name of a sink",
     "deliveries.state": "a kind",
     "deliveries.due_at": "a time",
@@ -102,10 +103,16 @@ WORDLESS = {
     "facts.superseded_by": "an id",
     "facts.session": "an address",
     "facts.triple": "blanked by its own store",
+    "facts.replaces": "ids",
     "fact_marks.session": "an address",
-    "fact_sightings.fact_id": "an id",
-    "fact_sightings.at": "a time",
-    "fact_sightings.session": "an address",
+    "fact_evidence.fact_id": "an id",
+    "fact_evidence.at": "a time",
+    "fact_evidence.session": "an address",
+    "fact_changes.at": "a time",
+    "fact_changes.session": "an address",
+    "fact_changes.op": "a kind",
+    "fact_changes.new": "an id",
+    "fact_changes.before": "ids and times",
     "fact_tombstones.digest": "a keyed digest",
     "fact_tombstones.at": "a time",
     "fact_vectors.fact_id": "an id",
@@ -115,6 +122,20 @@ WORDLESS = {
     "fact_answers.fact_id": "an id",
     "fact_answers.at": "a time",
     "fact_erasures.needles": "deleted when all is erased",
+    "graph_records.episode": "a digest",
+    "graph_records.teller": "a name of another agent",
+    "graph_records.at": "a time",
+    "graph_records.said": "what others said: the graph's own eraser",
+    "graph_records.receipt": "a digest",
+    "graph_withdrawn.name": "an id of others",
+    "graph_shares.space": "a name of a space",
+    "graph_shares.episode": "a digest",
+    "graph_shares.fact": "an id",
+    "graph_shares.salt": "random",
+    "graph_programs.name": "a name of a program",
+    "graph_programs.state": "what programs keep: the graph's own eraser",
+    "graph_programs.at": "a time",
+    "graph_earlier.at": "a time",
 }
 
 
@@ -218,7 +239,7 @@ async def test_each_masked_column_loses_the_word_down_to_the_bytes(state_db, mas
     await state_db.write(plant)
     folder = state_db.path.parent
     assert left(folder)
-    assert await masking.erase(NEEDLES) == len(COLUMNS)
+    assert await masking.erase(WORDS) == len(COLUMNS)
     assert left(folder) == 0
 
     def texts(conn):
@@ -230,14 +251,14 @@ async def test_each_masked_column_loses_the_word_down_to_the_bytes(state_db, mas
         ]
 
     for text in await state_db.read(texts):
-        assert f"Yes. {MASK} No." in text
-    assert await masking.erase(NEEDLES) == 0
+        assert f"Yes. {MASK} is it. No." in text
+    assert await masking.erase(WORDS) == 0
 
 
 async def test_one_column_that_is_left_out_is_noticed(state_db, masking, clock):
     """The search for bytes can fail."""
     await SqliteOutbox(state_db, clock).put(NewAlert(f"{WORD}!", "heartbeat", "main", ("main",)))
-    await masking.erase(Needles((), (("something else", ()),)))
+    await masking.erase(Erasure(spans=("something else",)))
     assert left(state_db.path.parent)
 
 
@@ -255,18 +276,20 @@ async def test_rows_keep_their_numbers_and_tool_calls_and_lose_what_is_signed(
     )
     await talk(sessions, "hello", session=CHAT)
     before = await sessions.rows(MAIN, 1, 9)
-    assert await masking.erase(NEEDLES) == 3
+    assert await masking.erase(WORDS) == 3
     after = await sessions.rows(MAIN, 1, 9)
     assert [(r.seq, r.at, r.role, r.turn_id) for r in after] == [
         (r.seq, r.at, r.role, r.turn_id) for r in before
     ]
-    assert after[0].blocks == (Text(f"{MASK} Feed it?"),)
+    assert after[0].blocks == (Text(f"My cat is {MASK}. Feed it?"),)
     masked = ToolUse("t1", "memory_search", {"query": MASK, "limit": 5})
     assert after[1].blocks == (Text("I look."), masked)
-    assert after[2].blocks == (ToolResult("t1", f"{MASK}\nand more"),)
+    assert after[2].blocks == (ToolResult("t1", f"found: {MASK}\nand more"),)
     assert after[3].blocks == (thought, Text("Nothing of it."))
     assert index.gone == [[MAIN]]
-    assert [i.title for i in await sessions.sessions() if i.key == MAIN] == [f"{MASK} Feed it?"]
+    assert [i.title for i in await sessions.sessions() if i.key == MAIN] == [
+        f"My cat is {MASK}. Feed it?"
+    ]
 
 
 async def test_a_title_that_cuts_the_word_in_two_is_taken_anew(state_db, masking, sessions):
@@ -274,21 +297,21 @@ async def test_a_title_that_cuts_the_word_in_two_is_taken_anew(state_db, masking
     title = (await sessions.sessions())[0].title
     assert WORD not in title
     assert "Quast" in title
-    await masking.erase(NEEDLES)
-    assert (await sessions.sessions())[0].title == MASK
+    await masking.erase(WORDS)
+    assert "Quast" not in (await sessions.sessions())[0].title
 
 
 async def test_a_thought_that_says_it_goes_and_a_row_is_never_empty(state_db, masking, sessions):
     thought = Opaque("anthropic", {"type": "thinking", "thinking": WORD, "signature": "abc"})
     await talk(sessions, "hello", NewRow(RowRole.ASSISTANT, (thought,)))
-    await masking.erase(NEEDLES)
+    await masking.erase(WORDS)
     assert (await sessions.rows(MAIN, 2, 1))[0].blocks == (Text(MASK),)
 
 
 async def test_many_rows_are_masked_page_by_page(state_db, masking, sessions):
     for n in range(PAGE // 2 + 20):
         await talk(sessions, f"{n:9} {WORD if n % 50 == 7 else 'other'}")
-    assert await masking.erase(NEEDLES) == 3
+    assert await masking.erase(WORDS) == 3
     assert left(state_db.path.parent) == 0
 
 
@@ -296,14 +319,14 @@ async def test_a_turn_that_goes_on_is_waited_for(state_db, masking, sessions):
     receipt = await sessions.receive(TurnRequest(MAIN, f"forget {WORD}", "m1"))
     await sessions.begin(receipt.turn_id)
     with pytest.raises(Busy):
-        await masking.erase(NEEDLES)
+        await masking.erase(WORDS)
     assert left(state_db.path.parent) == 0
     later = await sessions.receive(TurnRequest(CHAT, "hello", "m2"))
     answer = NewRow(RowRole.ASSISTANT, (Text(f"{WORD} is forgotten."),))
     await sessions.finish(receipt.turn_id, ended(receipt, f"{WORD} is forgotten."), [answer])
     await sessions.begin(later.turn_id)  # it began when nothing was left to be read
     assert left(state_db.path.parent)
-    assert await masking.erase(NEEDLES) == 2
+    assert await masking.erase(WORDS) == 2
     assert left(state_db.path.parent) == 0
 
 
@@ -311,7 +334,7 @@ async def test_what_is_summarised_meanwhile_is_stale(state_db, masking, sessions
     await talk(sessions, f"My cat is {WORD}.")
     await talk(sessions, "hello", session=CHAT)
     before = (await sessions.load(MAIN)).generation, (await sessions.load(CHAT)).generation
-    await masking.erase(NEEDLES)
+    await masking.erase(WORDS)
     after = (await sessions.load(MAIN)).generation, (await sessions.load(CHAT)).generation
     assert after[0] > before[0]
     assert after[1] == before[1]
@@ -322,18 +345,61 @@ async def test_silent_rows_of_a_cut_turn_are_masked(state_db, masking, sessions)
     receipt = await sessions.receive(asked)
     await sessions.begin(receipt.turn_id)
     with pytest.raises(Busy):
-        await masking.erase(NEEDLES)
+        await masking.erase(WORDS)
     assert left(state_db.path.parent) == 0
 
 
-async def test_a_call_that_asked_for_it_to_be_forgotten_names_it_no_more(
-    state_db, masking, sessions, index
+async def test_a_mark_counts_at_its_row_and_in_what_is_kept_of_it(state_db, masking, sessions):
+    use = ToolUse("t1", "forget", {"query": "my tea"})
+    await talk(sessions, "Tea? Tea!", NewRow(RowRole.ASSISTANT, (use,)), answer="Tea it is.")
+    await talk(sessions, "Tea? Tea!", answer="Tea it is.", session=CHAT)
+    marks = (
+        Mark("sessions/main.jsonl:1", "Tea", 5),
+        Mark("sessions/main.jsonl:2", "my tea"),
+        Mark("sessions/main.jsonl:3", "Tea"),
+        Mark("alerts:1", "Tea"),
+    )
+    outbox = SqliteOutbox(state_db, FakeClock())
+    await outbox.put(NewAlert("Tea!", "heartbeat", alert_digest("Tea!"), ("main",)))
+    await outbox.put(NewAlert("Tea?", "heartbeat", alert_digest("Tea?"), ("main",)))
+    assert await masking.erase(Erasure(marks=marks)) == 5
+    assert [row.blocks for row in await sessions.rows(MAIN, 1, 9)] == [
+        (Text(f"Tea? {MASK}!"),),
+        (ToolUse("t1", "forget", {"query": MASK}),),
+        (Text(f"{MASK} it is."),),
+    ]
+    assert [row.text for row in await sessions.rows(CHAT, 1, 9)] == ["Tea? Tea!", "Tea it is."]
+    receipt = await sessions.receive(TurnRequest(MAIN, "Tea? Tea!", "id Tea? Tea!"))
+    assert receipt.ended is not None
+    assert receipt.ended.text == f"{MASK} it is."
+    alerts = await state_db.read(lambda c: c.execute("SELECT text, digest FROM alerts").fetchall())
+    assert [tuple(row) for row in alerts] == [
+        (f"{MASK}!", alert_digest(f"{MASK}!")),
+        ("Tea?", alert_digest("Tea?")),
+    ]
+    assert await masking.erase(Erasure(marks=marks)) == 0
+
+
+async def test_what_says_other_facts_in_a_masked_row_is_found_there_afterwards(
+    state_db, masking, sessions, clock
 ):
-    needles = Needles((), ((WORD, ("cat",)),))  # the word alone is not enough elsewhere
-    use = ToolUse("t1", "forget", {"query": f"what I told you of {WORD}"})
-    other = ToolUse("t2", "forget", {"query": "my bicycle"})
-    await talk(sessions, "hello", NewRow(RowRole.ASSISTANT, (use, other)))
-    await masking.erase(needles)
-    row = (await sessions.rows(MAIN, 1, 9))[1]
-    assert row.blocks == (ToolUse("t1", "forget", {"query": MASK}), other)
-    assert not left(state_db.path.parent)
+    text = f"Yes. My cat is {WORD}, I live in Ulm and like tea."
+    await talk(sessions, text)
+    spans = {"a": "Yes", "b": f"cat is {WORD}", "c": "I live in Ulm", "d": "like tea"}
+
+    def plant(conn):
+        for fact, said in spans.items():
+            at = text.index(said)
+            conn.execute(
+                "INSERT INTO fact_evidence (fact_id, at, session, seq, begins, ends, is_context)"
+                " VALUES (?, 'x', 'main', 1, ?, ?, 0)",
+                (fact, at, at + len(said)),
+            )
+
+    await state_db.write(plant)
+    await masking.erase(Erasure(spans=(f"My cat is {WORD}",), marks=(Mark("x:1", "Ulm"),)))
+    [row] = await sessions.rows(MAIN, 1, 1)
+    assert row.text == f"Yes. {MASK}, I live in Ulm and like tea."
+    found = await state_db.read(lambda c: c.execute("SELECT * FROM fact_evidence").fetchall())
+    said = {one["fact_id"]: row.text[one["begins"] : one["ends"]] for one in found}
+    assert said == {"a": "Yes", "b": MASK, "c": "I live in Ulm", "d": "like tea"}

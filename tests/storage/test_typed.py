@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from agentd.domain.erasure import Needles
+from agentd.domain.erasure import MASK, Erasure, Mark
 from agentd.errors import StorageError
 from agentd.storage.typed import TypedWords
 
@@ -57,30 +57,38 @@ async def test_what_cannot_be_erased_is_told_with_its_cure(path):
         assert str(path) in refused.value.cure
 
 
-async def test_lines_that_say_a_forgotten_word_go_and_the_rest_stays(path):
+async def test_words_are_masked_and_the_rest_stays(path):
     history = FileHistory(str(path))
-    for text in ("amsel", "one\nRex is\nthree", "my dog\nREX", "Rex", "drossel"):
+    for text in ("amsel", "one\nmy dog is\nREX, yes", "my dog is Rex", "Rex", "drossel"):
         history.store_string(text)
     words = TypedWords(path)
-    assert await words.erase_words(Needles((), (("Rex", ()),))) == 3
-    kept = ["drossel", "my dog", "one\nthree", "amsel"]
+    erasure = Erasure(spans=("my dog is Rex",))
+    assert await words.erase_words(erasure) == 2
+    kept = ["drossel", "Rex", MASK, f"one\n{MASK}, yes", "amsel"]
     assert list(FileHistory(str(path)).load_history_strings()) == kept
-    assert b"rex" not in path.read_bytes().lower()
     assert path.stat().st_mode & 0o777 == 0o600
     before = path.read_bytes(), path.stat().st_ino
-    assert await words.erase_words(Needles((), (("Rex", ()),))) == 0
+    assert await words.erase_words(erasure) == 0
     assert (path.read_bytes(), path.stat().st_ino) == before
 
 
-async def test_a_sentence_over_two_typed_lines_goes_with_both(path):
-    FileHistory(str(path)).store_string("hello\nmy dog is\ncalled Rex")
+async def test_a_mark_counts_in_one_entry(path):
+    path.write_text(
+        "\n# 2026-05-01 10:00:00.000001\n+tea and tea\n\n# 2026-05-01 10:00:00.000002\n+tea\n"
+    )
     words = TypedWords(path)
-    assert await words.erase_words(Needles(("my dog is called Rex",))) == 1
-    assert list(FileHistory(str(path)).load_history_strings()) == ["hello"]
+    [texts] = [texts async for texts in words.texts()]
+    assert [(one.text, one.by_user) for one in texts] == [("tea and tea", True), ("tea", True)]
+    assert texts[0].at is not None
+    mark = Mark(texts[0].where, "tea", 8)
+    assert await words.erase_words(Erasure(marks=(mark,))) == 1
+    kept = ["tea", f"tea and {MASK}"]
+    assert list(FileHistory(str(path)).load_history_strings()) == kept
 
 
 async def test_where_nothing_was_typed_no_word_is_erased(path):
-    assert await TypedWords(path).erase_words(Needles(("Rex",))) == 0
+    erasure = Erasure(spans=("Rex",))
+    assert await TypedWords(path).erase_words(erasure) == 0
     path.mkdir()
     with pytest.raises(StorageError):
-        await TypedWords(path).erase_words(Needles(("Rex",)))
+        await TypedWords(path).erase_words(erasure)

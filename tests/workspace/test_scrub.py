@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from agentd.domain.erasure import MASK, Needles
+from agentd.domain.erasure import MASK, Erasure, Mark
 from agentd.domain.tool import FileAction
 from agentd.domain.workspace import HAND, OWNER, RESTORE, Author
 from agentd.errors import NotFound
@@ -14,7 +14,7 @@ from agentd.workspace.authored import MOST
 from agentd.workspace.scrub import NoteEraser, VersionEraser
 from agentd.workspace.versions import Versions
 
-NEEDLES = Needles((), (("Quastel", ()),))
+WORDS = Erasure(spans=("Quastel",))
 FLUSH, MODEL = Author("flush", "main"), Author("model", "main", "call-1")
 NOTE = "memory/2026-11-22.md"
 
@@ -34,18 +34,17 @@ def notes(home, files, **more) -> NoteEraser:
     return NoteEraser(files, home.root, home.versions, **more)
 
 
-async def test_lines_of_agentd_are_masked_and_lines_by_hand_are_listed(home, owner) -> None:
+async def test_lines_of_agentd_are_masked_and_lines_by_hand_stay(home, owner) -> None:
     home.put({NOTE: "# Day\nQuastel called me.\n", "other.md": "one\n- QUASTEL (mine)\n"})
     files = home.files()
     await change(files, NOTE, "- Likes tea. Lives with Quastel. Fine.\n- milk\n", owner)
     await change(files, "new.md", "quastel\n", owner, MODEL)
     eraser = notes(home, files)
-    assert await eraser.erase(NEEDLES) == 2
-    text = f"# Day\nQuastel called me.\n- Likes tea. {MASK} Fine.\n- milk\n"
+    assert await eraser.erase(WORDS) == 2
+    text = f"# Day\nQuastel called me.\n- Likes tea. Lives with {MASK}. Fine.\n- milk\n"
     assert (home.root / NOTE).read_text() == text
     assert (home.root / "new.md").read_text() == f"{MASK}\n"
-    assert await eraser.kept(NEEDLES) == (f"{NOTE}:2", "other.md:2")
-    assert await eraser.erase(NEEDLES) == 0
+    assert await eraser.erase(WORDS) == 0
 
 
 async def test_a_line_that_the_user_changed_is_his(home, owner) -> None:
@@ -54,8 +53,8 @@ async def test_a_line_that_the_user_changed_is_his(home, owner) -> None:
     path = home.root / NOTE
     path.write_text(path.read_text().replace("black", "grey"))
     await change(files, NOTE, "and more\n", owner)
-    assert await notes(home, files).erase(NEEDLES) == 1
-    assert path.read_text() == f"{MASK}\nQuastel is grey\nand more\n"
+    assert await notes(home, files).erase(WORDS) == 1
+    assert path.read_text() == f"{MASK} is a cat\nQuastel is grey\nand more\n"
 
 
 async def test_what_was_restored_is_no_line_of_agentds(home, owner) -> None:
@@ -63,8 +62,7 @@ async def test_what_was_restored_is_no_line_of_agentds(home, owner) -> None:
     files = home.files()
     await change(files, "a.md", "nothing\n", owner, MODEL, FileAction.WRITE)
     await change(files, "a.md", "Quastel by hand\n", owner, RESTORE, FileAction.WRITE)
-    assert await notes(home, files).erase(NEEDLES) == 0
-    assert await notes(home, files).kept(NEEDLES) == ("a.md:1",)
+    assert await notes(home, files).erase(WORDS) == 0
 
 
 async def test_no_version_that_is_restored_brings_it_back(home, owner) -> None:
@@ -73,7 +71,7 @@ async def test_no_version_that_is_restored_brings_it_back(home, owner) -> None:
     await change(files, NOTE, "and sleeps\n", owner)
     await change(files, NOTE, "nothing\n", owner, action=FileAction.WRITE)
     assert left(home.versions) > 0
-    await VersionEraser(files, home.versions).erase(NEEDLES)
+    await VersionEraser(files, home.versions).erase(WORDS)
     _, versions = await files.history(NOTE)
     assert len(versions) > 1
     for version in versions:
@@ -86,12 +84,13 @@ async def test_a_sentence_over_lines_of_both_stays_whole(home, owner) -> None:
     home.put({"a.md": "my cat is\n"})
     files = home.files()
     await change(files, "a.md", "called Quastel\n", owner)
-    needles = Needles(("my cat is called Quastel",))
-    assert await notes(home, files).erase(needles) == 1
-    assert await notes(home, files).kept(needles) == ()
-    home.put({"b.md": "my cat is called\n"})
-    await change(files, "b.md", "Quastel\n", owner)
-    assert await notes(home, files).erase(needles) == 1
+    said = Erasure(spans=("my cat is called Quastel",))
+    assert await notes(home, files).erase(said) == 0
+    assert (home.root / "a.md").read_text() == "my cat is\ncalled Quastel\n"
+    await change(files, "b.md", "my cat is\n", owner)
+    await change(files, "b.md", "called Quastel\n", owner)
+    assert await notes(home, files).erase(said) == 1
+    assert (home.root / "b.md").read_text() == f"{MASK}\n"
 
 
 async def test_older_lines_are_known_from_the_versions_and_so_are_lines_of_long_ago(
@@ -101,11 +100,11 @@ async def test_older_lines_are_known_from_the_versions_and_so_are_lines_of_long_
     await change(files, "a.md", "Quastel one\n", owner)
     for number in range(60):
         await change(files, "a.md", f"line {number}\n", owner)
-    assert await notes(home, files).erase(NEEDLES) == 1, "known by its hash alone"
+    assert await notes(home, files).erase(WORDS) == 1, "known by its hash alone"
     await change(files, "b.md", "Quastel two\n", owner)
     for record in home.versions.glob("*/lines"):
         record.unlink()  # as agentd of former times left it
-    assert await notes(home, files).erase(NEEDLES) == 1
+    assert await notes(home, files).erase(WORDS) == 1
 
 
 async def test_versions_are_masked_and_still_told_apart(home, owner) -> None:
@@ -119,17 +118,17 @@ async def test_versions_are_masked_and_still_told_apart(home, owner) -> None:
     [name] = home.versions.glob("*/path")
     name.unlink()  # once it was not written for a file that was there before
     eraser = VersionEraser(files, home.versions)
-    assert await eraser.erase(NEEDLES) == 4
+    assert await eraser.erase(WORDS) == 4
     assert left(home.versions) == 0
     _, after = await files.history("a.md")
     assert [(v.number, v.at, v.by) for v in after] == [(v.number, v.at, v.by) for v in before]
-    whole = f"{MASK}\ntea\n- {MASK} Yes.\nmilk\n".encode()
+    whole = f"{MASK} by hand\ntea\n- {MASK} again. Yes.\nmilk\n".encode()
     assert await files.version("a.md", 4) == whole
-    assert await files.version("a.md", 1) == f"{MASK}\n".encode()
+    assert await files.version("a.md", 1) == f"{MASK} by hand\n".encode()
     assert [v.digest for v in after][1] == hashlib.sha256(whole).hexdigest()
     kept = [path.name for path in home.versions.glob("*/*") if len(path.name) == 64]
     assert len(kept) == 2, "a content that only grew is kept once"
-    assert await eraser.erase(NEEDLES) == 0
+    assert await eraser.erase(WORDS) == 0
     await files.restore("a.md", 4, None)
     await change(files, "a.md", "more\n", owner)
     assert [v.number for v in (await files.history("a.md"))[1]] == [7, 6, 5, 4, 3, 2, 1]
@@ -140,8 +139,8 @@ async def test_lines_are_agentds_after_their_versions_were_masked(home, owner) -
     await change(files, "a.md", "Quastel\n", owner)
     for record in home.versions.glob("*/lines"):
         record.unlink()
-    await VersionEraser(files, home.versions).erase(NEEDLES)
-    assert await notes(home, files).erase(NEEDLES) == 1
+    await VersionEraser(files, home.versions).erase(WORDS)
+    assert await notes(home, files).erase(WORDS) == 1
 
 
 async def test_a_version_whose_content_is_damaged_loses_it(home, owner) -> None:
@@ -150,11 +149,11 @@ async def test_a_version_whose_content_is_damaged_loses_it(home, owner) -> None:
     await change(files, "a.md", "Quastel too\n", owner, MODEL, FileAction.WRITE)
     home_of = next(home.versions.glob("*/log")).parent
     (home_of / hashlib.sha256(b"Quastel\n").hexdigest()).write_text("Quastel cut")
-    await VersionEraser(files, home.versions).erase(NEEDLES)
+    await VersionEraser(files, home.versions).erase(WORDS)
     assert left(home.versions) == 0
     with pytest.raises(NotFound):
         await files.version("a.md", 1)
-    assert await files.version("a.md", 2) == f"{MASK}\n".encode()
+    assert await files.version("a.md", 2) == f"{MASK} too\n".encode()
 
 
 async def test_a_change_that_a_crash_cut_is_no_hindrance(home, owner) -> None:
@@ -163,9 +162,9 @@ async def test_a_change_that_a_crash_cut_is_no_hindrance(home, owner) -> None:
     versions = Versions(home.versions)
     at = home.clock.now()
     versions.begin("a.md", b"Quastel\n", b"Quastel\nmore\n", MODEL, at)
-    await VersionEraser(files, home.versions).erase(NEEDLES)
+    await VersionEraser(files, home.versions).erase(WORDS)
     assert left(home.versions) == 0
-    await notes(home, files).erase(NEEDLES)
+    await notes(home, files).erase(WORDS)
     await change(files, "a.md", "other\n", owner)
     assert await files.version("a.md", 2) == f"{MASK}\nother\n".encode()
 
@@ -174,14 +173,66 @@ async def test_files_of_others_are_left_to_them(home, owner) -> None:
     files = home.files()
     await change(files, "memory/facts.md", "Quastel\n", owner)
     eraser = notes(home, files, apart=frozenset({"memory/facts.md"}))
-    assert await eraser.erase(NEEDLES) == 0
-    assert await eraser.kept(NEEDLES) == ()
+    assert await eraser.erase(WORDS) == 0
+
+
+async def written(source):
+    return [one async for texts in source.texts() for one in texts]
+
+
+async def test_a_mark_counts_at_its_paragraph_whoever_wrote_it(home, owner) -> None:
+    home.put({NOTE: "# Day\ntea with Anna\n\n- tea\n"})
+    files = home.files()
+    await change(files, NOTE, "- tea for Quastel,\n  and more tea\n- milk\n", owner)
+    texts = await written(notes(home, files))
+    assert [(one.where, one.text, one.by_user) for one in texts] == [
+        (f"{NOTE}:1", "# Day\ntea with Anna", True),
+        (f"{NOTE}:4", "- tea", True),
+        (f"{NOTE}:5", "- tea for Quastel,\n  and more tea", False),
+        (f"{NOTE}:7", "- milk", False),
+    ]
+    assert all(one.at is not None and one.at > home.clock.now() for one in texts)
+    marks = (Mark(f"{NOTE}:5", "more tea"), Mark(f"{NOTE}:4", "tea"), Mark(f"{NOTE}:1", "coffee"))
+    assert await notes(home, files).erase(Erasure(marks=marks)) == 2
+    text = f"# Day\ntea with Anna\n\n- {MASK}\n- tea for Quastel,\n  and {MASK}\n- milk\n"
+    assert (home.root / NOTE).read_text() == text
+
+
+async def test_a_mark_in_a_version_counts_for_that_paragraph_in_all_of_them(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "- tea\n", owner)
+    await change(files, "a.md", "- tea and milk\n", owner)
+    await change(files, "a.md", "nothing\n", owner, MODEL, FileAction.WRITE)
+    eraser = VersionEraser(files, home.versions)
+    texts = await written(eraser)
+    assert [(one.where, one.text) for one in texts] == [
+        ("a.md@1:1", "- tea"),
+        ("a.md@2:2", "- tea and milk"),
+        ("a.md@3:1", "nothing"),
+    ]
+    erasure = Erasure(marks=(Mark("a.md@1:1", "tea"), Mark("b.md@1:1", "nothing")))
+    assert await eraser.erase(erasure) == 2
+    assert await files.version("a.md", 2) == f"- {MASK}\n- tea and milk\n".encode()
+    assert await eraser.erase(erasure) == 0
+
+
+async def test_the_lines_of_forgotten_facts_go_from_what_their_page_was(home, owner) -> None:
+    files, page = home.files(), "memory/facts.md"
+    lines = (
+        '- Ulm it is. <!-- fact id=k3f9 triple="user|home|Ulm" -->\n- Tea. <!-- fact id=k3f9b -->\n'
+    )
+    await change(files, page, lines, owner, Author("facts"))
+    await change(files, "a.md", lines, owner)
+    eraser = VersionEraser(files, home.versions)
+    assert await eraser.erase(Erasure(ids=("k3f9",))) == 1
+    assert await files.version(page, 1) == b"- Tea. <!-- fact id=k3f9b -->\n"
+    assert await files.version("a.md", 1) == lines.encode()
 
 
 async def test_without_anything_there_is_nothing_to_do(home) -> None:
     files = home.files()
-    assert await notes(home, files).erase(NEEDLES) == 0
-    assert await VersionEraser(files, home.versions).erase(NEEDLES) == 0
+    assert await notes(home, files).erase(WORDS) == 0
+    assert await VersionEraser(files, home.versions).erase(WORDS) == 0
 
 
 async def test_the_record_of_lines_is_bounded_and_private(home, owner) -> None:
@@ -202,8 +253,8 @@ async def test_the_text_of_the_graph_is_left_to_the_graph_and_has_no_versions(ho
     await change(files, path, '{ "label": "quastel" }\n', owner)
     await change(files, path, '{ "label": "quastel too" }\n', owner)
     await change(files, "memory/graph/aliases.md", "quastel = cat\n", owner)
-    assert await notes(home, files).erase(NEEDLES) == 1
+    assert await notes(home, files).erase(WORDS) == 1
     assert (home.root / path).read_text().count("quastel") == 2
     assert (await files.history(path))[1] == ()
-    await VersionEraser(files, home.versions).erase(NEEDLES)
+    await VersionEraser(files, home.versions).erase(WORDS)
     assert left(home.versions) == 0

@@ -118,8 +118,7 @@ class Survey:
         for written in self._all():
             if not written.by_user or written.where.startswith(_TYPED):
                 continue
-            is_said = written.where.startswith("sessions/")
-            gone = erasure.found(written.text, written.where, begins=0) if is_said else ()
+            gone = _masked_in(written, erasure)
             for start, end in sentences_in(written.text):
                 left = replaced(written.text[start:end], within(gone, start, end))
                 if shared := rare & words_of(left):
@@ -199,6 +198,13 @@ def _parts(word: str) -> Sequence[str]:
     if _UNSPACED.match(word):
         return [word[n : n + 2] for n in range(max(1, len(word) - 1))]
     return [word[:_STEM]]
+
+
+def _masked_in(written: Written, erasure: Erasure) -> Sequence[Span]:
+    """What is masked of a text of the user's: in his own files only what he names."""
+    if not written.where.startswith("sessions/"):
+        return erasure.at(written.where).found(written.text)
+    return erasure.found(written.text, written.where, begins=0)
 
 
 def _is_copy(written: Written, at: datetime) -> bool:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 
 import structlog
 
-from agentd.domain.erasure import Erasure, Mark, Sought, Written, joined
+from agentd.domain.erasure import MASK, Erasure, Mark, Sought, Written, joined
 from agentd.domain.fact import Evidence, Fact
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError, NotFound
@@ -55,9 +55,8 @@ class Traces:
             row = await self._said(one.session, one.seq)
             if row is None:
                 continue
-            quote = row.text[one.start : one.end]
-            if quote.strip() and not one.is_context:
-                marks.append(Mark(row.where, quote, one.start))
+            if one.start < one.end and not one.is_context:
+                marks += _quoted(row, one)
             else:
                 rows.append(row.where)
         quotes = tuple(dict.fromkeys(mark.span for mark in marks))
@@ -123,6 +122,15 @@ class Traces:
         path, _, seq = mark.where.rpartition(":")
         session = path.removeprefix("sessions/").removesuffix(".jsonl")
         return await self._said(SessionKey(session), int(seq)) if seq.isdecimal() else None
+
+
+def _quoted(row: Written, evidence: Evidence) -> Iterator[Mark]:
+    """The user's words, without what was masked of them before."""
+    at = evidence.start
+    for words in row.text[evidence.start : evidence.end].split(MASK):
+        if words.strip():
+            yield Mark(row.where, words, at)
+        at += len(words) + len(MASK)
 
 
 def _count(texts: Sequence[Written], erasure: Erasure, place: str) -> int:

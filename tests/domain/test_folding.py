@@ -1,0 +1,74 @@
+"""Words are compared in one form, and found in the original."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.domain.folding import Folded, plain, trimmed
+
+
+def found(words: str, text: str) -> list[str]:
+    wanted = trimmed(Folded(words).text)
+    return [text[start:end] for start, end in Folded(text).places(wanted)]
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "there"),
+    [
+        ("i live in london", "Well, I LIVE\n  in London!", ["I LIVE\n  in London"]),
+        ("don't go", "I don’t go", ["don’t go"]),
+        ("the “old” one", 'the "old" one', ['the "old" one']),
+        ("1990-2000", "1990–2000", ["1990–2000"]),
+        ("rex", "R\u200be\u00adx barks", ["R\u200be\u00adx"]),
+        ("rené", "Rene\u0301 x", ["Rene\u0301"]),
+        ("Straße", "STRASSE 5", ["STRASSE"]),
+        ("office", "oﬃce", ["oﬃce"]),
+        ("小红", "我的妹妹叫小红。", ["小红"]),
+        ("rex", "Rexford prex rex-t _rex_ (REX)", ["rex", "rex", "REX"]),
+        ("london", "Londoner", []),
+        ("tea", "tea tea", ["tea", "tea"]),
+        ("é x", r"\u00e9\nx", [r"\u00e9\nx"]),
+        ("😀 a", r"\ud83d\ude00 a", [r"\ud83d\ude00 a"]),
+        ("said 'no'", r"said \"no\" twice", [r"said \"no"]),
+        ("one two", r"one\\ntwo", [r"one\\ntwo"]),
+    ],
+)
+def test_words_are_found_as_they_were_written(words, text, there):
+    assert found(words, text) == there
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_what_was_escaped_by_json_is_found(before, after):
+    text = json.dumps(f"{before} Quastel likes nuts {after}")
+    assert found("quastel likes nuts", text)
+
+
+@given(st.text(alphabet="ab \n\u0301é—-'’\\nu\u200b中", max_size=80))
+def test_places_are_parts_that_fold_to_the_words(text):
+    folded = Folded(text)
+    for words in {trimmed(part) for part in folded.text.split(" ")} - {""}:
+        for start, end in folded.places(words):
+            assert 0 <= start < end <= len(text)
+            assert words in Folded(text[start:end]).text
+
+
+@given(st.text(max_size=200))
+def test_the_quick_form_never_misses_what_is_there(text):
+    for word in Folded(text).text.split(" "):
+        if word.isalnum() and word.isascii():
+            assert word in plain(text)
+
+
+@pytest.mark.parametrize(
+    "filler", ["word ", "é ", "中", "\\", "\\n", "\u0301", "a", '{"a": "\\u00e9"} ']
+)
+def test_a_long_text_takes_time_in_proportion(filler):
+    text = (filler * 450_000)[:450_000]
+    started = time.monotonic()
+    assert found("quastel", f"{text} Quastel")
+    assert time.monotonic() - started < 10

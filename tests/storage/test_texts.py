@@ -1,0 +1,77 @@
+"""All text of the state database is looked through, with its place and who wrote it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentd.domain.alert import NewAlert
+from agentd.domain.message import Text, ToolResult, ToolUse
+from agentd.domain.transcript import NewRow, RowRole
+from agentd.domain.turn import MAIN, SessionKey, StopReason, Turn, TurnRequest
+from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.sessions import SqliteSessions
+from agentd.storage.texts import StoredTexts
+
+CHAT = SessionKey("chat:one")
+
+
+@pytest.fixture
+def sessions(state_db, clock):
+    return SqliteSessions(state_db, clock)
+
+
+async def talk(sessions, session, *rows):
+    receipt = await sessions.receive(TurnRequest(session, "hello", "m1"))
+    await sessions.begin(receipt.turn_id)
+    for row in rows:
+        await sessions.append(receipt.turn_id, row)
+    ended = Turn(session, "m1", receipt.seq, "bye", StopReason.END_TURN)
+    await sessions.finish(receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("bye"),))])
+
+
+async def test_every_text_is_there_with_its_place_and_its_writer(state_db, sessions, clock):
+    use = ToolUse("t1", "memory_search", {"query": "tea", "queries": ["green tea"], "limit": 3})
+    await talk(
+        sessions,
+        MAIN,
+        NewRow(RowRole.ASSISTANT, (Text("I look."), use)),
+        NewRow(RowRole.USER, (ToolResult("t1", "found tea"),)),
+    )
+    await talk(sessions, CHAT)
+    history = await sessions.load(CHAT)
+    await sessions.swap(CHAT, history.generation, 2, "what was said")
+    await SqliteOutbox(state_db, clock).put(NewAlert("tea!", "heartbeat", "x", ("main",)))
+    found = [one async for texts in StoredTexts(state_db).texts() for one in texts]
+    assert [(one.where, one.text, one.by_user) for one in found] == [
+        ("sessions/main.jsonl:1", "hello", True),
+        ("sessions/main.jsonl:2", "I look.\nmemory_search\ntea\ngreen tea", False),
+        ("sessions/main.jsonl:3", "found tea", False),
+        ("sessions/main.jsonl:4", "bye", False),
+        ("sessions/chat:one.jsonl:1", "hello", True),
+        ("sessions/chat:one.jsonl:2", "bye", False),
+        ("sessions/chat:one.jsonl:3", "what was said", False),
+        ("sessions/chat:one.jsonl:summary", "what was said", False),
+        ("alerts:1", "tea!", False),
+    ]
+    assert found[0].at == clock.now()
+
+
+async def test_one_row_is_found_by_its_number(state_db, sessions):
+    await talk(sessions, CHAT)
+    texts = StoredTexts(state_db)
+    row = await texts.said(CHAT, 1)
+    assert row is not None
+    assert (row.where, row.text, row.by_user) == ("sessions/chat:one.jsonl:1", "hello", True)
+    assert await texts.said(CHAT, 3) is None
+    assert await texts.said(SessionKey("chat:none"), 1) is None
+
+
+async def test_many_rows_come_in_portions(state_db, sessions):
+    for n in range(300):
+        receipt = await sessions.receive(TurnRequest(MAIN, f"text {n}", f"m{n}"))
+        await sessions.begin(receipt.turn_id)
+        ended = Turn(MAIN, f"m{n}", receipt.seq, "bye", StopReason.END_TURN)
+        await sessions.finish(receipt.turn_id, ended, [NewRow(RowRole.ASSISTANT, (Text("bye"),))])
+    portions = [len(texts) async for texts in StoredTexts(state_db).texts()]
+    assert sum(portions) == 600
+    assert len(portions) > 1
