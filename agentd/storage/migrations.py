@@ -38,6 +38,7 @@ STATE = Schema(
         "state_004.sql",
         "state_005.sql",
         "state_006.sql",
+        "state_007.sql",
     ),
 )
 INDEX = Schema(
