@@ -74,15 +74,22 @@ def find_key(settings: KeyPlaces, environ: Mapping[str, str]) -> Secret | None:
         path = Path(folder) / credential
         if path.is_file():
             # systemd owns the folder and its modes; a group bit there is an ACL mask.
-            text = _read(path, settings.table, private=False)
+            text = _read(path, f"{settings.table} api_key_file", private=False)
             return _secret(text, f"credential {credential}")
     if settings.api_key_file:
         path = Path(settings.api_key_file).expanduser()
-        return _secret(_read(path, settings.table, private=True), f"file {path}")
+        return _secret(_read(path, f"{settings.table} api_key_file", private=True), f"file {path}")
     return None
 
 
-def _read(path: Path, table: str, *, private: bool) -> str:
+def read_key(path: Path, setting: str) -> Secret:
+    """The key in a file that nobody else may read; `setting` is what named it, such as `[graph] key_file`.
+    Raises ConfigError as `find_key` does.
+    """
+    return _secret(_read(path, setting, private=True), f"file {path}")
+
+
+def _read(path: Path, setting: str, *, private: bool) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
@@ -90,7 +97,7 @@ def _read(path: Path, table: str, *, private: bool) -> str:
             if not stat.S_ISREG(mode):
                 raise ConfigError(
                     f"The key file {str(path)!r} is not a regular file.",
-                    cure=f"Let {table} api_key_file name a file that holds the key.",
+                    cure=f"Let {setting} name a file that holds the key.",
                 )
             if private and mode & 0o077:
                 raise ConfigError(
@@ -101,7 +108,7 @@ def _read(path: Path, table: str, *, private: bool) -> str:
     except OSError as error:
         raise ConfigError(
             f"The key file {str(path)!r} cannot be read: {error.strerror}.",
-            cure=f"Correct {table} api_key_file, or the file's owner and mode.",
+            cure=f"Correct {setting}, or the file's owner and mode.",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The concept graph: kept level with facts and text, asked, and looked after."""
+"""The concept graph: kept level with the facts, asked, and looked after."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from agentd.assembly.ground import Ground, Work
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
@@ -16,39 +18,50 @@ from agentd.domain.belief import Consolidated
 from agentd.domain.health import Problem
 from agentd.engine.daily import Daily
 from agentd.engine.nudged import Nudged
+from agentd.errors import AgentdError
 from agentd.graph.chain import Chain
 from agentd.graph.desk import GraphDesk
+from agentd.graph.earlier import EarlierText
 from agentd.graph.exchange import Exchange
 from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
-from agentd.graph.leg import GraphLeg
+from agentd.graph.meaning import Meaning
 from agentd.graph.recall import Recollection
 from agentd.graph.sharing import Sharing
-from agentd.ports import GraphStore, Recall
+from agentd.graph.text import GraphText
+from agentd.ports import GraphStore, ProgramStates
+from agentd.storage.graph_records import SqliteGraphRecords
 from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
+
+_WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The graph; `work` runs on, and `desk` answers, unless it is switched off. Its text is erased from
-    all the same. `recall` is the search of memory, with the graph as a leg if that is wanted.
+    """The graph; `work` runs on, and `desk` answers, unless it is switched off. It is erased from all the
+    same.
     """
 
     keeper: GraphKeeper
     daily: Daily
     level: Nudged
-    recall: Recall
+    writing: Work
     exchange: Exchange
     sharing: Sharing
     journal: Journal
     store: GraphStore
+    programs: ProgramStates
     desk: GraphDesk | None = None
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
-        return (self.journal.look, self.level.run, self.daily.run) if self.desk else ()
+        return (
+            (self.journal.look, self.level.run, self.daily.run, self.writing) if self.desk else ()
+        )
 
     @property
     def is_on(self) -> bool:
@@ -76,8 +89,8 @@ class Graph:
         self.level.nudge()
 
     def problems(self) -> tuple[Problem, ...]:
-        """What of its text cannot be used, and what could not be done."""
-        parts = (self.keeper, self.sharing, self.journal, self.daily)
+        """What could not be done."""
+        parts = (self.keeper, self.journal, self.daily)
         return tuple(problem for part in parts for problem in part.problems())
 
     async def status(self) -> dict[str, Any]:
@@ -98,13 +111,17 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
     config, clock = ground.config, ground.clock
     fed = config.graph.enabled and config.facts.enabled
-    journal = Journal(Chain(LogFiles(ground.workspace), clock) if config.graph.chain else None)
+    files = LogFiles(ground.workspace)
+    journal = Journal(Chain(files, clock) if config.graph.chain else None)
+    records = SqliteGraphRecords(stores.db)
     keeper = GraphKeeper(
         memory.files,
         stores.graph,
-        stores.chunks,
+        records,
+        stores.facts,
+        GraphText(files, stores.graph, stores.chunks),
+        EarlierText(memory.files, files, records, clock),
         clock,
-        stores.facts.facts,
         fed=fed,
         journal=journal,
     )
@@ -114,7 +131,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         secret = await asyncio.to_thread(kept_key, key)
         return hmac.digest(secret, b"graph", "sha256").hex()[:16]
 
-    sharing = Sharing(keeper, memory.files, config.graph.spaces, agent, journal, fed=fed)
+    sharing = Sharing(keeper, records, config.graph.spaces, agent, journal, fed=fed)
     exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
 
     async def levelled() -> None:
@@ -127,15 +144,22 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         await keeper.consolidate()
         await journal.look()
 
+    async def writing() -> None:
+        while True:
+            await clock.sleep(_WRITTEN_AFTER)
+            try:
+                await keeper.write()
+            except AgentdError as error:  # nobody waits for it, and forgetting writes it itself
+                log.warning("graph_not_written", reason=error.reason)
+
+    desk = None
+    if config.graph.enabled:
+        memory.watching.listen(level.nudge)
+        level.nudge()
+        quickest = memory.embedders.chain[-1:]
+        near = Meaning(quickest[0]).near if quickest else None
+        recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
+        desk = GraphDesk(keeper, recollection, stores.graph, clock)
     daily = Daily("graph_upkeep", upkeep, clock)
-    if not config.graph.enabled:
-        return Graph(keeper, daily, level, memory.recall, exchange, sharing, journal, stores.graph)
-    memory.watching.listen(level.nudge)
-    level.nudge()
-    recollection = Recollection(stores.graph, clock, resolve=keeper.resolve)
-    desk = GraphDesk(keeper, recollection, stores.graph, clock)
-    search = config.memory_search
-    recall: Recall = memory.recall
-    if search.graph:
-        recall = GraphLeg(recall, recollection, search.max_tokens)
-    return Graph(keeper, daily, level, recall, exchange, sharing, journal, stores.graph, desk)
+    others = exchange, sharing, journal, stores.graph, records
+    return Graph(keeper, daily, level, writing, *others, desk)

@@ -74,14 +74,17 @@ app.add_typer(memory.app, name="memory")
 facts.app.command("query")(graph.query)
 facts.app.command("graph")(graph.graph)
 facts.app.command("run")(zero.run)
+facts.app.command("compile")(zero.compile)
 for command in (
     states.snapshot,
-    states.changes,
+    states.graph_changes,
     states.apply,
     exchange.share,
     exchange.unshare,
     exchange.send,
     exchange.take,
+    exchange.import_graph,
+    exchange.export_graph,
     exchange.chain,
 ):
     facts.app.command()(command)

@@ -1,4 +1,4 @@
-"""`agentd facts share`, `unshare`, `send`, `take`: facts that agents tell each other; and `chain`."""
+"""What agents tell each other of their graphs: `agentd facts share`, `send`, `take` and the like."""
 
 from __future__ import annotations
 
@@ -65,22 +65,51 @@ def take(
 ) -> None:
     """Take in what another agent tells: all of it that is new, or nothing."""
     with reporting(as_json=as_json):
-        if not 0 < trust <= 1:  # nor NaN
-            raise InvalidRequest(
-                f"the trust {trust} is not above 0 and at most 1", cure="set --trust between"
-            )
-        text = read_text(file)
-        told = _told(file, {"from": sender, "text": text, "trust": trust})
+        params = {"from": sender, "trust": _checked(trust), "text": read_text(file)}
+        told = _told(file, params)
         show({"from": sender, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
 
 
+def import_graph(
+    file: Annotated[Path, typer.Argument(help="`.0` or `.0c` text; `-` is standard input.")],
+    sender: Annotated[
+        str, typer.Option("--from", help="Whose word it is; without, that of a file.")
+    ] = "",
+    trust: Annotated[float, typer.Option(help="How far it is trusted: above 0, at most 1.")] = 0.5,
+    as_json: AsJson = False,
+) -> None:
+    """Take in what a text of the graph says, for yourself alone."""
+    with reporting(as_json=as_json):
+        params: dict[str, Any] = {"from": sender, "trust": _checked(trust)}
+        params["text"] = read_text(file)
+        told = ask("facts/import-graph", within=MODEL_SECONDS, **params)
+        who = sender or str(file)
+        show({"from": who, **told}, lambda done: fitted(_taken(done)), as_json=as_json)
+
+
+def export_graph(as_json: AsJson = False) -> None:
+    """Write the whole graph to memory/graph as `.0` text, one file for each day."""
+    with reporting(as_json=as_json):
+        told = ask("facts/export-graph", within=MODEL_SECONDS)
+        show(told, _exported, as_json=as_json)
+
+
 def chain(as_json: AsJson = False) -> None:
-    """Verify the log of what happened to the graph, and that its text is what was logged."""
+    """Verify the log of what happened to the graph, and that what others said is what was logged."""
     with reporting(as_json=as_json):
         found = ask("facts/chain", within=MODEL_SECONDS)
         show(found, _verified, as_json=as_json)
         if found["bad"] is not None or found["changed"]:
             raise typer.Exit(1)
+
+
+def _checked(trust: float) -> float:
+    """Raises InvalidRequest."""
+    if not 0 < trust <= 1:  # nor NaN
+        raise InvalidRequest(
+            f"the trust {trust} is not above 0 and at most 1", cure="set --trust between"
+        )
+    return trust
 
 
 def _told(file: Path, params: dict[str, Any]) -> Any:
@@ -126,6 +155,11 @@ def _taken(told: dict[str, Any]) -> str:
     return f"from {visible(told['from'])}: {counts}"
 
 
+def _exported(told: dict[str, Any]) -> str:
+    files = counted(told["files"], "file")
+    return f"{counted(told['episodes'], 'episode')} in {files} of {told['folder']}"
+
+
 def _verified(found: dict[str, Any]) -> str:
     if not found["kept"]:
         return "no chain is kept; `chain = true` in the [graph] table of config.toml begins one"
@@ -133,5 +167,5 @@ def _verified(found: dict[str, Any]) -> str:
         what = f"entry {found['bad']}" if found["bad"] else "the head record"
         return f"the chain is broken: {what}: {found['why']}"
     lines = [f"{counted(found['entries'], 'entry', 'entries')}, each as it was written"]
-    lines += [f"changed since it was entered: {visible(place)}" for place in found["changed"]]
+    lines += [f"changed since it was entered: what {visible(who)} says" for who in found["changed"]]
     return "\n".join(lines)

@@ -19,16 +19,13 @@ class Format(StrEnum):
 
     TABLE = "table"
     DOT = "dot"
-    SVG = "svg"
     HTML = "html"
     COMPACT = "0c"
-    ORDINALS = "ordinals"
     ZERO = "zero"
     L0 = "l0"
     L1 = "l1"
     L2 = "l2"
     PROMPT = "prompt"
-    BULLETS = "bullets"
 
 
 class Way(StrEnum):
@@ -39,9 +36,7 @@ class Way(StrEnum):
     ACTIVATION = "activation"
 
 
-DRAWN = frozenset(
-    {Format.TABLE, Format.DOT, Format.SVG, Format.HTML}
-)  # the daemon writes the others
+DRAWN = frozenset({Format.TABLE, Format.DOT, Format.HTML})  # the daemon writes the others
 
 
 def query(
@@ -65,9 +60,7 @@ def graph(
     name: Annotated[str, typer.Argument(help="What is in the middle, such as user.")],
     depth: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="How many facts away: 2 unless you say it, at most 3; by activation 4."
-        ),
+        typer.Option(min=1, help="How many facts away: 2 unless you say it, at most 4."),
     ] = None,
     most: Annotated[int, typer.Option(min=1, max=50, help="How many concepts.")] = 24,
     by: Annotated[
@@ -80,8 +73,8 @@ def graph(
         Format,
         typer.Option(
             "--format",
-            help="Drawn: table, dot (Graphviz), svg, html. All that is said of it: 0c (the same as l2), "
-            "ordinals, zero. Less: l1, l0, prompt, bullets.",
+            help="Shown: table, dot (Graphviz), html. All that is said of it: 0c (the same as l2), zero. "
+            "Less: l1, l0, prompt.",
         ),
     ] = Format.TABLE,
     output: Output = None,
@@ -141,7 +134,7 @@ def _compatible(text: str) -> str:
 
 def _drawn(result: dict[str, Any], form: Format) -> str:
     from agentd.graph.picture_dot import as_dot
-    from agentd.graph.picture_svg import as_html, as_svg
+    from agentd.graph.picture_html import as_html
     from agentd.graph.picture_text import aligned
     from agentd.graph.wire import picture_of
 
@@ -151,8 +144,6 @@ def _drawn(result: dict[str, Any], form: Format) -> str:
     match form:
         case Format.DOT:
             return as_dot(picture)
-        case Format.SVG:
-            return as_svg(picture)
         case Format.HTML:
             return as_html(picture)
     if not picture.nodes:

@@ -61,7 +61,6 @@ SCORES: Mapping[str, str] = {  # in the table; at most 24 letters, so that seven
     "certainty": "how sure that is",
     "decay": "left of it by its age",
     "importance": "trust in its source",
-    "graph": "by way of the graph",
 }
 _BESIDE = 0.2  # of the query's words, more in the lines around than in the hit
 

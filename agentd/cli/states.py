@@ -1,4 +1,4 @@
-"""`agentd facts snapshot`, `changes` and `apply`: whole states of the graph, and what leads between them."""
+"""`agentd facts snapshot`, `graph-changes` and `apply`: whole states of the graph, and what leads between them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,22 @@ def snapshot(output: Output = None, as_json: AsJson = False) -> None:
         _show(state, output, as_json=as_json)
 
 
-def changes(old: _Old, output: Output = None, as_json: AsJson = False) -> None:
-    """Write what led from that state to the one of now."""
+def graph_changes(
+    old: _Old,
+    new: Annotated[
+        Path | None, typer.Argument(metavar="NEW.0c", help="Another; without, the one of now.")
+    ] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write what led from one state to another."""
     from agentd.graph.delta import diff
     from agentd.graph.formats.changes import write_delta
     from agentd.graph.formats.reading import read
 
     with reporting(as_json=as_json):
         before = _read(old)
-        delta = diff(before, read(_now()["text"]))
+        delta = diff(before, read(_now()["text"]) if new is None else _read(new))
         told = {
             "base": delta.base.hex,
             "state": delta.target.hex,
@@ -49,7 +56,8 @@ def changes(old: _Old, output: Output = None, as_json: AsJson = False) -> None:
 def apply(
     old: _Old,
     delta: Annotated[
-        Path, typer.Argument(metavar="DELTA", help="What `changes` wrote; `-` is standard input.")
+        Path,
+        typer.Argument(metavar="DELTA", help="What `graph-changes` wrote; `-` is standard input."),
     ],
     output: Output = None,
     as_json: AsJson = False,

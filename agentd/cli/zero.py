@@ -1,18 +1,21 @@
-"""`agentd facts run`: a program of the `.0` language, run here and without a daemon."""
+"""`agentd facts run` and `compile`: programs of the `.0` language, and statements written in it."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Never
 
 import typer
 
-from agentd.cli.plain import visible
-from agentd.cli.report import AsJson, reporting, show
-from agentd.cli.texts import placed, read_bytes
+from agentd.cli.ask import ask
+from agentd.cli.plain import counted, visible
+from agentd.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.cli.texts import Output, placed, read_bytes, read_text, write_text
 from agentd.errors import InvalidRequest
+from agentd.paths import daemon_places
 
 
 def run(
@@ -23,19 +26,73 @@ def run(
             "--input", metavar="NAME=VALUE", help="An input: JSON such as 5 or true, else a text."
         ),
     ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state", metavar="NAME", help="Let the daemon keep what is saved, for the next run."
+        ),
+    ] = None,
+    config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the graphs of a `.0` file; nothing is kept, and no daemon is needed."""
+    """Run the graphs of a `.0` file. Without --state nothing is kept, and no daemon is needed."""
     from agentd.clock import SystemClock
-    from agentd.graph.program import run_all
+    from agentd.graph.program import ProgramMemory, run_all
     from agentd.graph.zero.tokens import MAX_TEXT
 
     with reporting(as_json=as_json):
         inputs = _inputs(given or [])
         data = read_bytes(file, MAX_TEXT, "split the file")
+        kept = ask("facts/program-state", name=state) if state else {"state": ""}
+        memory = ProgramMemory.read(kept["state"])
         with placed(file):
-            graphs = run_all(data, inputs, SystemClock("UTC"))
+            graphs = run_all(data, inputs, SystemClock("UTC"), memory, _key(config))
+        if state and (after := memory.text()) != kept["state"]:
+            ask("facts/keep-program-state", name=state, state=after, before=kept["hash"])
         show({"graphs": graphs}, lambda told: _told(told["graphs"]), as_json=as_json)
+
+
+def compile(  # noqa: A001 - the command's name
+    file: Annotated[
+        Path,
+        typer.Argument(help="Lines `subject | relation | object`, or JSON; `-` is standard input."),
+    ],
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write statements as `.0` text, with all their hashes; no daemon is needed."""
+    from agentd.clock import SystemClock
+    from agentd.graph.compiler import compile as compiled
+    from agentd.graph.statements import read_statements
+
+    with reporting(as_json=as_json):
+        text = read_text(file)
+        with placed(file):
+            made = compiled(read_statements(text, SystemClock("UTC").now()))
+        told: dict[str, Any] = {
+            "episodes": len(made.record.relations),
+            "text": made.graph_text,
+        }
+        if output is None:
+            show(told, lambda whole: str(whole["text"]).rstrip("\n"), as_json=as_json)
+            return
+        size = write_text(output, told.pop("text"))
+        show({"file": str(output), "bytes": size, **told}, _written, as_json=as_json)
+
+
+def _key(config: Path | None) -> bytes:
+    """What Sign and Verify use; nothing where no file is named. Raises ConfigError."""
+    from agentd.config import load
+    from agentd.secrets import read_key
+
+    settings = load(daemon_places(os.environ, config).config_file, os.environ).graph
+    if not settings.key_file:
+        return b""
+    return read_key(Path(settings.key_file).expanduser(), "[graph] key_file").reveal().encode()
+
+
+def _written(told: dict[str, Any]) -> str:
+    return f"written to {told['file']}: {counted(told['episodes'], 'episode')}"
 
 
 def _inputs(given: Sequence[str]) -> dict[str, object]:

@@ -14,10 +14,13 @@ HALF_LIFE = timedelta(days=7)
 LEAST = 0.01  # what fades below it counts for nothing, and is swept
 SURVIVING = 0.1  # above it an episode is evidence enough to be promoted
 GROUP = 3  # surviving episodes that are promoted together
-FACTS = "facts"  # the source whose own page vouches for what it says
+FACTS = "facts"  # the source of what the page of facts vouches for
+SAID = "said"  # the source of what the owner said of a fact once more
+ENDED = "ended"  # the source of what says that a fact holds no longer
 CONSOLIDATION = "consolidation"  # the source of promotions
 SHARED = "shared"  # the source of what another agent says: it takes back what no longer holds
-STANDING = frozenset({FACTS, CONSOLIDATION, SHARED})  # sources whose episodes do not fade
+STANDING = frozenset({FACTS, ENDED, CONSOLIDATION, SHARED})  # sources whose episodes do not fade
+OWN = frozenset({FACTS, SAID, ENDED, CONSOLIDATION})  # sources of what nobody but the owner says
 
 _SECONDS = HALF_LIFE.total_seconds()
 _Said = TypeVar("_Said")

@@ -148,6 +148,17 @@ class Edge(NamedTuple):
     newest: datetime
 
 
+class Held(NamedTuple):
+    """What is held of an episode: how sure it is, whether it denies, what it was read from, and when it was
+    said.
+    """
+
+    confidence: float
+    denied: bool
+    refs: tuple[str, ...]
+    said: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """The facts around some concepts, as GraphStore.edges takes them."""

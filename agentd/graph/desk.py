@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from agentd.domain.belief import FACTS, SHARED, Trace
+from agentd.domain.belief import OWN, SHARED, Trace
 from agentd.domain.concept import FactHash
 from agentd.domain.turn import Kind, SessionKey
 from agentd.errors import AgentdError, QueryError
@@ -27,6 +27,7 @@ from agentd.ports import Clock, GraphStore
 log = structlog.get_logger()
 
 OWNER = "user"  # who asks, where all may be seen
+BESIDE = 5  # facts that a model is told beside those of the best way
 _KINDS = frozenset(form for kind in Wanted for form in (kind.value, f"{kind.value}s"))
 
 Scopes = Sequence[str] | None
@@ -64,15 +65,24 @@ class GraphDesk:
         """Await this before each answer: facts take in then what was done to their page."""
         self._refresh = refresh
 
-    async def ask(self, question: str, *, limit: int = LIMIT, scopes: Scopes = None) -> Answer:
-        """The answer to a question that begins with FIND, or the facts around what a text names, at
-        most `limit`. Raises QueryError that shows the place of a mistake, GraphError for a name that is
-        no label.
+    async def ask(
+        self,
+        question: str,
+        *,
+        limit: int = LIMIT,
+        scopes: Scopes = None,
+        beside: int | None = None,
+    ) -> Answer:
+        """The answer to a question that begins with FIND, or the facts that answer any other text, at
+        most `limit`, and with `beside` so many that the best way does not need. Raises QueryError that
+        shows the place of a mistake, GraphError for a name that is no label.
         """
         await self._fresh()
         if not is_query(question):
-            writer = OWNER if scopes is None else ""
-            return await self._recollection.about(question, limit, scopes=scopes, writer=writer)
+            owner = OWNER if scopes is None else ""
+            return await self._recollection.about(
+                question, limit, scopes=scopes, owner=owner, beside=beside
+            )
         try:
             return await self._recollection.answer(question, scopes=scopes)
         except QueryError as error:
@@ -83,14 +93,14 @@ class GraphDesk:
         that names nothing known is about what the session recalled last. Raises as `ask` does.
         """
         scopes = None if kind is Kind.MAIN else (session,)
-        answer = await self.ask(question, scopes=scopes)
+        answer = await self.ask(question, scopes=scopes, beside=BESIDE)
         if not answer.rows and not is_query(question) and (names := await self._last(session)):
-            answer = await self._recollection.about(names, scopes=scopes)
+            answer = await self._recollection.about(names, scopes=scopes, beside=BESIDE)
         traces = await self._store.traces([t.fact for t in answer.triples], scopes=scopes)
         self._working.add(session, [trace.relation for trace in traces])
         if fading := [trace.relation.episode for trace in traces if not trace.stands]:
             await self._store.touch(fading, self._clock.now())
-        is_foreign = any(trace.source != FACTS for trace in traces)
+        is_foreign = any(trace.source not in OWN for trace in traces)
         return Recalled(answer, is_foreign, await self.tellers(answer, traces))
 
     async def tellers(

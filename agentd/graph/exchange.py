@@ -10,14 +10,21 @@ from agentd.domain.belief import SHARED
 from agentd.domain.concept import Context, Record, Relation
 from agentd.errors import GraphError, InvalidRequest
 from agentd.graph.chain import Verdict
-from agentd.graph.delta import Checkpoint, checkpoint
+from agentd.graph.decompiler import decompile
+from agentd.graph.delta import Checkpoint, checkpoint, merged
+from agentd.graph.formats.integrity import canonical
+from agentd.graph.formats.reading import read
+from agentd.graph.formats.seal import HEADER
 from agentd.graph.formats.writing import write
 from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
 from agentd.graph.sharing import Sharing
-from agentd.graph.stores import snapshot
-from agentd.graph.transfer import OWNER, Message, homed, received, sender_of
+from agentd.graph.text import Written
+from agentd.graph.transfer import OWNER, Message, homed, imported, received, sender_of
+from agentd.graph.zero import parse_all
 from agentd.ports import Clock, GraphStore
+
+FILE = "file"  # who says what a text says that is nobody's
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What a look at the chain came to, and where in the text something else stands than it says."""
+    """What a look at the chain came to, and of whom something else is kept than it says."""
 
     verdict: Verdict
     changed: tuple[str, ...] = ()
@@ -89,8 +96,13 @@ class Exchange:
         record = await snapshot(self._store)
         return State(*await asyncio.to_thread(_told, record))
 
+    async def export(self) -> Written:
+        """Write all of the graph's text anew. Raises GraphError."""
+        await self.fresh()
+        return await self._keeper.export()
+
     async def logged(self) -> Logged:
-        """Whether the chain is as it was written, and the text as it was entered."""
+        """Whether the chain is as it was written, and what others said as it was entered."""
         verdict = await self._journal.verdict()
         if not verdict.is_sound:
             return Logged(verdict)
@@ -105,7 +117,7 @@ class Exchange:
         Additions come first and withdrawals second: after a failure between them, take it again.
         Raises GraphError, and changes nothing, for a text that `received` refuses, for a message of
         this agent's own, for a trust outside (0, 1] and for a name that is none, or somebody else's;
-        InvalidRequest where nothing is shared with anybody; GraphError for a file that cannot be read.
+        InvalidRequest where nothing is shared with anybody.
         """
         if not self._sharing.scopes:
             raise InvalidRequest(
@@ -122,11 +134,24 @@ class Exchange:
             await self.fresh()
             return await self._take(message, fresh, name)
 
+    async def take_text(self, text: str, name: str, trust: float) -> Taken:
+        """Learn what a text of the graph says, `.0` or `.0c`, in confidence times `trust`: as the word of
+        who is called `name` here, who is meant by `user` there, too; without a name as that of a file. The
+        same text once more changes nothing. Raises GraphError for a text that is not what its hashes
+        say, and for a name that is none or somebody else's.
+        """
+        teller = self._named(name) if name else FILE
+        record = await asyncio.to_thread(_read, text)
+        fresh = imported(record, teller, trust, teller if name else "")
+        async with self._taking:
+            await self.fresh()
+            return await self._take(Message("", fresh, frozenset()), fresh, teller)
+
     async def _take(self, message: Message, fresh: Record, name: str) -> Taken:
         here = await self._said_by(message.sender, name)
         out = await self._keeper.kept_out() - here.keys()
         said = [r for r in fresh.relations if r.refs[0] not in out]
-        added = await self._keeper.add(fresh, [r for r in said if r.refs[0] not in here])
+        added = await self._keeper.add(fresh, [r for r in said if r.refs[0] not in here], name)
         gone = [here[one.hex].episode for one in message.withdrawn if one.hex in here]
         withdrawn = await self._keeper.withdraw(gone) if gone else 0
         known = len(said) - added.episodes
@@ -161,6 +186,17 @@ class Exchange:
         return label
 
 
+async def snapshot(store: GraphStore) -> Record:
+    """All that the store's episodes say, in the order of their hashes. A concept that no episode speaks
+    of is no part of it: the port does not list those.
+    """
+    relations = await store.episodes()
+    ends = {end for one in relations for end in (one.subject, one.object)}
+    concepts = await store.concepts(sorted(ends))
+    contexts = await store.contexts(sorted({one.context for one in relations}))
+    return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(relations)))
+
+
 def _check_name(context: Context, sender: str, name: str) -> None:
     known, is_called = sender_of(context), context.agent
     if sender and known == sender and is_called != name:
@@ -171,6 +207,13 @@ def _check_name(context: Context, sender: str, name: str) -> None:
         raise GraphError(
             f"another sender is called {name!r} here", cure="give this one a name of its own"
         )
+
+
+def _read(text: str) -> Record:
+    """Raises GraphError."""
+    if text.lstrip().startswith(HEADER):
+        return read(text)
+    return merged(decompile(graph).record for graph in parse_all(text))
 
 
 def _told(record: Record) -> tuple[Checkpoint, str]:

@@ -24,6 +24,7 @@ class History:
 
     said: int
     denied: int
+    promoted: int
     first: datetime
     last: datetime
     stands: bool
@@ -50,6 +51,7 @@ def _history(traces: list[Trace]) -> History:
     return History(
         said=sum(_count(trace) for trace in counting if not trace.relation.denied),
         denied=sum(_count(trace) for trace in counting if trace.relation.denied),
+        promoted=sum(one.observations for one in traces if one.is_promotion),
         first=min(times),
         last=max(times),
         stands=any(trace.stands and not trace.relation.denied for trace in traces),

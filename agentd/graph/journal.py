@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import structlog
 
@@ -12,8 +12,7 @@ from agentd.domain.concept import Record
 from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageError, WorkspaceError
 from agentd.graph.chain import Chain, Receipt, Verdict
-from agentd.graph.emitter import emit
-from agentd.graph.pieces import RECEIPT
+from agentd.graph.formats.writing import write
 
 log = structlog.get_logger()
 
@@ -34,19 +33,19 @@ class Journal:
         """Whether there is a chain."""
         return self._chain is not None
 
-    async def enter(self, kind: str, content: bytes) -> Mapping[str, str]:
-        """Enter that this happens to the content; durable when it returns. Gives what is to be kept
-        beside the content, and erased with it: nothing where nothing could be entered.
+    async def enter(self, kind: str, content: bytes) -> str:
+        """Enter that this happens to the content; durable when it returns. Gives the receipt, which is
+        to be kept beside the content and erased with it: "" where nothing could be entered.
         """
         if self._chain is None:
-            return {}
+            return ""
         try:
             receipt = await self._chain.append(kind, content)
         except (StorageError, WorkspaceError) as error:
             self._fail(error)
-            return {}
+            return ""
         self._failure = None
-        return {RECEIPT: f"{receipt.number} {receipt.salt.hex()}"}
+        return f"{receipt.number} {receipt.salt.hex()}"
 
     async def verdict(self) -> Verdict:
         """Whether the chain is as it was written. Raises StorageError, WorkspaceError."""
@@ -69,14 +68,15 @@ class Journal:
             self._fail(error)
 
     async def changed(self, receipts: Sequence[tuple[str, str, Record]]) -> tuple[str, ...]:
-        """Of graphs of the text, each with its place and receipt, the places where something else
-        stands than was entered. Raises StorageCorrupt when the chain is not sound, WorkspaceError.
+        """Of records, each with who says it and its receipt, those who say something else by now than
+        was entered. Raises StorageCorrupt when the chain is not sound, WorkspaceError.
         """
         if self._chain is None:
             return ()
         read = await asyncio.to_thread(_contents, [one[1:] for one in receipts])
         proven = await self._chain.proven(read)
-        return tuple(one[0] for one, is_so in zip(receipts, proven, strict=True) if not is_so)
+        found = (one[0] for one, is_so in zip(receipts, proven, strict=True) if not is_so)
+        return tuple(dict.fromkeys(found))
 
     def problems(self) -> tuple[Problem, ...]:
         """That the chain is broken, or cannot be written."""
@@ -97,4 +97,4 @@ def _receipt(text: str) -> Receipt:
 
 
 def _contents(many: Sequence[tuple[str, Record]]) -> list[tuple[bytes, Receipt]]:
-    return [(emit(record).encode(), _receipt(receipt)) for receipt, record in many]
+    return [(write(record).encode(), _receipt(receipt)) for receipt, record in many]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from agentd.domain.scripts import UNSPACED
 from agentd.errors import GraphError
-from agentd.statements.telling import is_same_word, telling_words
 
 MAX_WORDS = 100  # of a text that are read
 LONGEST = 5  # words of a name
@@ -16,14 +16,7 @@ MAX_LETTERS = 60  # of a text in a script without spaces, from which names are l
 MOST_UNSPACED = 8  # letters of a name in such a script
 MOST_LETTERS = 32  # of a name whose misspellings are tried
 
-_LEAST = 3  # letters of a word that says a predicate
-_READ = 2_000  # characters of a text whose words are looked for in predicates
-
-# Thai, Lao, Burmese, Khmer, Kana, Han; and Hangul, where particles stand at the word.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
-)
+_UNSPACED = re.compile(f"[{UNSPACED}\uac00-\ud7af]+")  # in Korean particles stand at the word
 _OUTER = ".,;:!?…()[]{}<>\"“”„«»'‘’`*"
 _ENDS = tuple(".,;:!?…)]}")  # a name does not go on behind these
 _POSSESSIVE = re.compile("['’]s$", re.IGNORECASE)
@@ -32,11 +25,14 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Letters `start` to `end` of a text (without `end`), and the labels that they may be."""
+    """Letters `start` to `end` of a text (without `end`), and the labels that they may be. `is_owner`:
+    they say whose something is.
+    """
 
     start: int
     end: int
     labels: tuple[str, ...]
+    is_owner: bool = False
 
 
 def spans(text: str, resolve: Callable[[str], str]) -> tuple[Span, ...]:
@@ -49,40 +45,31 @@ def spans(text: str, resolve: Callable[[str], str]) -> tuple[Span, ...]:
     for start in range(len(parts)):
         for end in range(start + 1, min(start + LONGEST, len(parts)) + 1):
             if labels := _labels(parts[start:end], resolve):
-                found.append(Span(parts[start].start, parts[end - 1].end, labels))
+                is_owner = bool(_POSSESSIVE.search(parts[end - 1].bare))
+                found.append(Span(parts[start].start, parts[end - 1].end, labels, is_owner))
             if parts[end - 1].is_last:
                 break
     return (*found, *_unspaced(text[: parts[-1].end] if parts else "", resolve))
 
 
-def longest(found: Sequence[Span], known: Callable[[str], bool]) -> Iterator[str]:
+def longest(found: Sequence[Span], known: Callable[[str], bool]) -> Iterator[tuple[str, Span]]:
     """The known labels among spans, from left to right: of spans that overlap, the first that begins,
-    and of those that begin together the longest. Each label once.
+    and of those that begin together the longest; and before it those that it says it is of ("Klara" in
+    "Klara's employer"). Each label once, with its span.
     """
-    best: dict[int, tuple[int, tuple[str, ...]]] = {}
+    best: dict[int, list[tuple[Span, tuple[str, ...]]]] = {}
     for span in found:
-        labels = tuple(filter(known, span.labels))
-        if labels and span.end > best.get(span.start, (0, ()))[0]:
-            best[span.start] = (span.end, labels)
+        if labels := tuple(filter(known, span.labels)):
+            best.setdefault(span.start, []).append((span, labels))
     behind, given = 0, set[str]()
-    for start, (end, labels) in sorted(best.items()):
-        if start >= behind:
-            behind = end
-            yield from (label for label in labels if label not in given)
-            given.update(labels)
-
-
-def echoes(text: str) -> Callable[[str], bool]:
-    """Whether a text says a predicate: a word of it, in whatever form (agentd/statements/telling.py).
-    “Where does she work” says `works_at`, “does she own a boat” says `owns`. Words that any sentence may
-    have count only where the predicate has no others, and then its longest.
-    """
-    said = {w for w in re.findall(r"\w+", text.casefold()[:_READ]) if len(w) >= _LEAST}
-    forms = {form for word in said for form in _forms(word)}
-    return lambda predicate: any(
-        forms & _forms(word) or any(is_same_word(word, other) for other in said)
-        for word in _telling(predicate)
-    )
+    for start, spans in sorted(best.items()):
+        if start < behind:
+            continue
+        behind = max(span.end for span, _ in spans)
+        for span, labels in sorted(spans, key=lambda one: one[0].end):
+            if span.end == behind or span.is_owner:
+                yield from ((label, span) for label in labels if label not in given)
+                given.update(labels)
 
 
 def similar(label: str) -> tuple[str, ...]:
@@ -107,21 +94,6 @@ class _Word:
         self.start, self.end = found.span()
         self.bare = written.strip(_OUTER)
         self.is_last = not self.bare or written.rstrip("\"”“'’*`").endswith(_ENDS)
-
-
-def _forms(word: str) -> set[str]:
-    """What a short word may be a form of: “uses”, “used” and “using” are “use”."""
-    cut = {word.removesuffix(ending) for ending in ("s", "d", "es", "ed", "ing")}
-    with_e = {f"{stem}e" for stem in (word.removesuffix("ing"),) if stem != word}
-    return {form for form in cut | with_e if len(form) >= _LEAST}
-
-
-def _telling(predicate: str) -> tuple[str, ...]:
-    words = predicate.casefold().split("_")
-    if telling := telling_words(" ".join(words)):
-        return telling
-    longest_word = max(words, key=len)
-    return (longest_word,) if len(longest_word) >= _LEAST else ()
 
 
 def _unspaced(text: str, resolve: Callable[[str], str]) -> Iterator[Span]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 from agentd.domain.concept import ConceptHash, Edge
 
 DEPTH = 2  # facts in a row, unless a question says otherwise
-MAX_DEPTH = 3
+MAX_DEPTH = 4
 ROUNDS = 4  # of spreading activation
 MAX_RESULTS = 50
 LEAST = 0.1  # confidence of a fact that is walked
@@ -41,7 +41,7 @@ class Way(StrEnum):
 class Limits:
     """How far a walk goes.
 
-    `depth` is the number of facts in a row, at most 3, `results` the number of concepts found, at most
+    `depth` is the number of facts in a row, at most 4, `results` the number of concepts found, at most
     50. Facts less sure than `least` are not there. From one concept the `fanout` surest facts are
     walked, in one round the `breadth` concepts that were reached most surely: what is beyond that is
     not looked at, so that the work has a bound in a graph of any shape (depth · breadth · fanout).

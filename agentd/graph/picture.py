@@ -13,7 +13,7 @@ from agentd.graph.path import Path, Way
 from agentd.graph.traversal import Traversal
 
 ARROWS_PER_NODE = 2  # more make a picture that nobody can read
-_HISTORY = ("said", "denied", "first", "last", "memory")
+_HISTORY = ("said", "denied", "promoted", "first", "last", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,8 @@ class Picture:
         if (history := arrow.history) is None:
             return (*fact, *("" for _ in _HISTORY))
         times = f"{history.first:%Y-%m-%d}", f"{history.last:%Y-%m-%d}"
-        return (*fact, str(history.said), str(history.denied), *times, history.memory)
+        counts = str(history.said), str(history.denied), str(history.promoted)
+        return (*fact, *counts, *times, history.memory)
 
 
 def neighbourhood(

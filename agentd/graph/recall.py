@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from math import log2
 
 from agentd.domain.concept import Concept, ConceptHash
 from agentd.errors import QueryError
@@ -24,26 +23,29 @@ from agentd.graph.found import (
 )
 from agentd.graph.importance import Importance
 from agentd.graph.naming import Aliases, normal_label
-from agentd.graph.path import DEPTH, LIMITS, MAX_RESULTS, Limits, Way
+from agentd.graph.path import LIMITS, MAX_DEPTH, MAX_RESULTS, Limits, Way
 from agentd.graph.picture import Picture, neighbourhood
 from agentd.graph.query import LIMIT, Kind, Query, parse
-from agentd.graph.traversal import Traversal, along
+from agentd.graph.relevance import Relevance, told, words_of
+from agentd.graph.traversal import Traversal, along, best_paths
 from agentd.graph.ways import Reached, reach
 from agentd.ports import Clock, GraphStore
-from agentd.statements.asking import speaks_of_user
 
 STATED = 500  # facts looked at for a question that begins nowhere
-ECHO = 2.0  # times as much counts a fact whose predicate the text says
 LOOKED_AT = 100  # facts of a concept that are counted, to say why none was walked
 NEAREST = 3  # labels that are proposed for an unknown name
 
 _USUAL = Aliases()
 
 Scopes = Sequence[str] | None
+Near = Callable[
+    [Sequence[str], Sequence[str]], Awaitable[Mapping[str, Sequence[float]]]
+]  # texts, names: the best
 
 
 class Recollection:
-    """What the graph knows. `resolve` leads from a name as people write it to a normal label.
+    """What the graph knows. `resolve` leads from a name as people write it to a normal label, `near` tells
+    the cosines of each of some names with each of some texts.
 
     `scopes` names the audiences whose facts may be used; None means all. A concept without a fact in
     them is treated like one that does not exist, and things are known by their labels alone: that
@@ -56,11 +58,13 @@ class Recollection:
         clock: Clock,
         *,
         resolve: Callable[[str], str] = normal_label,
+        near: Near | None = None,
         limits: Limits = LIMITS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._resolve = resolve
+        self._near = near
         self._limits = limits
 
     async def answer(self, query: Query | str, *, scopes: Scopes = None) -> Answer:
@@ -93,48 +97,32 @@ class Recollection:
         text: str,
         limit: int = LIMIT,
         *,
-        depth: int = DEPTH,
         scopes: Scopes = None,
-        writer: str = "",
+        owner: str = "",
+        beside: int | None = None,
     ) -> Answer:
-        """Facts around the concepts that a text names (labels and aliases of up to five words).
-
-        Those between two of them come first, then by score, divided by log2(1 + facts known about
-        the concept they were reached from): what is one of many facts comes to mind less (the fan
-        effect, Anderson 1974). It is doubled for facts whose predicate the text says. `writer` is the
-        label of whoever wrote the text, which names him when it speaks of what is his ("my dog") and
-        says a predicate. Where the text names nothing known, the store is asked at most twice.
+        """The facts that answer a text, along ways of up to four facts from the concepts that it names
+        (labels and other names of up to five words): first those whose relations it says in letters or by
+        meaning, each behind what leads to it; with `beside`, no more than so many that are no part of the
+        best way. `owner` is the label of whoever asks:
+        ways begin there, too, along relations that the text says, and none leads through it.
         """
-        named = await self.named(text, scopes=scopes)
-        is_own = bool(writer) and speaks_of_user(text)
-        if not named and not is_own:
+        starts = await self._starts(text, scopes)
+        hub = await self._called([owner], scopes) if owner else ()
+        relevance = await self._relevance(text, await self._store.predicates())
+        said = relevance.relevant()
+        seeds = [*starts, *(one.hash for one in hub if said)]
+        view, middle = self._view(scopes), hub[0].hash if hub else None
+        limits = replace(self._limits, depth=MAX_DEPTH)
+        traversal = await self._store.walk(
+            best_paths(list(dict.fromkeys(seeds)), limits, view, preferred=said, hub=middle)
+        )
+        paths = told(traversal, relevance, starts, middle, min(limit, MAX_RESULTS), beside)
+        if not paths:
             return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        is_said = mentions.echoes(text)
-        echoed = frozenset(filter(is_said, await self._store.predicates()))
-        own = await self._called([writer], scopes) if is_own and echoed else ()
-        seeds = list(dict.fromkeys(concept.hash for concept in (*named, *own)))
-        if not seeds:
-            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        view = self._view(scopes)
-        reached = await self._reach(seeds, depth, view, about=echoed)
-        facts = best(candidates(Kind.FACT, reached.traversal, reached.scores))
-        kept = sorted(facts, key=_fan(reached.traversal, echoed))[: min(limit, MAX_RESULTS)]
-        if not kept:
-            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
-        return Answer(Kind.FACT, await self._rows(kept))
-
-    async def named(self, text: str, *, scopes: Scopes = None) -> Sequence[Concept]:
-        """The concepts that a text names, in the order of the text; the longest names count."""
-        spans = mentions.spans(text, self._resolver(scopes))
-        wanted = sorted({label for span in spans for label in span.labels})
-        if not wanted:
-            return ()
-        names: dict[str, list[Concept]] = {}
-        for concept in await self._called(wanted, scopes):
-            for name in spellings(concept):
-                names.setdefault(name, []).append(concept)
-        found = mentions.longest(spans, names.__contains__)
-        return tuple({one.hash: one for name in found for one in names[name]}.values())
+        scores = Importance(traversal, self._clock.now())
+        found = [Found(Kind.FACT, path, scores.fact(path)) for path in paths]
+        return Answer(Kind.FACT, await self._rows(found))
 
     async def picture(
         self,
@@ -161,6 +149,28 @@ class Recollection:
         labels = await self._store.labels(hashes)
         how = "" if by is Way.PATHS else f", by {by}"
         return neighbourhood(f"Around {', '.join(names)}{how}", traversal, ranked, labels, most, by)
+
+    async def _starts(self, text: str, scopes: Scopes) -> dict[ConceptHash, float]:
+        """The concepts that a text names, each with how many of its words do that."""
+        spans = mentions.spans(text, self._resolver(scopes))
+        wanted = sorted({label for span in spans for label in span.labels})
+        names: dict[str, list[Concept]] = {}
+        for concept in await self._called(wanted, scopes) if wanted else ():
+            for name in spellings(concept):
+                names.setdefault(name, []).append(concept)
+        found: dict[ConceptHash, float] = {}
+        for label, span in mentions.longest(spans, names.__contains__):
+            for concept in names[label]:
+                said = float(len(words_of(text[span.start : span.end])))
+                found[concept.hash] = max(said, found.get(concept.hash, 0.0))
+        return found
+
+    async def _relevance(self, text: str, predicates: Sequence[str]) -> Relevance:
+        names = {one: one.replace("_", " ") for one in predicates}
+        cosines: Mapping[str, Sequence[float]] = {}
+        if self._near is not None and names:
+            cosines = await self._near(words_of(text), list(names.values()))
+        return Relevance(text, names, {one: cosines.get(name, ()) for one, name in names.items()})
 
     async def _from_names(self, asked: Query, where: Normalised | None, view: View) -> Answer:
         seeds, unknown = await self._seeds(asked.names, view.scopes)
@@ -286,22 +296,3 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
     seen = {edge.subject.value for edge in traversal.edges}
     seen |= {edge.object.value for edge in traversal.edges}
     return sorted({*seeds.values()} - {name for one, name in seeds.items() if one.value in seen})
-
-
-def _fan(
-    traversal: Traversal, echoed: Collection[str]
-) -> Callable[[Found], tuple[bool, float, tuple[object, ...]]]:
-    """The order of facts that come to mind with the concepts a walk began at."""
-    seeds = set(traversal.seeds)
-    fans = dict.fromkeys(seeds, 0)
-    for edge in traversal.edges:
-        for one in {edge.subject, edge.object} & seeds:
-            fans[one] += 1
-
-    def order(found: Found) -> tuple[bool, float, tuple[object, ...]]:
-        edge = found.edge
-        joins = edge.subject != edge.object and {edge.subject, edge.object} <= seeds
-        weight = found.score * (ECHO if edge.predicate in echoed else 1)
-        return not joins, -weight / log2(1 + fans[found.path.start]), found.path.order
-
-    return order

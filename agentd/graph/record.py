@@ -9,28 +9,24 @@ from typing import assert_never
 from agentd.domain.concept import ConceptHash, Edge, Record
 from agentd.errors import GraphError
 from agentd.graph.emitter import emit
-from agentd.graph.formats.bullets import bullets, grouped
-from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.integrity import canonical, verify
 from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.writing import write
+from agentd.graph.formats.prompt import grouped
 from agentd.ports import GraphStore
 
 
 class Form(StrEnum):
-    """How a neighbourhood is told (docs/graph-forms.md). COMPACT, ORDINALS, ZERO and L2, which is COMPACT,
-    say everything and are read back.
+    """How a neighbourhood is told (docs/graph-forms.md). COMPACT, ZERO and L2, which is COMPACT, say
+    everything and are read back.
     """
 
     PICTURE = "picture"
     COMPACT = "0c"
-    ORDINALS = "ordinals"
     ZERO = "zero"
     L0 = "l0"
     L1 = "l1"
     L2 = "l2"
     PROMPT = "prompt"
-    BULLETS = "bullets"
 
 
 async def told(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
@@ -40,12 +36,8 @@ async def told(store: GraphStore, edges: Sequence[Edge], form: Form) -> str:
             return ""
         case Form.PROMPT:
             return grouped(*await _lines(store, edges))
-        case Form.BULLETS:
-            return bullets(*await _lines(store, edges))
         case Form.ZERO:
             return emit(await record_of(store, edges))
-        case Form.ORDINALS:
-            return write(await record_of(store, edges), ids=Ids.ORDINALS)
         case Form.L0:
             return at_level(await record_of(store, edges), Level.SKELETON)
         case Form.L1:

@@ -26,6 +26,11 @@ class GraphSettings(Settings):
         False, description="log what happens to the graph in a chain that nobody can change unseen"
     )
 
+    key_file: str = Field(
+        "",
+        description="file of mode 0600 with the key of Sign and Verify in `.0` programs; empty: none",
+    )
+
     @field_validator("spaces")
     @classmethod
     def _spaces_are_words(cls, value: tuple[str, ...]) -> tuple[str, ...]:

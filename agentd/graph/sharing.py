@@ -1,4 +1,4 @@
-"""What the owner shares of the facts, and the messages that tell it. `memory/graph/shared.txt` keeps it."""
+"""What the owner shares of the facts, and the messages that tell it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,17 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentd.domain.concept import EpisodeHash
-from agentd.domain.erasure import Needles
-from agentd.domain.fact import Fact
-from agentd.domain.health import Problem
-from agentd.domain.tool import FileAction
-from agentd.domain.turn import Kind, SessionKey
-from agentd.domain.workspace import SHARED_PATH, Author, Reader
-from agentd.errors import AgentdError, FactsOff, FileMissing, InvalidRequest, NotFound
+from agentd.domain.erasure import Erasure
+from agentd.domain.exchange import Share
+from agentd.domain.fact import Fact, Triple
+from agentd.errors import FactsOff, InvalidRequest, NotFound
 from agentd.graph.delta import merged
-from agentd.graph.feed import Wanted
+from agentd.graph.derive import Derived
 from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
-from agentd.graph.shares import MOST, Share, name_of, parse, settled, told_of, written
+from agentd.graph.shares import MOST, kept, name_of, settled, told_of
 from agentd.graph.transfer import message, scope_of
-from agentd.ports import Workspace
-
-_READER = Reader(SessionKey("graph"), Kind.MAIN)
-_AUTHOR = Author("graph")
+from agentd.ports import ShareStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +42,13 @@ class Sent:
 class Sharing:
     """The shared facts. `spaces` are those that the owner has named, `agent` gives the name by which
     this agent tells messages of its own. Unless it is `fed` with facts, no more are shared. Methods
-    raise WorkspaceError, StorageError, and GraphError for a file that cannot be read.
+    raise StorageError.
     """
 
     def __init__(
         self,
         keeper: GraphKeeper,
-        files: Workspace,
+        store: ShareStore,
         spaces: Sequence[str],
         agent: Callable[[], Awaitable[str]],
         journal: Journal | None = None,
@@ -63,14 +57,13 @@ class Sharing:
         salt: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self._keeper = keeper
-        self._files = files
+        self._store = store
         self._spaces = tuple(spaces)
         self._agent = agent
         self._is_fed = fed
         self._journal = journal or Journal()
         self._salt = salt
         self._lock = asyncio.Lock()
-        self._failure: AgentdError | None = None
 
     @property
     def name(self) -> str:
@@ -91,7 +84,7 @@ class Sharing:
         async with self._lock:
             shares, known = await self._level()
         return tuple(
-            Shown(one.space, known.facts[one.fact], one.is_sent)
+            Shown(one.space, known.facts[one.fact][0], one.is_sent)
             for one in shares
             if not one.is_gone
         )
@@ -128,9 +121,9 @@ class Sharing:
                     cure="take some back with `agentd facts unshare`, or use another space",
                 )
             if fresh:
-                await self._write([*shares, *fresh])
+                await self._store.put_shares(kept([*shares, *fresh]))
         return tuple(
-            Shown(space, known.facts[one], one in here and here[one].is_sent)
+            Shown(space, known.facts[one][0], one in here and here[one].is_sent)
             for one in sorted(about)
         )
 
@@ -150,9 +143,10 @@ class Sharing:
                 raise NotFound(
                     f"no fact about {name!r} is shared", cure="`agentd facts share` shows what is"
                 )
-            kept = [one for one in shares if one not in gone]
-            await self._write([*kept, *(one.ended() for one in gone if one.is_sent)])
-        return tuple(Shown(one.space, known.facts[one.fact], one.is_sent) for one in gone)
+            left = [one for one in shares if one not in gone]
+            ended = (one.ended() for one in gone if one.is_sent)
+            await self._store.put_shares(kept([*left, *ended]))
+        return tuple(Shown(one.space, known.facts[one.fact][0], one.is_sent) for one in gone)
 
     async def send(self, space: str, *, whole: bool = False) -> Sent:
         """The message for a space: what is new since the last one, or all. What it says counts as sent
@@ -168,39 +162,31 @@ class Sharing:
             if due:
                 await self._journal.enter("sent", text.encode())
                 told = set(due)
-                await self._write(
-                    [replace(one, is_sent=one.is_sent or one in told) for one in shares]
-                )
+                after = [replace(one, is_sent=one.is_sent or one in told) for one in shares]
+                await self._store.put_shares(kept(after))
         return Sent(text, len(said), len(gone))
 
-    async def erase(self, _: Needles) -> int:
+    async def erase(self, _: Erasure) -> int:
         """See Eraser; what is forgotten is shared no longer, and counted."""
         async with self._lock:
-            before = await self._read()
+            before = await self._store.shares()
             if not any(not one.is_gone for one in before):
                 return 0
-            shares, _known = await self._level(before)
+            shares, _known = await self._level(before, traceless=True)
             return sum(not one.is_gone for one in before) - sum(not one.is_gone for one in shares)
 
     async def is_used(self) -> bool:
         """Whether anything is shared."""
         async with self._lock:
-            return any(not one.is_gone for one in await self._read())
+            return any(not one.is_gone for one in await self._store.shares())
 
     async def level(self) -> None:
         """Let what is shared follow what holds. The facts are those of the page: who calls it has let
         them be read, since what is not there yet would be taken back.
         """
         async with self._lock:
-            if before := await self._read():
+            if before := await self._store.shares():
                 await self._level(before)
-
-    def problems(self) -> tuple[Problem, ...]:
-        """A file that cannot be used."""
-        if self._failure is None:
-            return ()
-        text = f"what is shared is not known: {self._failure.message}"
-        return (Problem("graph_shared", text, self._failure.cure),)
 
     def _checked(self, space: str | None) -> str:
         """A space that the owner has named. Raises InvalidRequest."""
@@ -218,68 +204,47 @@ class Sharing:
         )
 
     async def _level(
-        self, before: Sequence[Share] | None = None
+        self, before: Sequence[Share] | None = None, *, traceless: bool = False
     ) -> tuple[tuple[Share, ...], _Known]:
         if before is None:
-            before = await self._read()
-        known = _Known.of(await self._keeper.said(), await self._agent())
+            before = await self._store.shares()
+        known = _Known(await self._keeper.said(), await self._agent())
         shares = settled(before, known.facts.keys(), known.name_of, self._salt)
         if shares != tuple(before):
-            await self._write(shares)
+            await self._store.put_shares(kept(shares), traceless=traceless)
         return shares, known
-
-    async def _read(self) -> tuple[Share, ...]:
-        try:
-            found = parse((await self._files.read(SHARED_PATH, _READER)).text)
-        except FileMissing:
-            found = ()
-        except AgentdError as error:
-            self._failure = error
-            raise
-        self._failure = None
-        return found
-
-    async def _write(self, shares: Sequence[Share]) -> None:
-        data = written(shares).encode()
-        async with self._files.lock(SHARED_PATH):
-            action = FileAction.WRITE if data else FileAction.DELETE
-            intent = await self._files.plan(SHARED_PATH, action, data)
-            await self._files.apply(intent, _READER, _AUTHOR)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     """The facts that hold, and how this agent tells them."""
 
-    facts: Mapping[str, Fact]
-    wanted: Wanted
+    said: Derived
     agent: str
 
-    @classmethod
-    def of(cls, wanted: Wanted, agent: str) -> _Known:
-        facts = {one.id: one for said in wanted.sayings.values() for one in said.facts}
-        return cls(facts, wanted, agent)
+    @property
+    def facts(self) -> Mapping[str, tuple[Fact, Triple]]:
+        """By id."""
+        return self.said.holding
 
     def about(self, name: str) -> set[str]:
         """The ids of those with this subject or value. Raises GraphError for a name that is no label."""
-        resolve = self.wanted.aliases.resolve
-        label = resolve(name)
-        return {
-            name
-            for name, fact in self.facts.items()
-            if fact.triple and label in {resolve(fact.triple.subject), resolve(fact.triple.value)}
-        }
+        label = self.said.names.resolve(name)
+        ends = ((one, {triple.subject, triple.value}) for one, (_, triple) in self.facts.items())
+        return {one for one, labels in ends if label in labels}
 
     def name_of(self, fact: str, space: str, salt: str) -> EpisodeHash:
-        return name_of(self.facts[fact], scope_of(space), self.agent, salt, self.wanted.aliases)
+        known, triple = self.facts[fact]
+        return name_of(triple, known.valid_from, scope_of(space), self.agent, salt)
 
     def shared(self, fact: str, space: str, salt: str) -> Share:
         return Share(space, self.name_of(fact, space, salt), fact, salt)
 
     def message(self, said: Sequence[Share], space: str, gone: Collection[EpisodeHash]) -> str:
-        aliases = self.wanted.aliases
-        facts = [(self.facts[one.fact], one.salt) for one in said]
-        records = [
-            told_of(fact, scope_of(space), self.agent, salt, aliases) for fact, salt in facts
-        ]
-        return message(merged(records), [scope_of(space)], gone)
+        scope = scope_of(space)
+        records = []
+        for one in said:
+            known, triple = self.facts[one.fact]
+            sure, at = known.confidence, known.valid_from
+            records.append(told_of(triple, at, sure, scope, self.agent, one.salt))
+        return message(merged(records), [scope], gone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -20,17 +20,21 @@ from agentd.domain.concept import (
 from agentd.errors import GraphError
 from agentd.graph.delta import Delta, apply, checkpoint, diff, united
 from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.integrity import canonical
+from agentd.graph.formats.integrity import canonical, told_by
 from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
 from agentd.graph.naming import normal_label, normal_predicate
 
 SPACE = "space:"  # begins the scope of what is shared; any other scope is private
+MAIN = "main"  # the scope of what the owner alone sees
 OWNER = "user"  # what each agent calls its own owner
 NOTHING = Record()
 
 _AGENT = re.compile(r"[0-9a-f]{16}")
 _SALT = re.compile(r"[0-9a-f]{32}")
 _AHEAD = timedelta(days=1)  # how far another clock may be ahead
+
+
+_Context = Callable[[Context, str], Context]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +68,9 @@ def shared(state: Record, scopes: Collection[str]) -> Record:
         if one.scope in scopes and one.source != CONSOLIDATION
     }
     told = [replace(one, refs=()) for one in state.relations if one.context in contexts]
-    said: dict[ConceptHash, list[Relation]] = {}
-    for relation in told:
-        for end in {relation.subject, relation.object}:
-            said.setdefault(end, []).append(relation)
-    return canonical(
-        Record(
-            tuple(_as_told(one, said[one.hash]) for one in state.concepts if one.hash in said),
-            tuple(contexts[digest] for digest in {one.context for one in told}),
-            tuple(told),
-        )
-    )
+    concepts = told_by({one.hash: one for one in state.concepts}, told)
+    used = tuple(contexts[digest] for digest in {one.context for one in told})
+    return canonical(Record(concepts, used, tuple(told)))
 
 
 def message(state: Record, scopes: Collection[str], withdrawn: Collection[EpisodeHash] = ()) -> str:
@@ -116,22 +112,31 @@ def homed(message: Message, name: str, trust: float) -> Record:
 
     Raises GraphError for a trust outside (0, 1], and for a name that is no label in normal form.
     """
+    return _homed(message.record, name, trust, name, _context_here)
+
+
+def imported(record: Record, name: str, trust: float, owner: str = "") -> Record:
+    """What a text of the graph says, as it is kept here: for the owner alone, else as `homed` does. What it
+    calls `user` is called `owner` here, or stays what it is. Raises as that does.
+    """
+    return _homed(record, name, trust, owner or OWNER, _context_imported)
+
+
+def _homed(record: Record, name: str, trust: float, owner: str, context: _Context) -> Record:
     if not 0 < trust <= 1:
         raise GraphError(f"the trust {trust} is not above 0 and at most 1", cure="set it between")
     if normal_label(name) != name:
         raise GraphError(f"{name[:40]!r} is no name in normal form", cure="write it as a label")
-    contexts = {one.hash: _context_here(one, name) for one in message.record.contexts}
-    labels = {
-        one.hash: name if one.label == OWNER else one.label for one in message.record.concepts
-    }
+    contexts = {one.hash: context(one, name) for one in record.contexts}
+    labels = {one.hash: owner if one.label == OWNER else one.label for one in record.concepts}
     concepts: dict[ConceptHash, Concept] = {}
-    for one in message.record.concepts:
+    for one in record.concepts:
         label = labels[one.hash]
         here = replace(
             one, hash=concept_hash(label), label=label, confidence=one.confidence * trust
         )
         concepts[here.hash] = united(concepts.get(here.hash, here), here)
-    said = [_relation_here(one, labels, contexts, trust) for one in message.record.relations]
+    said = [_relation_here(one, labels, contexts, trust) for one in record.relations]
     return canonical(Record(tuple(concepts.values()), tuple(contexts.values()), tuple(said)))
 
 
@@ -143,6 +148,11 @@ def sender_of(context: Context) -> str:
 def _context_here(context: Context, name: str) -> Context:
     session = f"{context.agent}:{context.session}"
     names = context.source, context.scope, name, session
+    return Context(context_hash(context.event_time, *names), context.event_time, *names)
+
+
+def _context_imported(context: Context, name: str) -> Context:
+    names = SHARED, MAIN, name, f":{context.hash.hex[:32]}"
     return Context(context_hash(context.event_time, *names), context.event_time, *names)
 
 
@@ -158,14 +168,14 @@ def _relation_here(
     ends = concept_hash(subject), one.predicate, concept_hash(object_)
     said = one.confidence * trust, one.created
     return Relation(
-        fact, episode_hash(fact, context), context, *ends, *said, refs=(one.episode.hex,)
+        fact,
+        episode_hash(fact, context),
+        context,
+        *ends,
+        *said,
+        denied=one.denied,
+        refs=(one.episode.hex,),
     )
-
-
-def _as_told(concept: Concept, said: Sequence[Relation]) -> Concept:
-    times = [one.created for one in said]
-    surest = max(one.confidence for one in said)
-    return Concept(concept.hash, concept.label, surest, min(times), max(times))
 
 
 def _check_scopes(scopes: Collection[str]) -> None:

@@ -68,15 +68,17 @@ def best_paths(
     view: View = WHOLE,
     *,
     preferred: Collection[str] = (),
+    hub: ConceptHash | None = None,
 ) -> Walk[Traversal]:
     """To every concept the path whose product of confidences is the largest, in at most
-    `limits.depth` steps.
+    `limits.depth` steps. Paths may end at the `hub`, which most is about; they do not lead through it,
+    and those that begin there go along `preferred` predicates alone.
 
     A search by rounds (Bellman and Ford) and no search by priority (Dijkstra): with a bound on the
     depth, the surest path to a concept may be too long to go on from, while a shorter one is not. Facts
     are read once per round.
     """
-    return _walk(seeds, limits, view, preferred)
+    return _walk(seeds, limits, view, preferred, hub=hub)
 
 
 def fewest_hops(
@@ -107,6 +109,7 @@ def _walk(
     preferred: Collection[str],
     *,
     is_nearest: bool = False,
+    hub: ConceptHash | None = None,
 ) -> Walk[Traversal]:
     is_better = Path.shorter if is_nearest else Path.before
     around = Adjacency(limits, view, preferred=preferred)
@@ -117,7 +120,7 @@ def _walk(
         moved = sorted(moved, key=_ORDER)[: limits.breadth]
         yield from around.load(path.end for path in moved)
         found: dict[bytes, Path] = {}
-        for path in _onward(moved, around):
+        for path in _onward(moved, around, hub, preferred):
             key, end = path.steps[-1].key, path.end.value
             if (same := arrivals.get(key)) is None or is_better(path, same):
                 arrivals[key] = path
@@ -129,9 +132,16 @@ def _walk(
     return Traversal.of(set(seeds), arrivals.values(), limits.results, is_nearest=is_nearest)
 
 
-def _onward(paths: Iterable[Path], around: Adjacency) -> Iterator[Path]:
+def _onward(
+    paths: Iterable[Path], around: Adjacency, hub: ConceptHash | None, preferred: Collection[str]
+) -> Iterator[Path]:
     for path in paths:
+        is_hub = path.end == hub
+        if is_hub and path.steps:
+            continue
         for step in around.steps(path.end):
+            if is_hub and step.edge.predicate not in preferred:
+                continue
             if not path.visits(step.target) or step.is_loop:
                 yield path.then(step)
 

@@ -60,7 +60,7 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
 def picture_json(picture: Picture) -> dict[str, Any]:
     """`{title, by, nodes: [{label, depth, score}], arrows: [{source, target, predicate, confidence, history}],
     hidden_nodes, hidden_arrows}`; arrows name nodes by their places, and their history is
-    `{said, denied, first, last, memory}` or None.
+    `{said, denied, promoted, first, last, memory}` or None.
     """
     return {
         "title": picture.title,
@@ -93,6 +93,7 @@ def _arrow_json(arrow: Arrow) -> dict[str, Any]:
         "history": {
             "said": history.said,
             "denied": history.denied,
+            "promoted": history.promoted,
             "first": history.first.isoformat(),
             "last": history.last.isoformat(),
             "memory": history.memory,
@@ -105,6 +106,7 @@ def _arrow(data: Mapping[str, Any]) -> Arrow:
     history = told and History(
         told["said"],
         told["denied"],
+        told["promoted"],
         datetime.fromisoformat(told["first"]),
         datetime.fromisoformat(told["last"]),
         told["memory"] == SEMANTIC,

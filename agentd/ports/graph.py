@@ -17,6 +17,7 @@ from agentd.domain.concept import (
     EpisodeHash,
     FactHash,
     GraphCounts,
+    Held,
     Inserted,
     Record,
     Relation,
@@ -46,16 +47,18 @@ class GraphStore(Protocol):
         a relation to what is not in its record, and a promotion of what is no episode.
         """
 
-    async def rebuild(self, records: Sequence[Record]) -> Inserted:
-        """Make these all there is, in one transaction. Episodes that were there stay touched. Raises
-        GraphError as `insert` does.
-        """
-
-    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
+    async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
         """Take episodes out, with the facts, concepts and contexts that nothing else needs, and with
         every promotion that counts one of them: what else it rests on counts by itself again. Returns
-        how many of these were there.
+        how many of these were there. `traceless`: when this returns, no byte of what was ever taken out
+        is left in the store's files.
         """
+
+    async def held(self) -> Mapping[EpisodeHash, Held]:
+        """All episodes, each with what tells whether it still says what it should."""
+
+    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
+        """The episodes said from the one time to before the other, in the order of their hashes."""
 
     async def counts(self) -> GraphCounts:
         """How much there is."""
@@ -183,8 +186,10 @@ class ShareStore(Protocol):
     async def shares(self) -> Sequence[Share]:
         """All of them, in the order in which they were put."""
 
-    async def put_shares(self, shares: Sequence[Share]) -> None:
-        """Make these all there are."""
+    async def put_shares(self, shares: Sequence[Share], *, traceless: bool = False) -> None:
+        """Make these all there are. `traceless`: when this returns, no byte of what was there before is
+        left in the store's files.
+        """
 
 
 class ProgramStates(Protocol):

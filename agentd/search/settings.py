@@ -51,9 +51,6 @@ class SearchSettings(Settings):
         _USUAL.newest_first,
         description="of hits that say different values of the same thing the newest leads",
     )
-    graph: bool = Field(
-        False, description="look also for what the concept graph relates to the names in a query"
-    )
     min_score: Share = Field(_USUAL.min_score, description="hits below this score are not shown")
     chatter_share: float = Field(
         _USUAL.chatter,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from agentd.domain.belief import GROUP, LEAST, SURVIVING, Consolidated, Trace
+from agentd.domain.belief import FACTS, GROUP, LEAST, SURVIVING, Consolidated, Trace
 from agentd.domain.concept import (
     Around,
     Concept,
@@ -19,6 +20,7 @@ from agentd.domain.concept import (
     EpisodeHash,
     FactHash,
     GraphCounts,
+    Held,
     Inserted,
     Record,
     Relation,
@@ -74,9 +76,11 @@ CROSS JOIN graph_concepts s ON s.id = f.subject CROSS JOIN graph_concepts o ON o
 """
 _EPISODES = f"SELECT {RELATION} {_JOINED} WHERE e.fact IN (?)"
 _ALL_EPISODES = f"SELECT {RELATION} {_JOINED} ORDER BY e.hash"
+_HELD = "SELECT hash, confidence, denied, refs, said FROM graph_episodes"
+_SAID_BETWEEN = f"SELECT {RELATION} {_JOINED} WHERE e.said >= ? AND e.said < ? ORDER BY e.hash"
 _OF_FACTS = "SELECT id FROM graph_facts WHERE hash IN (?)"
 _TRACES = f"SELECT {TRACE} {_JOINED} WHERE e.fact IN (?)"
-_LIVELY = f"SELECT {TRACE} {_JOINED} WHERE e.until >= ? AND e.promoted = 0"
+_LIVELY = f"SELECT {TRACE} {_JOINED} WHERE (e.until >= ? OR e.source = ?) AND e.promoted = 0"
 _ENDED = "SELECT id FROM graph_episodes WHERE until <= ?"
 _NEAR = f"SELECT {TRACE} {_JOINED} WHERE e.id IN (?)"
 _FADING = """
@@ -84,7 +88,6 @@ SELECT id, fact, hash, confidence, since FROM graph_episodes
 WHERE until IS NOT NULL AND hash IN (?)
 """
 _TOUCH = "UPDATE graph_episodes SET since = ?, until = ? WHERE id = ?"
-_TOUCHED = "SELECT hash, since FROM graph_episodes WHERE since > said"
 _NOTE = "INSERT INTO graph_consolidations (at, promoted, swept) VALUES (?, ?, ?)"
 _NOTED = "SELECT promoted, swept, at FROM graph_consolidations ORDER BY id DESC LIMIT ?"
 
@@ -105,22 +108,31 @@ class SqliteGraph:
         """See GraphStore."""
         return await self._db.write(lambda conn: rows.insert(conn, records))
 
-    async def rebuild(self, records: Sequence[Record]) -> Inserted:
-        """See GraphStore."""
-
-        def change(conn: sqlite3.Connection) -> Inserted:
-            touched = [(row["hash"], row["since"]) for row in conn.execute(_TOUCHED)]
-            rows.clear(conn)
-            inserted = rows.insert(conn, records)
-            _touch(conn, dict(touched))
-            return inserted
-
-        return await self._db.write(change)
-
-    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
+    async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
         """See GraphStore."""
         wanted = [episode.value for episode in episodes]
-        return await self._db.write(lambda conn: remove(conn, wanted))
+        change = partial(remove, episodes=wanted)
+        return await (self._db.erase(change) if traceless else self._db.write(change))
+
+    async def held(self) -> Mapping[EpisodeHash, Held]:
+        """See GraphStore."""
+
+        def look(conn: sqlite3.Connection) -> dict[EpisodeHash, Held]:
+            return {
+                EpisodeHash(name): Held(sure, bool(denied), tuple(json.loads(refs)), moment(said))
+                for name, sure, denied, refs, said in conn.execute(_HELD)
+            }
+
+        return await self._db.read(look)
+
+    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
+        """See GraphStore."""
+        times = ticks(begins), ticks(ends)
+
+        def look(conn: sqlite3.Connection) -> list[Relation]:
+            return [relation_of(tuple(row)) for row in conn.execute(_SAID_BETWEEN, times)]
+
+        return await self._db.read(look)
 
     async def counts(self) -> GraphCounts:
         """See GraphStore."""
@@ -235,7 +247,7 @@ class SqliteGraph:
 
         def look(conn: sqlite3.Connection) -> list[Trace]:
             groups: dict[tuple[FactHash, str, bool], list[Trace]] = {}
-            for row in conn.execute(_LIVELY, (ticks(now) + _LOUDER - _SLACK,)):
+            for row in conn.execute(_LIVELY, (ticks(now) + _LOUDER - _SLACK, FACTS)):
                 trace = trace_of(tuple(row))
                 if trace.effective(now) > SURVIVING:
                     said = trace.relation

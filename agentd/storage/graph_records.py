@@ -98,14 +98,14 @@ class SqliteGraphRecords:
 
         return await self._db.read(look)
 
-    async def put_shares(self, shares: Sequence[Share]) -> None:
+    async def put_shares(self, shares: Sequence[Share], *, traceless: bool = False) -> None:
         """See ShareStore."""
 
         def change(conn: sqlite3.Connection) -> None:
             conn.execute("DELETE FROM graph_shares")
             _put_shares(conn, shares)
 
-        await self._db.write(change)
+        await (self._db.erase(change) if traceless else self._db.write(change))
 
     async def program_state(self, name: str) -> str:
         """See ProgramStates."""

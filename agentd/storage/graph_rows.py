@@ -31,17 +31,6 @@ _HELD = 32 << 10  # KiB of it
 _LOGGED = 16 << 10  # pages that the log takes then before they are put into the file, else:
 _USUAL = 1_000
 _VALUES = 512  # that one statement takes
-_TABLES = (
-    "concepts",
-    "mentions",
-    "aliases",
-    "contexts",
-    "predicates",
-    "facts",
-    "episodes",
-    "promoted",
-)
-_CLEAR = "DELETE FROM graph_TABLE"
 _NUMBERS = "SELECT hash, id FROM graph_TABLE WHERE hash IN (?)"
 _LAST = "SELECT coalesce(max(id), 0) FROM graph_TABLE"
 _CONCEPT = "INSERT INTO graph_concepts VALUES (?, ?, ?, ?, ?, ?)"
@@ -85,12 +74,6 @@ def insert(conn: sqlite3.Connection, records: Sequence[Record]) -> Inserted:
             concepts, facts, episodes = concepts + added[0], facts + added[1], episodes + added[2]
             total += sum(len(record.relations) for record in batch)
     return Inserted(concepts, facts, episodes, total - episodes)
-
-
-def clear(conn: sqlite3.Connection) -> None:
-    """Take all records out."""
-    for name in _TABLES:
-        conn.execute(_CLEAR.replace("TABLE", name))
 
 
 def mark(conn: sqlite3.Connection, episodes: Collection[bytes]) -> None:

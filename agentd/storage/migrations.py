@@ -44,7 +44,14 @@ STATE = Schema(
 INDEX = Schema(
     "index",
     0x41474449,
-    _read("index_001.sql", "index_002.sql", "index_003.sql", "index_004.sql", "index_005.sql"),
+    _read(
+        "index_001.sql",
+        "index_002.sql",
+        "index_003.sql",
+        "index_004.sql",
+        "index_005.sql",
+        "index_006.sql",
+    ),
     derived=True,
 )
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from agentd.domain.belief import (
     CONSOLIDATION,
+    FACTS,
     GROUP,
     LEAST,
     SURVIVING,
@@ -30,6 +31,7 @@ from agentd.domain.concept import (
     EpisodeHash,
     FactHash,
     GraphCounts,
+    Held,
     Inserted,
     Record,
     Relation,
@@ -79,16 +81,17 @@ class InMemoryGraph:
         known = sum(len(record.relations) for record in records) - episodes
         return Inserted(now.concepts - before.concepts, now.facts - before.facts, episodes, known)
 
-    async def rebuild(self, records: Sequence[Record]) -> Inserted:
-        fresh = InMemoryGraph()
-        inserted = await fresh.insert(records)
-        kept = {e: at for e, at in self._since.items() if e in fresh._fading()}
-        self._mentions, self._contexts = fresh._mentions, fresh._contexts
-        self._episodes, self._promotions = fresh._episodes, fresh._promotions
-        self._since = kept
-        return inserted
+    async def held(self) -> Mapping[EpisodeHash, Held]:
+        return {
+            name: Held(one.confidence, one.denied, one.refs, self._said(name).astimezone(UTC))
+            for name, one in self._episodes.items()
+        }
 
-    async def remove(self, episodes: Sequence[EpisodeHash]) -> int:
+    async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
+        found = sorted(name for name in self._episodes if begins <= self._said(name) < ends)
+        return [self._episodes[name] for name in found]
+
+    async def remove(self, episodes: Sequence[EpisodeHash], *, traceless: bool = False) -> int:
         wanted = set(episodes)
         there = wanted & self._episodes.keys()
         self._remove(wanted | {p for p, counted in self._promotions.items() if counted & wanted})
@@ -175,7 +178,9 @@ class InMemoryGraph:
         lively = [
             trace
             for trace in self._traces()
-            if not (trace.stands or trace.is_promoted) and trace.effective(now) > SURVIVING
+            if (not trace.stands or trace.source == FACTS)
+            and not trace.is_promoted
+            and trace.effective(now) > SURVIVING
         ]
         sizes = Counter(map(_group, lively))
         return [trace for trace in lively if sizes[_group(trace)] >= GROUP]

@@ -1,7 +1,8 @@
-"""Files of agentd's own in the workspace that only grow, and may be larger than notes."""
+"""Files of agentd's own in the workspace, which may be larger than notes and have no versions."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -36,3 +37,15 @@ class LogFiles:
         """Make them the file, durably: whole, or not at all."""
         with translated(path):
             await to_the_end(partial(self._folder.replace, path.split("/"), data))
+
+    async def delete(self, path: str) -> None:
+        """Take the file away, durably, if it is there."""
+        with translated(path), suppress(FileNotFoundError):
+            await to_the_end(partial(self._folder.delete, path.split("/")))
+
+    async def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder; none if it is not there."""
+        with translated(folder), suppress(FileNotFoundError):
+            entries = await to_the_end(partial(self._folder.entries, folder.split("/")))
+            return [one.name for one in entries if not (one.is_dir or one.is_odd)]
+        return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from agentd.domain.concept import ConceptHash, Context, Digest, Record, Relation
+from agentd.domain.concept import Concept, ConceptHash, Context, Digest, Record, Relation
 from agentd.errors import GraphError
 from agentd.graph.formats.values import confidence_word, time_word
 from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_hash
@@ -54,6 +54,28 @@ def strongest_saying(relations: Iterable[Relation]) -> Mapping[ConceptHash, floa
         for end in (relation.subject, relation.object):
             strongest[end] = max(strongest.get(end, 0.0), relation.confidence)
     return strongest
+
+
+def told_by(
+    concepts: Mapping[ConceptHash, Concept], relations: Iterable[Relation]
+) -> tuple[Concept, ...]:
+    """What these episodes tell of their concepts: times and confidence are theirs, and of other names
+    nobody knows who said them.
+    """
+    said: dict[ConceptHash, list[Relation]] = {}
+    for relation in relations:
+        for end in {relation.subject, relation.object}:
+            said.setdefault(end, []).append(relation)
+    return tuple(
+        Concept(
+            name,
+            concepts[name].label,
+            max(one.confidence for one in some),
+            min(one.created for one in some),
+            max(one.created for one in some),
+        )
+        for name, some in said.items()
+    )
 
 
 def hash_of(context: Context) -> Digest:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from agentd.domain.concept import Record
 from agentd.graph.formats.cursor import escape
-from agentd.graph.formats.ids import Ids, names
+from agentd.graph.formats.ids import names
 from agentd.graph.formats.integrity import canonical, verify
 from agentd.graph.formats.seal import HEADER, plain
 from agentd.graph.formats.writing import write
@@ -23,15 +23,15 @@ class Level(IntEnum):
     FULL = 2
 
 
-def at_level(record: Record, level: Level, *, ids: Ids = Ids.HASHES) -> str:
+def at_level(record: Record, level: Level) -> str:
     """The record at a level. L2 is `write`; L0 and L1 are for looking at and are not read back, and L1
     says a fact once, in however many contexts it was said. Raises GraphError as `write` does.
     """
     if level is Level.FULL:
-        return write(record, ids=ids)
+        return write(record)
     record = canonical(record)
     verify(record)
-    name = names([concept.hash for concept in record.concepts], ids)
+    name = names([concept.hash for concept in record.concepts])
     if level is Level.SKELETON:
         return plain(chain([HEADER], (f"C:{name[one.hash]}" for one in record.concepts)))
     labels = [f"C:{name[one.hash]}:{escape(one.label)}" for one in record.concepts]

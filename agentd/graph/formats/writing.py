@@ -15,23 +15,20 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.graph.formats.cursor import escape
-from agentd.graph.formats.ids import Ids, names
+from agentd.graph.formats.ids import names
 from agentd.graph.formats.integrity import canonical, strongest_saying, verify
-from agentd.graph.formats.seal import HEADER, plain, sealed
+from agentd.graph.formats.seal import HEADER, sealed
 from agentd.graph.formats.values import confidence_word, time_word
 
 
-def write(record: Record, *, ids: Ids = Ids.HASHES) -> str:
-    """The record as text that `read` gives back, in the order of its hashes, times in UTC. With hashes
-    as ids it ends with a seal; with ordinals it has none, for prompts.
-
-    Raises GraphError for a record that is not what its hashes say.
+def write(record: Record) -> str:
+    """The record as text that `read` gives back, in the order of its hashes, times in UTC, with a seal at
+    its end. Raises GraphError for a record that is not what its hashes say.
     """
-    lines = [HEADER, *body(record, ids)]
-    return sealed(lines) if ids is Ids.HASHES else plain(lines)
+    return sealed([HEADER, *body(record)])
 
 
-def body(record: Record, ids: Ids = Ids.HASHES) -> Sequence[str]:
+def body(record: Record) -> Sequence[str]:
     """The lines between header and seal. Raises GraphError as `write` does."""
     record = canonical(record)
     verify(record)
@@ -39,7 +36,7 @@ def body(record: Record, ids: Ids = Ids.HASHES) -> Sequence[str]:
     concepts = [concept.hash for group in groups for concept in group.concepts]
     contexts = [context.hash for context in record.contexts]
     strongest = strongest_saying(record.relations)
-    pen = _Pen(names(concepts, ids), names(contexts, ids), strongest)
+    pen = _Pen(names(concepts), names(contexts), strongest)
     return [line for group in groups for line in pen.group(group)]
 
 

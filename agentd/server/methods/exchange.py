@@ -7,14 +7,25 @@ from typing import Any
 
 from pydantic import Field
 
+from agentd.domain.workspace import GRAPH_FOLDER
 from agentd.errors import Busy
-from agentd.graph.exchange import Exchange
+from agentd.graph.exchange import Exchange, Taken
 from agentd.graph.sharing import Sharing, Shown
 from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.peer import Handler
 
 NAMES = tuple(
-    f"_agentd/facts/{name}" for name in ("snapshot", "share", "unshare", "send", "take", "chain")
+    f"_agentd/facts/{name}"
+    for name in (
+        "snapshot",
+        "share",
+        "unshare",
+        "send",
+        "take",
+        "import-graph",
+        "export-graph",
+        "chain",
+    )
 )
 _PAGE = 256 * 1024  # characters: of four bytes each they fit a line
 
@@ -55,6 +66,14 @@ class TakeParams(Params):
     trust: float = Field(gt=0, le=1)
 
 
+class ImportParams(Params):
+    """A text of the graph, whose word it is, and how far that is trusted."""
+
+    text: str
+    sender: str = Field("", alias="from")
+    trust: float = Field(0.5, gt=0, le=1)
+
+
 class ExchangeMethods:
     """What goes out and comes in, for commands; of a snapshot `page` characters at once."""
 
@@ -71,6 +90,8 @@ class ExchangeMethods:
             "_agentd/facts/unshare": handler(UnshareParams, self._unshare),
             "_agentd/facts/send": handler(SendParams, self._send),
             "_agentd/facts/take": handler(TakeParams, self._take),
+            "_agentd/facts/import-graph": handler(ImportParams, self._import),
+            "_agentd/facts/export-graph": handler(NoParams, self._export),
             "_agentd/facts/chain": handler(NoParams, self._chain),
         }
 
@@ -107,13 +128,15 @@ class ExchangeMethods:
         return {"text": sent.text, "facts": sent.facts, "taken_back": sent.withdrawn}
 
     async def _take(self, params: TakeParams) -> dict[str, Any]:
-        done = await self._exchange.take(params.text, params.sender, params.trust)
-        return {
-            "new": done.new,
-            "known": done.known,
-            "taken_back": done.withdrawn,
-            "kept_out": done.kept_out,
-        }
+        return _taken(await self._exchange.take(params.text, params.sender, params.trust))
+
+    async def _import(self, params: ImportParams) -> dict[str, Any]:
+        done = await self._exchange.take_text(params.text, params.sender, params.trust)
+        return _taken(done)
+
+    async def _export(self, _: NoParams) -> dict[str, Any]:
+        done = await self._exchange.export()
+        return {"folder": GRAPH_FOLDER, "files": done.files, "episodes": done.episodes}
 
     async def _chain(self, _: NoParams) -> dict[str, Any]:
         found = await self._exchange.logged()
@@ -132,4 +155,13 @@ def _listed(shown: Iterable[Shown]) -> dict[str, Any]:
             {"space": one.space, "id": one.fact.id, "text": one.fact.text, "sent": one.is_sent}
             for one in shown
         ]
+    }
+
+
+def _taken(done: Taken) -> dict[str, Any]:
+    return {
+        "new": done.new,
+        "known": done.known,
+        "taken_back": done.withdrawn,
+        "kept_out": done.kept_out,
     }

@@ -50,7 +50,7 @@ def _signature(call: Call) -> bytes:
     if not call.host.key:
         raise Unavailable(
             f"{call.op} needs a key, and this run has none",
-            cure="give the run a key, or leave signatures out",
+            cure="give the run a key (`[graph] key_file`), or leave signatures out",
         )
     return hmac.digest(call.host.key, encode(call.inputs[0]), "sha256")
 

@@ -1,0 +1,210 @@
+"""`memory/graph/YYYY-MM-DD.0`: what was said on each day (UTC) as `.0` text, for the owner and for others.
+
+It is written and never read: the tables are made from facts, and from what others said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, Protocol, TypeVar
+
+from agentd.domain.concept import Concept, ConceptHash, Context, ContextHash, Record, Relation
+from agentd.domain.workspace import GRAPH_FOLDER
+from agentd.graph.emitter import emit
+from agentd.graph.formats.integrity import canonical, told_by
+from agentd.ports import GraphStore
+
+TOGETHER: Final = 25  # episodes in one graph of the text: fewer take much more of it
+
+_NOTE = "graph_due"
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-\d{1,6})?\.0")
+_DAY = timedelta(days=1)
+
+
+T = TypeVar("T")
+
+
+class TextFiles(Protocol):
+    """Files of the workspace that agentd alone writes. Methods raise WorkspaceError."""
+
+    async def replace(self, path: str, data: bytes) -> None:
+        """Make these bytes the file, durably: whole, or not at all."""
+
+    async def delete(self, path: str) -> None:
+        """Take the file away, if it is there."""
+
+    async def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder; none if it is not there."""
+
+
+class Notes(Protocol):
+    """What is kept beside the tables, and lost with them. Methods raise StorageError."""
+
+    async def meta(self, name: str) -> str:
+        """What was noted under the name; "" if nothing."""
+
+    async def set_meta(self, name: str, value: str) -> None:
+        """Note something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many files say the graph now, and how many episodes they say."""
+
+    files: int
+    episodes: int
+
+
+class GraphText:
+    """The text. Which days of it are to be written is noted before the tables change, and struck out when
+    that is done: whatever is cut short, no day is forgotten. Methods raise WorkspaceError, StorageError.
+    """
+
+    def __init__(self, files: TextFiles, store: GraphStore, notes: Notes) -> None:
+        self._files = files
+        self._store = store
+        self._notes = notes
+        self._writing = asyncio.Lock()
+        self._is_changed = True  # since it was last written; after a start nobody knows
+        self._changing = Counter[str]()  # days whose tables are being changed
+        self._late: set[str] = set()  # days that were noted while the text was being written
+
+    @asynccontextmanager
+    async def changing(self, times: Iterable[datetime]) -> AsyncIterator[None]:
+        """Remember that the block changes what was said at these times."""
+        days = Counter({_day(at).isoformat() for at in times})
+        self._changing += days
+        self._late.update(days)
+        try:
+            due = await self._due()
+            if due is not None and not days.keys() <= due:
+                await self._notes.set_meta(_NOTE, json.dumps(sorted(due.union(days))))
+            yield
+        finally:
+            self._changing -= days
+            self._is_changed = True
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Remember what the block changes, whatever that is."""
+        before = await self._store.held()
+        async with self.changing([]), self._writing:
+            due = await self._due()
+            await self._notes.set_meta(_NOTE, "")
+            yield
+            if due is not None:
+                changed = before.items() ^ (await self._store.held()).items()
+                days = {_day(one.said).isoformat() for _, one in changed}
+                await self._notes.set_meta(_NOTE, json.dumps(sorted(days | due)))
+
+    async def write(self) -> None:
+        """Write the days that have changed; all of them where that is not known."""
+        async with self._writing:
+            if self._is_changed:
+                await self._done(self._write_due())
+
+    async def write_all(self) -> Written:
+        """Write all of it, and take away what is no part of it any more."""
+        async with self._writing:
+            return await self._done(self._write_all())
+
+    async def _done(self, work: Awaitable[T]) -> T:
+        """It; what is cut short is done again the next time."""
+        is_done = False
+        try:
+            found = await work
+            is_done = True
+        finally:
+            self._is_changed = self._is_changed or not is_done
+        return found
+
+    async def _write_due(self) -> None:
+        due = await self._due()
+        if due is None:
+            await self._write_all()
+            return
+        self._begin()
+        for day in sorted(due):
+            await self._write(date.fromisoformat(day))
+        await self._end()
+
+    async def _write_all(self) -> Written:
+        await self._notes.set_meta(_NOTE, "")
+        self._begin()
+        times = [one.said for one in (await self._store.held()).values()]
+        days = {_day(at) for at in times}
+        for day in sorted(days):
+            await self._write(day)
+        wanted = {_path(day) for day in days}
+        for name in await self._files.names(GRAPH_FOLDER):
+            path = f"{GRAPH_FOLDER}/{name}"
+            if _DATED.fullmatch(name) and path not in wanted:
+                await self._files.delete(path)
+        await self._end()
+        return Written(len(days), len(times))
+
+    def _begin(self) -> None:
+        self._late = set(self._changing)
+        self._is_changed = False
+
+    async def _end(self) -> None:
+        """Strike out what is written."""
+        await self._notes.set_meta(_NOTE, json.dumps(sorted(self._late)))
+
+    async def _due(self) -> set[str] | None:
+        """The days whose text is to be written; None where all of it is."""
+        noted = await self._notes.meta(_NOTE)
+        return set(json.loads(noted)) if noted else None
+
+    async def _write(self, day: date) -> None:
+        begins = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        relations = await self._store.said_between(begins, begins + _DAY)
+        if not relations:
+            await self._files.delete(_path(day))
+            return
+        ends = {end for one in relations for end in (one.subject, one.object)}
+        concepts = await self._store.concepts(sorted(ends))
+        contexts = await self._store.contexts(sorted({one.context for one in relations}))
+        text = await asyncio.to_thread(written, relations, concepts, contexts)
+        await self._files.replace(_path(day), text.encode())
+
+
+def written(
+    relations: Iterable[Relation],
+    concepts: Mapping[ConceptHash, Concept],
+    contexts: Mapping[ContextHash, Context],
+) -> str:
+    """These episodes as `.0` text, some in each graph, with what they tell of their concepts."""
+    return "".join(emit(record) for record in _records([*relations], concepts, contexts))
+
+
+def _records(
+    relations: list[Relation],
+    concepts: Mapping[ConceptHash, Concept],
+    contexts: Mapping[ContextHash, Context],
+) -> Iterator[Record]:
+    there = [
+        one
+        for one in relations
+        if one.subject in concepts and one.object in concepts and one.context in contexts
+    ]
+    for start in range(0, len(there), TOGETHER):
+        some = there[start : start + TOGETHER]
+        where = {one.context for one in some}
+        told = told_by(concepts, some)
+        yield canonical(Record(told, tuple(contexts[name] for name in where), tuple(some)))
+
+
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()
+
+
+def _path(day: date) -> str:
+    return f"{GRAPH_FOLDER}/{day.isoformat()}.0"
