@@ -9,13 +9,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from agentd import __version__
-from agentd.assembly.facts import Known
+from agentd.assembly.facts import Facts
 from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
 from agentd.memory.erasure import Erasure
+from agentd.ports import Clock
 from agentd.server.clients import Clients
 from agentd.server.fact_commands import FactCommands
 from agentd.server.heartbeat_commands import HeartbeatCommands
@@ -26,8 +27,9 @@ from agentd.server.methods.alerts import AlertMethods
 from agentd.server.methods.exchange import NAMES as EXCHANGED
 from agentd.server.methods.exchange import ExchangeMethods
 from agentd.server.methods.export import ExportMethods
+from agentd.server.methods.fact_changes import ChangeMethods
 from agentd.server.methods.facts import FactMethods
-from agentd.server.methods.facts_off import refusals
+from agentd.server.methods.facts_off import refusals, refusing_commands
 from agentd.server.methods.forgetting import ForgetMethods
 from agentd.server.methods.graph import GraphMethods
 from agentd.server.methods.graph import refusals as graph_off
@@ -35,6 +37,8 @@ from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.history import HistoryMethods
 from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.memory import MemoryMethods
+from agentd.server.methods.programs import NAMES as PROGRAMS
+from agentd.server.methods.programs import ProgramMethods
 from agentd.server.methods.proposals import ProposalMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
@@ -91,12 +95,12 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clock, pulse, dispatcher = parts.ground.clock, schedule.pulse, parts.alerts.dispatcher
-    learning = parts.facts.learning
+    learnt = parts.facts.learnt
 
     def imported(session: SessionKey) -> None:
         memory.indexer.touch(session)
-        if learning is not None:
-            learning.extractor.touch(session)
+        if learnt is not None:
+            learnt.learning.touch(session)
 
     return {
         **StatusMethods(_status(parts), clock, stop).routes(),
@@ -119,7 +123,7 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
         ).routes(),
         **HistoryMethods(memory.files).routes(),
         **_facts(parts.facts),
-        **_graph(parts.graph),
+        **_graph(parts.graph, clock),
         **HeartbeatMethods(pulse, stores.beats, clock).routes(),
         **JobMethods(schedule.agenda, schedule.jobs, _own_jobs(parts)).routes(),
         **AlertMethods(stores.outbox, dispatcher, clients, clock).routes(),
@@ -139,46 +143,48 @@ def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
     return beats, Consolidation(parts.graph, timedelta(seconds=DAY))
 
 
-def _facts(facts: Known) -> dict[str, Handler]:
+def _facts(facts: Facts) -> dict[str, Handler]:
     """What is known about the owner. Where facts are off each method says so, but any text can be
     erased.
     """
     routes = ForgetMethods(facts.erase).routes()
-    if (learning := facts.learning) is None:
+    if (learnt := facts.learnt) is None:
         return routes | refusals()
     return {
         **routes,
-        **FactMethods(learning.book, learning.desk, learning.book).routes(),
-        **UpkeepMethods(learning.upkeep.validate).routes(),
-        **ProposalMethods(learning.proposals).routes(),
+        **FactMethods(learnt.book, learnt.service).routes(),
+        **ChangeMethods(learnt.book, learnt.service).routes(),
+        **UpkeepMethods(learnt.review.validate).routes(),
+        **ProposalMethods(learnt.proposals).routes(),
     }
 
 
-def _graph(graph: Graph) -> dict[str, Handler]:
+def _graph(graph: Graph, clock: Clock) -> dict[str, Handler]:
     """How what is known hangs together. Where that is switched off each method says so."""
     if graph.desk is None:
-        return graph_off() | graph_off(EXCHANGED)
+        return graph_off() | graph_off(EXCHANGED) | graph_off(PROGRAMS)
     return {
         **GraphMethods(graph.desk).routes(),
         **ExchangeMethods(graph.exchange, graph.sharing).routes(),
+        **ProgramMethods(graph.programs, clock).routes(),
     }
 
 
 def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
     """What sessions on the wire need of the other parts."""
-    notes = MemoryCommands(parts.memory.files, parts.facts.recall)
-    learning = parts.facts.learning
-    known = notes.all()
-    if learning is not None:
-        facts, proposals = FactCommands(learning.desk, notes), ProposalCommands(learning.proposals)
-        known = (*facts.all(), *proposals.all())
+    notes = MemoryCommands(parts.facts.recall)
+    learnt = parts.facts.learnt
+    known = (*notes.all(), *refusing_commands())
+    if learnt is not None:
+        facts = FactCommands(learnt.book, learnt.service, notes)
+        known = (*facts.all(), *ProposalCommands(learnt.proposals).all())
     return Services(
         erase=_erasure(parts).delete,
         offer=parts.model.offer,
         commands=(*known, *HeartbeatCommands(parts.schedule.pulse, parts.ground.clock).all()),
         on_session=on_session,
-        closed=learning.extractor.finish if learning else lambda _: None,
-        forked=learning.extractor.forked if learning else None,
+        closed=learnt.learning.finish if learnt else lambda _: None,
+        forked=learnt.learning.forked if learnt else None,
         kinds={tool.spec.name: tool.spec.kind for tool in parts.tools},
         blobs=parts.stores.blobs,
     )
@@ -210,6 +216,7 @@ def _status(parts: Parts) -> StatusParts:
         embedder=memory.embedders.status,
         retention=memory.retention.status,
         graph=parts.graph.status,
+        facts=parts.facts.counts,
         store=stores.sessions,
         turns=parts.engine.sessions,
         ledger=stores.ledger,
