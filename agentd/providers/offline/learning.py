@@ -23,13 +23,13 @@ from agentd.providers.offline.language.claims import (
     Claim,
     claims,
     claims_of,
-    is_retraction,
     slot,
     thing,
 )
 from agentd.providers.offline.language.relations import canonical, normalised
 from agentd.providers.offline.language.rule import NAME
 from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
+from agentd.providers.offline.language.statements import is_retraction
 from agentd.providers.offline.language.words import telling
 from agentd.providers.offline.reply import Reply, Say
 

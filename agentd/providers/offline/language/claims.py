@@ -12,43 +12,24 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from agentd.domain.fact import Category, Triple
-from agentd.providers.offline.language import english, german
+from agentd.providers.offline.language import english, german, statements
 from agentd.providers.offline.language.calendar import dated, last_day
 from agentd.providers.offline.language.relations import canonical, ends, is_single, normalised
 from agentd.providers.offline.language.rule import Rule
-from agentd.providers.offline.language.sentences import HOLE, Sentence, own_words, sentences
+from agentd.providers.offline.language.sentences import Sentence, own_words, sentences
+from agentd.providers.offline.language.statements import (
+    core,
+    is_serious,
+    is_statement,
+    leads_elsewhere,
+    without_openings,
+)
 
 LONGEST = 10_000  # characters that are read of a message: nobody types more about himself
-LONGEST_SENTENCE = 300
 
 _RULES = (*english.RULES, *german.RULES)
 _TOLD_RULES = (*_RULES, *english.TOLD, *german.TOLD)
 _GERMAN = frozenset((*german.RULES, *german.TOLD))
-_ABOUT = re.compile(
-    r"\b(?:i|i'm|im|i've|my|our|we|we're|we've|ich|mein|meine|wir|unser|unsere|always|never|from now on"
-    r"|in future|in the future|going forward|antworte|deadline|port|(?:lives|works) (?:in|at))\b",
-    re.IGNORECASE,
-)
-_UNSURE = re.compile(
-    r"\b(?:if|would|could|might|may|maybe|perhaps|suppos\w+|imagine|pretend\w*|assum\w+|wish|hopes?|hopefully"
-    r"|probably|possibly|unless|whether|i guess|not sure|should|used to|let's|hypothetically|allegedly"
-    r"|apparently|according to|i'd|we'd|dream\w*|said|says|say|told|tells|wrote|writes|asked|claims?|claimed"
-    r"|thinks?|believes?|goes|like,|quote|sang|sings|as if|as though|feel like|basically|practically"
-    r"|technically|pretty much|once|as soon as|until|till|before|after|when|while|during|last|ex|formerly"
-    r"|previously|years ago|back then|in the (?:game|film|movie|story|book|novel|dream|play)|in theory"
-    r"|in another life|for example|e\.g|placeholder|lorem|these days|this (?:week|weekend|month)|today only"
-    r"|for (?:a|the) (?:few |couple of )?(?:day|week|weekend|month|year|while)s?|temporarily|for now"
-    r"|wenn|falls|würden?|könnten?|vielleicht|hätten?|wären?|angenommen|ob|sagte|sagt|sagen|schrieb|schreibt"
-    r"|meinte?|meint|denkt|glaubt|behauptet|möchten?|wollten?|sollten?|müssten?|früher|damals|bis|bevor|sobald"
-    r"|als kind|z\.b|zum beispiel|praktisch|quasi|heute|diese woche|gestern)\b",
-    re.IGNORECASE,
-)
-# A day that is named is no doubt; neither is “last month” of somebody who has moved.
-_CERTAIN = re.compile(
-    r"\b(?:last (?:name|week|month|year|spring|summer|autumn|fall|winter)|until? further|(?:before|after) (?:you|pushing|deploy\w*)\b"
-    r"|(?:turned \d\d) (?:today|yesterday)|in may|may \d{1,2}|\d{1,2}(?:th|st|nd|rd)? (?:of )?may)\b|(?:ask|warn|tell|remind) me (?:before|when)",
-    re.IGNORECASE,
-)
 _TRANSLATED = (
     "diet",
     "no longer diet",
@@ -56,43 +37,6 @@ _TRANSLATED = (
     "no longer allergic to",
     "does not eat",
     "does not drink",
-)
-_JOKE = re.compile(
-    r"\b(?:just kidding|kidding|jk|only joking|joking|joke|lol|rofl|lmao|haha\w*|hehe\w*|hihi\w*|sarcasm"
-    r"|sarcastic|ironic|ironie|scherz|witz|spaß beiseite|april fools?|aprilscherz|not really|nicht wirklich"
-    r"|two truths|in my dreams|in meinen träumen|nicht ernst)\b|/s\s*$|[😂🤣😉😜😝🙃😏😅😆🤪]|[;:]-?[P)](?:\s|$)(?<=;\))",
-    re.IGNORECASE | re.MULTILINE,
-)
-# What follows in the message is a text to work on, a part to play, or a letter.
-_OPENS_OTHER = re.compile(
-    r"(?:(?:please|can you|could you|bitte|now|hey|hi|ok)[, ]+){0,3}"
-    r"(?:translate|summari[sz]e|rewrite|rephrase|proofread|correct|fix|improve|paraphrase|shorten|repeat"
-    r"|imagine|pretend|act as|act like|role-?play|suppose|assume|let's|you(?:'re| are) (?:a|an|my|the)\b|i'm playing"
-    r"|in (?:the|my|this) (?:game|film|movie|novel|story|book|dream|play)|say\b|write|draft|put this"
-    r"|tell (?!me\b)|reply to|dear\b|sehr geehrte|to whom it may|here(?:'s| is) (?:the|a|my) (?:text|email|mail|letter|draft|story)"
-    r"|übersetze|fasse|schreib|korrigiere|verbessere|stell dir vor|angenommen|wiederhole)",
-    re.IGNORECASE,
-)
-_COLON = re.compile(r":(?:\s|\Z)")
-_ASKS = re.compile(
-    r"(?:what|what's|which|who|who's|whose|when|where|why|how|is|are|was|were|do|does|did|can|could"
-    r"|will|would|should|have|has|had|wer|wo|wann|warum|wieso|welche[rsnm]?|wie|kannst|hast|ist)\b",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(
-    r"(?:(?:well|so|and|but|also|oh|ok|okay|yes|yeah|yep|no|nope|hi|hey|hello|hallo|btw|by the way|fyi"
-    r"|just so you know|for the record|for your information|for context|actually|anyway|note|please note"
-    r"|ps|p\.s|update|correction|info|heads[- ]up|reminder|please remember|remember|don't forget"
-    r"|keep in mind|you know|as i said|to be clear|good news|great news|quick note|news|i just wanted to let you know"
-    r"|you should know|hey there|hi there|thanks|thank you|agentd|übrigens|ach|ja|nein|doch|und|also|nur zur info"
-    r"|korrektur|change of plans|merk dir|bitte|denk daran|vergiss nicht)(?![\w'])[\s,:;!.–—-]{0,4}(?:(?:that|dass)\b\s*)?){1,5}",
-    re.IGNORECASE,
-)
-# A hyphen at the end of a word is a minus sign: blood type A- is not A.
-_AFTER = re.compile(
-    r"(?:,? (?:by the way|btw|fyi|you know|as i said|though|actually|at the moment|right now|too|as well"
-    r"|currently|übrigens|please|thanks|:-?\)|🎉|🥳|😊|🙂|❤️)|,? (?:not|nicht) (?-i:[A-Z])\w+|[\s:;,.!…)–—]|(?<!\w)-|--+)+\Z",
-    re.IGNORECASE,
 )
 # Clauses with a subject of their own.
 _CLAUSE = re.compile(
@@ -211,22 +155,22 @@ def claims(text: str, said_on: date | None = None, *, is_meant: bool = False) ->
     """
     rules = _TOLD_RULES if is_meant else _RULES
     text = text[:LONGEST]
-    if _JOKE.search(text):
+    if not is_serious(text):
         return ()
     found: list[Claim] = []
     for sentence in sentences(own_words(text)):
-        if _leads_elsewhere(sentence.text):
+        if leads_elsewhere(sentence.text):
             break
-        if _is_statement(sentence.text):
+        if is_statement(sentence.text):
             found += _of_sentence(sentence, said_on, rules)
     return tuple(found)
 
 
 def claims_of(sentence: str, said_on: date | None = None) -> tuple[Claim, ...]:
     """What one sentence claims that is told in the third person, as facts are, or in the first."""
-    spoken = " ".join(_as_spoken(sentence[: LONGEST_SENTENCE + 1]).split())
+    spoken = " ".join(_as_spoken(sentence[: statements.LONGEST + 1]).split())
     whole = Sentence(spoken, 0, len(sentence))
-    if not spoken or not _is_statement(spoken):
+    if not spoken or not is_statement(spoken):
         return ()
     return tuple(_of_sentence(whole, said_on, _TOLD_RULES))
 
@@ -235,32 +179,10 @@ def thing(sentence: str) -> Triple | None:
     """The triple of a sentence that gives the only thing of its kind a number or a name; None for any
     other. It is not certain enough to be read out of a chat.
     """
-    match = _A_THING.fullmatch(sentence.strip()[:LONGEST_SENTENCE])
+    match = _A_THING.fullmatch(sentence.strip()[: statements.LONGEST])
     if match is None or _SEVERAL.fullmatch(match["n"].casefold()):
         return None
     return Triple("user", match["n"].casefold(), match["v"].rstrip("."))
-
-
-def is_retraction(text: str) -> bool:
-    """Whether a message takes back the one before as a joke or a mistake."""
-    return len(text) < 80 and _JOKE.search(text) is not None
-
-
-def _leads_elsewhere(text: str) -> bool:
-    if HOLE in text:
-        text = text.split(HOLE, 1)[0]
-    if _OPENS_OTHER.match(text):
-        return True
-    before = _BEFORE.match(text)
-    return _COLON.search(text, before.end() if before else 0) is not None
-
-
-def _is_statement(text: str) -> bool:
-    if len(text) > LONGEST_SENTENCE or HOLE in text or "?" in text or "？" in text:
-        return False
-    if _ABOUT.search(text) is None or _ASKS.match(text):
-        return False
-    return not _UNSURE.search(_CERTAIN.sub(" ", _AFTER.sub("", _without_openings(text))))
 
 
 def _of_sentence(sentence: Sentence, said_on: date | None, rules: Sequence[Rule]) -> list[Claim]:
@@ -268,7 +190,7 @@ def _of_sentence(sentence: Sentence, said_on: date | None, rules: Sequence[Rule]
     whole = " ".join(sentence.text.split())
     if told := list(_of_clause(whole, sentence, said_on, rules)):
         return told
-    parts = [_AFTER.sub("", part) for part in _parts(_without_openings(whole))]
+    parts = [core(part) for part in _parts(without_openings(whole))]
     is_all = True
     for place, part in enumerate(parts if len(parts) > 1 else ()):
         found = list(_of_clause(part, sentence, said_on, rules))
@@ -287,7 +209,7 @@ def _parts(text: str) -> list[str]:
     clauses = [part for part in _CLAUSE.split(text) if part]
     found: list[str] = []
     for clause in clauses:
-        bare = _without_openings(clause)
+        bare = without_openings(clause)
         subject = _SUBJECT.match(bare)
         gap = _ELLIPSIS.search(bare, subject.end()) if subject else None
         if subject is None or gap is None or _DEPENDS.search(bare[: gap.start()]):
@@ -302,16 +224,11 @@ def _parts(text: str) -> list[str]:
     return found
 
 
-def _without_openings(text: str) -> str:
-    before = _BEFORE.match(text)
-    return text[before.end() :] if before and before.end() < len(text) else text
-
-
 def _of_clause(
     clause: str, sentence: Sentence, said_on: date | None, rules: Sequence[Rule]
 ) -> Iterator[Claim]:
-    clause = _AFTER.sub("", clause[-LONGEST_SENTENCE:])
-    bare = _without_openings(clause)
+    clause = core(clause[-statements.LONGEST :])
+    bare = without_openings(clause)
     for form in dict.fromkeys((bare, clause)):
         for rule in rules:
             match = rule.match(form)
@@ -325,7 +242,7 @@ def _values(rule: Rule, match: re.Match[str]) -> dict[str, str] | None:
     values = dict.fromkeys(("n", "v", "w", "a", "b", "c", "rest"), "")
     for name, words in match.groupdict().items():
         if words and not values[name.rstrip("0123456789")]:
-            values[name.rstrip("0123456789")] = _AFTER.sub("", words) if name[0] == "v" else words
+            values[name.rstrip("0123456789")] = core(words) if name[0] == "v" else words
     if values["v"] and not rule.loose and _VAGUE.search(values["v"]):
         return None
     for name in ("v", "rest", "w"):

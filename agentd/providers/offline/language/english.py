@@ -52,6 +52,9 @@ _HOW = r"(?:(?:really|absolutely|quite|usually|particularly|especially|strongly|
 _NO_TASTE = r"(?!(?:it|this|that|these|those|the|a|an|my|your|his|her|its|our|their|you|him|them|me|us|how|what|when|where|why|if|to|being|having|getting|waiting|paying|seeing|doing|going|working|option|version|variant|plan|idea|both|all|one|some|any|no|not|every|everything|nothing|people|humans|everyone|everybody|children|bugs?|meetings?|deadlines?|surprises?|errors?|life)\b)"
 _THING = rf"{_NO_TASTE}(?-i:[a-zà-ÿ])[\w'-]*(?: (?!(?:is|are|that|when|how|better|more|one|with|like|as)\b)(?-i:[a-zà-ÿ])[\w'-]*)?(?: in (?:the )?{NAME.replace('(?P<v>', '(?:')})?"
 _THINGS = rf"(?P<v>{_THING}(?:(?:,| and|, and) {_THING}){{0,3}})"
+# Of these nobody says in jest that he loves them.
+_TREAT = r"(?:(?:green|black|ginger|mint|herbal|dark|milk|white|spicy|thai|indian|italian|japanese|mexican|greek|fresh|red|classical|electronic|folk|board|card|video|science|historical|crime|red|sparkling) )?(?:tea|coffee|chocolate|pizza|pasta|sushi|ramen|curry|cheese|bread|fish|tofu|olives|coriander|cilantro|onions|mushrooms|garlic|celery|broccoli|spinach|tomatoes|liquorice|licorice|marzipan|raisins|beer|wine|whisky|juice|strawberries|mangos?|apples|bananas|food|hiking|swimming|running|cycling|climbing|skiing|sailing|dancing|cooking|baking|gardening|knitting|reading|painting|drawing|photography|chess|football|tennis|yoga|pilates|jazz|rock|metal|techno|opera|music|games|fiction|novels|films|cats|dogs|horses|birds|trains|plants|mountains|museums)(?: in (?:the )?(?-i:[A-Z])[\w-]+)?"
+_TREATS = rf"(?P<v>{_TREAT}(?:(?:,| and|, and) {_TREAT}){{0,3}})"
 _FAVOURITE = r"(?P<n>colou?r|food|dish|meal|band|song|singer|artist|album|film|movie|book|author|animal|drink|tea|coffee|fruit|vegetable|city|country|season|sport|team|club|game|board game|show|series|restaurant|language|programming language|number|flower|beer|wine|cheese|dessert|cake|pizza|ice cream|composer|painter|composer|instrument|park|beach)"
 _VALUE = r"(?P<v>(?!(?:the|this|that|a|an|one|not|when|if|where|whatever|still|now|always|probably|to|on|in|gone|out|over)\b)[^\s,;:!?()]+(?: [^\s,;:!?()]+){0,3}|(?-i:The [A-Z])[\w'-]*(?: [\w'-]+){0,2})(?<!ing)(?<!today)(?<! now)(?<! again)"
 _TOOL = rf"{NO_TIME}(?-i:[A-Z])[\w.+#-]{{1,30}}(?: (?-i:[A-Z0-9])[\w.+#-]*){{0,2}}"
@@ -65,7 +68,7 @@ _WITH = r"(?P<w> (?:with|to|at|in|for) (?:the |my |Dr\.? )?(?-i:[A-Z])[\w'.-]+(?
 _STARTS = (
     r"(?: is| starts| begins| leaves| is scheduled| is set| is booked| is now)?(?: (?:on|at|for))?"
 )
-_ACT = r"(?:(?:answer|reply|respond|write to me|talk to me|speak to me) .|use (?:metric|imperial|celsius|bullet|british|american|formal|informal|simple|short|24)|(?:ask|warn|tell|remind) me (?:before|first|when)|call me (?-i:[A-Z])|push to|force-push|commit to|merge|deploy|email my|e-mail my|start your|end your)"
+_ACT = r"(?:(?:answer|reply|respond)(?: to)? (?:in|with|to me|me|briefly|shortly|concisely|without|using)\b|(?:write|talk|speak) to me .|use (?:metric|imperial|celsius|bullet|british|american|formal|informal|simple|short|24)|(?:ask|warn|tell|remind) me (?:before|first|when)|call me (?-i:[A-Z])|email my|e-mail my|start your|end your)"
 _CHILD = r"(?P<n>son|daughter|brother|sister|wife|husband|girlfriend|boyfriend|partner|dad|mom|mum)"
 _MAKE = r"(?P<v>(?:an? )?(?:(?:red|blue|green|black|white|silver|grey|gray|yellow|orange|old|new|used) ){0,2}(?:Audi|BMW|Citro[eë]n|Dacia|Fiat|Ford|Golf|Honda|Hyundai|Kia|Mazda|Mercedes|Mini|Nissan|Opel|Peugeot|Polo|Porsche|Prius|Renault|Seat|Skoda|Škoda|Subaru|Suzuki|Tesla|Toyota|Volvo|VW|Volkswagen|Trek|Canyon|Giant|Specialized|Brompton)(?: (?-i:[A-Z0-9])[\w.-]*){0,3})"
 _CAR = r"(?P<v>(?:an? )?(?:(?:red|blue|green|black|white|silver|grey|gray|yellow|orange|old|new|used) ){0,2}(?-i:[A-Z0-9])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,3})"
@@ -98,7 +101,7 @@ RULES = (
     Rule(rf"i speak (?:fluent |some |a little |a bit of )?(?P<v>{_LANGUAGE}(?:(?:,| and|, and) (?:fluent |some |a little )?{_LANGUAGE}){{0,5}})(?: fluently| at home)?", "{S} speaks {v}.", "speaks", lists=True),
     Rule(rf"my (?:native language|mother tongue|first language) is (?P<v>{_LANGUAGE})", "{P} native language is {v}.", "native language"),
     Rule(rf"{I_AM} (?:currently )?learning (?P<v>{_LANGUAGE})", "{S} is learning {v}.", "learning"),
-    Rule(r"i play (?:the )?(?P<v>piano|guitar|violin|cello|drums|bass|flute|saxophone|trumpet|clarinet|ukulele|harp|organ|chess|tennis|football|soccer|basketball|volleyball|handball|badminton|golf|hockey|rugby|cricket)(?: in .{1,30}| every .{1,20}| on \w+days)?", "{S} plays {v}.", "plays"),
+    Rule(r"i play (?:the )?(?P<v>piano|guitar|violin|cello|drums|bass|flute|saxophone|trumpet|clarinet|ukulele|harp|organ|chess|tennis|football|soccer|basketball|volleyball|handball|badminton|golf|hockey|rugby|cricket)(?: in (?:a|an|the) (?:band|orchestra|club|team|choir)| every .{1,20}| on \w+days)?", "{S} plays {v}.", "plays"),
     Rule(rf"(?:i am|i'm) (?P<w>an? {_JOB}) (?:at|for|with) (?:the )?{PROPER}", "{S} is {w} at {v}.", "employer"),
     Rule(rf"(?:i am|i'm|i work as|my job is) (?P<v>an? {_JOB})(?: by (?:profession|trade))?", "{S} is {v}.", "job"),
     Rule(rf"i study {PHRASE.replace('<v>', '<w>')} at {PROPER}", "{S} studies {w} at {v}.", "studies at"),
@@ -158,18 +161,18 @@ RULES = (
     Rule(rf"(?:my|our) (?P<a>deadline|release date|launch date|sprint review|demo){_MOVED} (?:on )?(?P<v>{WHEN})", "{P} {a} is {v}.", "{a}", PROJECT),
     Rule(rf"(?:our|my|the) {_SERVER} (?:now )?(?:runs|listens) on port (?P<v>\d{{2,5}})(?: now)?|the port of (?:the |our |my )?{_SERVER} is (?:now )?(?P<v>\d{{2,5}})", "The port of {n} is {v}.", "port", PROJECT, subject="{n}"),
     Rule(rf"(?:our|my) (?:{_SERVER}|(?P<n>team|company)) (?:uses|runs on|is written in|is built with) {PROPER}", "{P} {n} uses {v}.", "{n} uses", PROJECT),
-    Rule(r"(?:i|we)(?:'ve| have)? decided (?P<v>(?:to (?:use|go with|switch to|migrate to|hire|buy|drop|sell) (?-i:[A-Z])|against (?:buying|using|hiring) )[^;:!?]{2,80})", "{S} decided {v}.", "decided", Category.DECISION, loose=True),
+    Rule(r"(?:i|we)(?:'ve| have)? decided (?P<v>(?:to (?:use|go with|switch to|migrate to|hire) (?-i:[A-Z])|against (?:buying|using|hiring) )[^;:!?]{2,80})", "{S} decided {v}.", "decided", Category.DECISION, loose=True),
     Rule(rf"(?:i|we)(?:'ve| have)? (?:chose|chosen|picked|settled on) (?P<v>{_TOOL} (?:over|instead of) {_TOOL})", "{S} chose {v}.", "decided", Category.DECISION, loose=True),
     Rule(r"(?:i|we)(?:'ve| have)? (?:just |finally )?(?P<v>passed my [\w ]{2,30}(?:exam|test)|graduated from (?:the )?(?:University of )?(?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+){0,3}|signed the (?:lease|contract))", "{S} {v}.", "outcome", Category.OUTCOME, loose=True),
     Rule(rf"(?:please |from now on,? |in (?:the )?future,? )*(?P<a>always|never),? (?P<v>{_ACT}[^!?]{{1,120}})", "{A} {v}.", "instruction", ORDER, value="{a} {v}", loose=True),
-    Rule(rf"(?:please )?(?:from now on|in (?:the )?future|going forward),? (?:please )?(?P<v>(?:(?:don't|do not) )?(?:{_ACT}|book|include|add|put the|keep (?:your|answers))[^!?]{{1,120}})", "From now on, {v}.", "instruction", ORDER, loose=True),
+    Rule(rf"(?:please )?(?:from now on|in (?:the )?future|going forward),? (?:please )?(?P<v>(?:(?:don't|do not) )?(?:{_ACT}|push to|deploy|merge|book|include|add|put the|keep (?:your|answers))[^!?]{{1,120}})", "From now on, {v}.", "instruction", ORDER, loose=True),
     # tastes
     Rule(rf"i {_HOW}prefer (?P<v>{_THING}) (?:over|to|rather than|instead of) (?P<w>{_THING})", "{S} prefers {v} over {w}.", "preference between {pair}", TASTE),
     Rule(rf"i {_HOW}prefer (?P<v>(?:dark|light) mode|{_DRINK})", "{S} prefers {v}.", "prefers", TASTE),
     Rule(rf"{MY} (?:all-time |absolute |new )?favou?rite {_FAVOURITE} (?:is|are)(?: now)?(?: (?:called|named))? {_VALUE}", "{P} favourite {n} is {v}.", "favourite {n}", TASTE),
-    Rule(rf"i {_HOW}(?:hate|dislike|detest|can't stand|cannot stand|do not like|don't like|don't enjoy) {_THINGS}{_MUCH}", "{S} dislikes {v}.", "dislikes", TASTE, lists=True),
+    Rule(rf"i {_HOW}(?:hate|dislike|detest|can't stand|cannot stand|do not like|don't like|don't enjoy) {_TREATS}{_MUCH}", "{S} dislikes {v}.", "dislikes", TASTE, lists=True),
     Rule(rf"i no longer (?:like|enjoy) {_THINGS}", "{S} no longer likes {v}.", "no longer likes", TASTE, lists=True),
-    Rule(rf"i {_HOW}(?:like|love|enjoy|adore) {_THINGS}(?: (?:very much|a lot|so much))?|{I_AM} (?:a (?:big |huge )?fan of|fond of|really into) {_THINGS}", "{S} likes {v}.", "likes", TASTE, lists=True),
+    Rule(rf"i {_HOW}(?:like|love|enjoy|adore) {_TREATS}(?: (?:very much|a lot|so much))?|{I_AM} (?:a (?:big |huge )?fan of|fond of|really into) {_TREATS}", "{S} likes {v}.", "likes", TASTE, lists=True),
     Rule(rf"i(?: am|'m) (?:not|no longer) allergic to {_ALLERGENS}(?: any ?more| any longer)?", "{S} is no longer allergic to {v}.", "no longer allergic to", lists=True),
     Rule(rf"i(?: am|'m) (?:(?:very|severely|highly|slightly|mildly|also|badly|deathly) )?allergic to {_ALLERGENS}|i have an? (?:severe |bad |mild )?(?P<v>{_ALLERGEN}) allergy", "{S} is allergic to {v}.", "allergic to", lists=True),
     Rule(rf"(?:i am|i'm) (?:no longer|not) (?:an? )?(?P<v>{_DIET}) any ?more|(?:i am|i'm) no longer (?:an? )?(?P<v>{_DIET})|{_QUIT} being (?:an? )?(?P<v>{_DIET})", "{S} is no longer {v}.", "no longer diet"),
@@ -184,6 +187,9 @@ RULES = (
 
 # What facts say, and what is believed of what the user asks to be remembered or answers when asked.
 TOLD = (
+    Rule(rf"i {_HOW}(?:hate|dislike|detest|can't stand|cannot stand|do not like|don't like|don't enjoy) {_THINGS}{_MUCH}", "{S} dislikes {v}.", "dislikes", TASTE, lists=True),
+    Rule(rf"i {_HOW}(?:like|love|enjoy|adore) {_THINGS}(?: (?:very much|a lot|so much))?|{I_AM} (?:a (?:big |huge )?fan of|fond of|really into) {_THINGS}", "{S} likes {v}.", "likes", TASTE, lists=True),
+    Rule(r"(?:please |from now on,? |in (?:the )?future,? )*(?P<a>always|never),? (?P<v>(?:push to|force-push|commit to|merge|deploy|book|add|include|send me)[^!?]{1,120})", "{A} {v}.", "instruction", ORDER, value="{a} {v}", loose=True),
     Rule(rf"(?:i|we) {_NOW}live (?:now )?in (?:{TOWN}|{NO_HOME}{PROPER})(?: now| with my .{{1,30}}| since .{{1,20}}|{_SINCE})", "{S} lives in {v}.", "home"),
     Rule(rf"{_BY_NAME} (?:{_NOW}lives|is {_NOW}living) (?:now )?in {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
     Rule(rf"{_BY_NAME} (?:has )?(?:just |recently )?moved to {PROPER}{_SINCE}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),

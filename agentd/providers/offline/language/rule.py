@@ -32,7 +32,7 @@ NAME = rf"(?P<v>(?:(?-i:Dr|Prof|Mr|Mrs|Ms|Frau|Herr)\.? )?{_NO_NAME}{_CAP}(?: {_
 # A name of a place, a firm, a thing, with the small words that such names have.
 PROPER = (
     rf"(?P<v>{_NO_NAME}(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*"
-    r"(?: (?:(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*|of|the|and|am|im|an der|de|la|upon)){0,4})"
+    r"(?: (?!24/7)(?:(?-i:[A-ZÀ-Þ0-9])[\w'.&+#/-]*|of|the|and|am|im|an der|de|la|upon)){0,4})"
 )
 # People live in, move to and come from more things than towns: only these are certain to be places.
 TOWN = (
@@ -58,9 +58,7 @@ TOWN = (
     r"(?:, (?-i:[A-Z])[\w'-]+)?)"
 )
 PHRASE = r"(?P<v>[^\s,;:!?()][^,;:!?()]{0,60})"
-LIST = r"(?P<v>[^\s;:!?()][^;:!?()]{0,78})"  # a few words, or a list of them
 TASTE = Category.PREFERENCE
-NAMED = " {w}"  # ends the told kind of a subject that is called `w`
 
 _GROUP = re.compile(r"\(\?P<([a-z]+)>")
 

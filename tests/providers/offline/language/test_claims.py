@@ -51,7 +51,7 @@ SAID = [
     ("We decided to use SQLite for the cache", ["The user decided to use SQLite for the cache."]),
     ("don't ever email my boss", []),
     ("please always use metric units", ["Always use metric units."]),
-    ("Never push to main on Fridays.", ["Never push to main on Fridays."]),
+    ("From now on, push to main", ["From now on, push to main."]),
     ("My flight to Rome was moved to May 4", ["The user's flight to Rome is on May 4."]),
     ("Unsere Katze heißt Mia.", ["The user's cat is called Mia."]),
     (
@@ -88,7 +88,7 @@ def test_a_claim_told_is_read_back_as_the_same_triple(said):
         ("My son is called Tim now", ("user", "son name", "Tim"), True, False, Category.PERSONAL),
         ("I like tea", ("user", "likes", "tea"), False, False, Category.PREFERENCE),
         ("I hate tea", ("user", "dislikes", "tea"), False, True, Category.PREFERENCE),
-        ("Never push to main", ("user", "instruction", "Never push to main"), False, False, Category.INSTRUCTION),
+        ("Always use metric units", ("user", "instruction", "Always use metric units"), False, False, Category.INSTRUCTION),
         ("The deadline for Atlas is June 1", ("Atlas", "deadline", "June 1"), True, False, Category.PROJECT),
     ],
 )  # fmt: skip
