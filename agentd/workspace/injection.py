@@ -65,7 +65,7 @@ class Injection:
         reader = Reader(request.session, request.kind)
         room = Room(self._settings.max_file_chars, self._settings.max_total_chars)
         match request.origin:
-            case Origin.SUMMARY | Origin.EXTRACTION | Origin.EMBEDDING:
+            case Origin.SUMMARY | Origin.EXTRACTION | Origin.FORGETTING | Origin.EMBEDDING:
                 return ()
             case Origin.FLUSH:
                 found, _ = await self._files.snapshot(self._note_paths(reader, 0), reader)

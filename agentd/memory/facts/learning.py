@@ -125,7 +125,7 @@ class Learning:
             due = self._due.get(session)
             while (passage := await self._reader.next(session)) is not None:
                 try:
-                    await self.tell(session, await self._reader.read(passage))
+                    await self._note(session, await self._reader.read(passage))
                 except Exception as error:
                     if not self._is_its_own(error) or not await self._gave_up(passage, error):
                         raise
@@ -143,14 +143,11 @@ class Learning:
             if is_unread and self._reads(session):
                 await self.read(session)
 
-    async def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
-        """Say in the session, in one line, what its words have changed. Raises StorageError."""
-        changed = [one for one in learned if one.change is not None]
-        if changed and await self._sessions.exists(session):
-            text = in_words(changed)
-            await self._sessions.notice(session, text, TAG)
+    def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
+        """Say to who watches the session, in one line, what its words have changed."""
+        if changed := [one for one in learned if one.change is not None]:
             objects = tuple(map(_as_json, changed))
-            self._sink.emit(FactsChanged(session, text, objects))
+            self._sink.emit(FactsChanged(session, in_words(changed), objects))
 
     async def before_compaction(
         self, plan: CompactionPlan, ask: Callable[[Question], Awaitable[Answer]]
@@ -165,6 +162,13 @@ class Learning:
             # The rows stay where they are, and so does the mark: they are read later.
             log.warning("facts_left_for_later", session=plan.session, reason="timeout")
             self._put(plan.session, _PAUSES[0])
+
+    async def _note(self, session: SessionKey, learned: Sequence[Learned]) -> None:
+        """Tell it, also to who comes later. Raises StorageError."""
+        changed = [one for one in learned if one.change is not None]
+        if changed and await self._sessions.exists(session):
+            await self._sessions.notice(session, in_words(changed), TAG)
+            self.tell(session, changed)
 
     def problems(self) -> tuple[Problem, ...]:
         """Why facts are not read at the moment, and what was left unread."""

@@ -76,8 +76,8 @@ class Learner(Protocol):
     async def catch_up(self) -> None:
         """Read what was said and is not read yet."""
 
-    async def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
-        """Say in the session what was changed."""
+    def tell(self, session: SessionKey, learned: Sequence[Learned]) -> None:
+        """Say to who watches the session what was changed."""
 
 
 class Service:
@@ -107,7 +107,7 @@ class Service:
             sentence = _sentence(spoken, asked)
             return await self._verbatim(sentence, session, asked) if sentence else ()
         kept = tuple(one for one in learned if one.fact is not None or one.gone)
-        await self._learner.tell(session, kept)
+        self._learner.tell(session, kept)  # the call itself is the record of it
         return kept
 
     async def own_sentence(self, session: SessionKey, quote: str) -> str:
