@@ -8,7 +8,7 @@ facts before notes before conversations and newer before older, so that the read
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentd.domain.workspace import FACTS_PATH
@@ -79,7 +79,7 @@ def answer(
     this conversation: what it says otherwise is named as well.
     """
     asks_past = _PAST.search(question) is not None
-    lines = [line for line in found if asks_past or not _is_past(line)]
+    lines = list(found) if asks_past else _holding(found)
     there = {words.normal(line.text) for line in lines if line.is_fact}
     lines += [Line(FACTS_PATH, fact) for fact in facts if words.normal(fact) not in there]
     if asks_past and any(map(_is_past, lines)):
@@ -127,6 +127,20 @@ def _best(question: str, found: Sequence[Line]) -> list[_Match]:
     best = _distinct(matches)
     near = (m for n, m in enumerate(best) if n == 0 or m.score >= best[0].score - _NEAR)
     return list(near)[: 1 + _OTHERS]
+
+
+def _holding(found: Sequence[Line]) -> list[Line]:
+    """The lines without facts that hold no more, and without what says the same elsewhere."""
+    over = {value for line in found if _is_past(line) for value in _values(line.text)}
+    rest = (line for line in found if not _is_past(line))
+    return [
+        line for line in rest if line.is_fact or not over or over.isdisjoint(_values(line.text))
+    ]
+
+
+def _values(text: str) -> Iterator[tuple[tuple[str, str], str]]:
+    for claim in claims_of(without_order(_UNTIL.sub("", text))):
+        yield claim.slot, words.normal(claim.triple.value)
 
 
 def _is_past(line: Line) -> bool:

@@ -156,5 +156,7 @@ def test_what_was_so_before_is_told_when_asked_and_only_then():
     now = Line("memory/facts.md:3", "The user's dog is called Max.")
     before = Line("memory/facts.md:6", "Until 2026-11-21: The user's dog is called Rex.")
     assert "Rex" not in answer("what is my dog called?", [before, now])
+    said = Line("sessions/main.jsonl:1", "remember that my dog is called Rex", speaker="user")
+    assert answer("what is my dog called?", [before, said]) == NOTHING
     reply = answer("what was my dog called before?", [before, now])
     assert reply == f"From memory: “{before.text}” (memory/facts.md:6)"
