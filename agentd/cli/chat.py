@@ -119,7 +119,9 @@ class Chat:
 
     async def _converse(self, conversation: Conversation) -> str:
         while True:
-            line, pasted = await self._next()
+            ahead = self._ahead.pop(0) if self._ahead else None
+            line = ahead.text if ahead else await self._read()
+            pasted = ahead.pasted if ahead else self._keyboard.pasted
             if self._settled(line):
                 continue
             if line is None:
@@ -176,12 +178,6 @@ class Chat:
         self._shown = False
         self._screen.aside(f"the daemon is back{again}")
         self._status.want()
-
-    async def _next(self) -> tuple[str | None, Spans]:
-        if self._ahead:
-            message = self._ahead.pop(0)
-            return message.text, message.pasted
-        return await self._read(), self._keyboard.pasted
 
     async def _read(self) -> str | None:
         self._screen.still(reading=True)

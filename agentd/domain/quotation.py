@@ -93,8 +93,8 @@ def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
     spans = united(marked, len(text))
     shown = [found.span() for found in _SHOWN.finditer(_without(text, spans))]
     spans = united((*spans, *shown), len(text))
-    quotes = (found.span() for found in _MARKED.finditer(_without(text, spans)))
-    long = [span for span in quotes if _is_long(text, *span)]
+    quotes = [found.span() for found in _MARKED.finditer(_without(text, spans))]
+    long = [(a, b) for a, b in quotes if b - a >= _SHORTEST and _is_long(text, a, b)]
     return united((*spans, *long), len(text))
 
 
@@ -136,8 +136,6 @@ def _is_long(text: str, start: int, end: int) -> bool:
     """Whether marks stand around more than a name or a stressed word. A character of a script without
     blanks counts as its share of a word.
     """
-    if end - start < _SHORTEST:
-        return False
     missing = LEAST_WORDS * LEAST_UNSPACED
     for unit in _UNIT.finditer(text, start, end):
         missing -= LEAST_WORDS if unit["unspaced"] else LEAST_UNSPACED

@@ -9,11 +9,7 @@ from datetime import datetime
 from agentd.domain.choices import Choices
 from agentd.domain.message import Text
 from agentd.domain.source import TextSource, Writer
-from agentd.domain.tool import (
-    Intent,
-    OpenCall,
-    ToolOutput,
-)
+from agentd.domain.tool import Intent, OpenCall, ToolOutput
 from agentd.domain.transcript import (
     Coverage,
     History,
@@ -35,11 +31,7 @@ from agentd.domain.turn import (
     TurnRequest,
     TurnState,
 )
-from agentd.errors import (
-    Busy,
-    InvalidRequest,
-    NotFound,
-)
+from agentd.errors import Busy, InvalidRequest, NotFound
 from agentd.ports import Clock
 from agentd.testing.records import StoredSession, StoredTurn
 
