@@ -52,7 +52,7 @@ def _paired(opening: str, closing: str) -> str:
 
 def _same(mark: str) -> str:
     """Marks that open and close alike, so that only blanks around them tell which they are."""
-    return rf"{_BEFORE}{mark}(?=\S)[^{mark}]*+(?<=\S){mark}{_BEHIND}"
+    return rf"{_BEFORE}{mark}(?=[^\s{mark}])[^{mark}]*+(?<=\S){mark}{_BEHIND}"
 
 
 def _single(before: str, opening: str, closing: str) -> str:
