@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.cli.plain import counted, visible
+from agentd.cli.plain import counted, table, visible
 
 Answer = Mapping[str, Any]
 
@@ -71,8 +71,9 @@ def parked(result: Answer) -> str:
 
 
 def changes(result: Answer, texts: Mapping[str, str]) -> str:
-    """One line a change; `texts` has the sentences that are still there, by id."""
-    return "\n".join(_change(one, texts) for one in result["changes"]) or "nothing has changed yet"
+    """One row a change; `texts` has the sentences that are still there by id, the id stands for others."""
+    rows = ({**one, "op": _done(one), "fact": _said(one, texts)} for one in result["changes"])
+    return table(rows, ("id", "at", "op", "session", "fact"), "nothing has changed yet")
 
 
 def taken_back(result: Answer) -> str:
@@ -153,10 +154,12 @@ def _not_kept(result: Answer) -> Iterator[str]:
     return (f"not remembered: {one['text']}" for one in result["refused"])
 
 
-def _change(change: Answer, texts: Mapping[str, str]) -> str:
-    named = [change["new"], *(old for old in change["old"] if old != change["new"])]
-    new, *old = (visible(texts.get(i, f"({i}: its words are gone)")) if i else "" for i in named)
-    said = f"{new}  (was: {'; '.join(old)})" if new and old else new or "; ".join(old)
-    where = f"  {change['session']}" if change["session"] else ""
-    undone = "  taken back" if change["undone"] else ""
-    return f"{change['id']:>4}  {change['at']}  {change['op']}{undone}{where}  {said}"
+def _done(change: Answer) -> str:
+    return f"{change['op']} (taken back)" if change["undone"] else str(change["op"])
+
+
+def _said(change: Answer, texts: Mapping[str, str]) -> str:
+    new = visible(texts.get(change["new"], change["new"] or ""))
+    others = (fact_id for fact_id in change["old"] if fact_id != change["new"])
+    old = "; ".join(visible(texts.get(fact_id, fact_id)) for fact_id in others)
+    return f"{new} (was: {old})" if new and old else new or old

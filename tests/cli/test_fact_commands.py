@@ -192,8 +192,9 @@ def test_changes_are_shown_with_the_sentences_that_are_still_there(daemon: Scrip
     told = facts(daemon, "changes", "--limit", "4", answer={"changes": changes})
     lines = [" ".join(line.split()) for line in told.output.splitlines()]
     assert lines == [
-        "15 2026-05-04 09:40 forget (ffffffff: its words are gone)",
-        "14 2026-05-04 09:40 end taken back chat:a The user likes tea.",
+        "id at op session fact",
+        "15 2026-05-04 09:40 forget - ffffffff",
+        "14 2026-05-04 09:40 end (taken back) chat:a The user likes tea.",
         "13 2026-05-04 09:40 accept chat:a The user likes tea.",
         f"12 2026-05-04 09:40 replace chat:a {FULDA['text']} (was: {KASSEL['text']})",
     ]

@@ -92,7 +92,7 @@ FACT_ROWS = (
         "facts changes",
         ("--limit", "3"),
         {"changes": [CHANGE]},
-        "  add  The badger behind house",
+        "The badger behind house",
         "facts/changes",
         {"limit": 3},
         given=a_change,
