@@ -127,7 +127,7 @@ class Forgetting:
         erasure = await self._traces.erasure_of(facts, evidence)
         counts: Counter[str] = Counter()
         survey = await self._traces.survey(erasure, counts)
-        also = survey.mentions(erasure)
+        also = await asyncio.to_thread(survey.mentions, erasure)
         self._shown = erasure.ids, also
         return ErasureReport(
             dict(counts), tuple(one.mention for one in also), backups=await self._backups(erasure)
@@ -189,21 +189,22 @@ class Forgetting:
         if not begun:
             self._left.clear()
             return ErasureReport()
-        survey, left = await self._mark(begun)
+        survey, candidates, left = await self._mark(begun)
         is_more = begun != (begun := await self._store.open())
         erasure = joined(begun.values())
         places = [one for one in self._places if is_more or one.name not in done]
         counts = await self._visit(places, erasure)
-        if survey is not None:
-            self._marker.masked(survey.candidates(), erasure)
-        also = survey.mentions(erasure) if survey is not None else ()
+        await asyncio.to_thread(self._marker.masked, candidates, erasure)
+        also = await asyncio.to_thread(survey.mentions, erasure) if survey is not None else ()
         self._unmarked = tuple(dict.fromkeys(chain.from_iterable(one.where for one in left)))
         return await self._close(begun, erasure, counts, tuple(one.mention for one in also))
 
     async def _mark(
         self, begun: Mapping[int, Erasure]
-    ) -> tuple[Survey | None, tuple[Candidate, ...]]:
-        """Look for other words that say it, and keep durably what is found; gives what is left."""
+    ) -> tuple[Survey | None, tuple[Candidate, ...], tuple[Candidate, ...]]:
+        """Look for other words that say it, and keep durably what is found; gives the candidates, and
+        those that are left.
+        """
         erasure = joined(begun.values())
         try:
             survey = await self._traces.survey(erasure)
@@ -211,14 +212,15 @@ class Forgetting:
             # What is known is erased all the same.
             log.warning("erasing_not_surveyed", error=type(error).__name__)
             self._left[_SURVEY] = error
-            return None, ()
+            return None, (), ()
         self._left.pop(_SURVEY, None)
-        marks, left = await self._marker.marks(erasure.sought, survey.candidates())
+        candidates = await asyncio.to_thread(survey.candidates)
+        marks, left = await self._marker.marks(erasure.sought, candidates)
         new = tuple(m for m in (*survey.twins, *marks) if m not in erasure.marks)
         if new:
             number, first = next(iter(begun.items()))
             await self._store.update(number, replace(first, marks=(*first.marks, *new)))
-        return survey, left
+        return survey, candidates, left
 
     async def _visit(self, places: Sequence[Eraser], erasure: Erasure) -> dict[str, int]:
         """How much each place had; those that fail are noted."""

@@ -114,7 +114,7 @@ class Marker:
         if not self.is_resting:
             try:
                 async with asyncio.timeout(_LIMIT):
-                    for portion in portions(sought, fresh):
+                    for portion in await asyncio.to_thread(list, portions(sought, fresh)):
                         marks += await self._asked(portion)
             except (AgentdError, TimeoutError) as error:
                 self._rest(error)
@@ -138,7 +138,7 @@ class Marker:
     async def _asked(self, portion: Portion) -> tuple[Mark, ...]:
         assert self._ask is not None
         answer = await self._ask(_SYSTEM, portion.text)
-        marks = portion.marks(answer)
+        marks = await asyncio.to_thread(portion.marks, answer)
         log.info(
             "forgetting_asked",
             facts=len(portion.facts),

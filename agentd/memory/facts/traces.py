@@ -5,6 +5,7 @@ that may say it in other words.
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -76,7 +77,7 @@ class Traces:
         None has them found again. Raises NotFound.
         """
         if shown is None:
-            shown = (await self.survey(erasure)).mentions(erasure)
+            shown = await asyncio.to_thread((await self.survey(erasure)).mentions, erasure)
         known = {one.mention.n: one for one in shown}
         if missing := [n for n in also if n not in known]:
             raise NotFound(
@@ -128,7 +129,7 @@ def _quoted(row: Written, evidence: Evidence) -> Iterator[Mark]:
     """The user's words, without what was masked of them before."""
     at = evidence.start
     for words in row.text[evidence.start : evidence.end].split(MASK):
-        if words.strip():
+        if any(unicodedata.category(letter)[0] not in "PZC" for letter in words):
             yield Mark(row.where, words, at)
         at += len(words) + len(MASK)
 

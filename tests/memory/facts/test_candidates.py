@@ -1,0 +1,151 @@
+"""What may say a forgotten fact is found by counting, never by a list of words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentd.domain.erasure import Erasure, Mark, Sought, Written
+from agentd.memory.facts.candidates import Survey, words_of
+
+AT = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
+LONDON = Sought("k3f9", "The user lives in London.", "London", ("I live in London",), (), AT)
+CHATTER = [
+    Written(f"sessions/main.jsonl:{n}", f"The user lives and I live in a flat, number {n}.", AT)
+    for n in range(100, 300)
+]
+
+
+def survey(*texts: Written, sought=(LONDON,), **more) -> Survey:
+    found = Survey(sought, **more)
+    found.add([*CHATTER, *texts])
+    return found
+
+
+def own(text: str, where: str = "memory/a.md:1", at: datetime | None = AT) -> Written:
+    return Written(where, text, at)
+
+
+def mine(text: str, where: str = "sessions/main.jsonl:7", at: datetime | None = AT) -> Written:
+    return Written(where, text, at, by_user=True)
+
+
+def test_a_text_that_shares_a_rare_word_is_a_candidate_and_one_that_shares_a_common_is_not():
+    found = survey(own("Flat in LONDON’s east")).candidates()
+    assert [(one.text, one.where, one.facts) for one in found] == [
+        ("Flat in LONDON’s east", ("memory/a.md:1",), {"k3f9"})
+    ]
+
+
+def test_what_was_written_before_the_fact_was_said_is_none():
+    before = own("London calling", at=AT - timedelta(hours=1))
+    undated = own("London again", "memory/b.md:1", None)
+    assert [one.text for one in survey(before, undated).candidates()] == ["London again"]
+
+
+def test_the_users_own_words_are_none_but_where_only_the_row_is_known():
+    assert survey(mine("London is wet")).candidates() == ()
+    row = Sought("k3f9", "The user lives in London.", "London", (), ("sessions/main.jsonl:7",))
+    assert [one.text for one in survey(mine("London is wet"), sought=[row]).candidates()] == [
+        "London is wet"
+    ]
+
+
+def test_what_is_near_in_meaning_is_one_without_a_common_word():
+    texts = own("Moved to the capital", "memory/a.md:3"), own("Another", "memory/a.md:40")
+    found = survey(*texts, near={"k3f9": [("memory/a.md", 3, 4)]}).candidates()
+    assert [one.text for one in found] == ["Moved to the capital"]
+
+
+def test_the_same_text_at_several_places_is_one_candidate():
+    found = survey(own("London flat"), own("London flat", "memory/a.md@3:1")).candidates()
+    assert [one.where for one in found] == [("memory/a.md:1", "memory/a.md@3:1")]
+
+
+def test_a_version_of_what_the_users_file_says_now_is_none():
+    now = mine("London flat", "mine.md:1", None)
+    assert survey(now, own("London flat", "mine.md@2:1")).candidates() == ()
+
+
+def test_the_likeliest_come_first_and_their_number_is_bounded():
+    texts = [own(f"London, text {n}", f"memory/a.md:{n}") for n in range(500)]
+    best = own("Kensington in London", "memory/b.md:1")
+    sought = Sought("a", "The user lives in Kensington.", "London")
+    found = survey(*texts, best, sought=[sought]).candidates()
+    assert found[0].text == best.text
+    assert len(found) == 200
+
+
+@pytest.mark.parametrize("text", ["他的妹妹叫小红，住在上海", "小红 is her name"])
+def test_scripts_without_blanks_are_compared_by_pairs_of_letters(text):
+    sought = Sought("a", "我的妹妹叫小红。", "小红", ("我的妹妹叫小红",))
+    others = [own("今天天气很好", "memory/b.md:1")]
+    found = survey(own(text), *others, sought=[sought]).candidates()
+    assert [one.text for one in found] == [text]
+
+
+def test_words_are_compared_by_how_they_begin():
+    assert words_of("Hamburgs Häfen") & words_of("hamburger")
+    assert not words_of("Hamburg") & words_of("Homburg")
+
+
+def mentions(found: Survey, erasure: Erasure | None = None):
+    erasure = erasure or Erasure(spans=("I live in London",))
+    return [(one.mention.n, one.mention.where, one.mention.text) for one in found.mentions(erasure)]
+
+
+def test_mentions_are_sentences_of_the_user_with_a_rare_word_files_first():
+    found = survey(
+        mine("Hi. The London client wants 88k. Tea?", "sessions/chat:a.jsonl:3"),
+        mine(
+            "I live in London and fly to London.", "sessions/main.jsonl:2", AT - timedelta(days=9)
+        ),
+        mine("- London, by hand\n- other", "mine.md:4", None),
+        own("agentd says London"),
+    )
+    assert mentions(found) == [
+        (1, "mine.md:4", "London, by hand"),
+        (2, "sessions/main.jsonl:2", "[forgotten] and fly to London."),
+        (3, "sessions/chat:a.jsonl:3", "The London client wants 88k."),
+    ]
+
+
+def test_what_is_named_goes_by_its_own_words_in_versions_and_what_was_typed_too():
+    text = "I live in London and fly to London."
+    found = survey(
+        mine(text, "mine.md:1", None), own(text, "mine.md@4:1"), mine(text, "chat_history:x")
+    )
+    [also] = found.mentions(Erasure(spans=("I live in London",)))
+    assert also.marks == (
+        Mark("mine.md:1", text), Mark("mine.md@4:1", text), Mark("chat_history:x", text)
+    )  # fmt: skip
+
+
+def test_the_numbers_of_mentions_hold_when_more_is_said():
+    texts = [mine(f"London {n}.", f"sessions/main.jsonl:{n}", AT) for n in range(1, 9)]
+    before = mentions(survey(*texts))
+    later = mine("Forget London!", "sessions/main.jsonl:90", AT + timedelta(hours=1))
+    assert mentions(survey(*texts, later))[: len(before)] == before
+
+
+def test_mentions_are_bounded():
+    texts = [mine(f"London {n}.", f"sessions/main.jsonl:{n}", AT) for n in range(1, 90)]
+    assert len(mentions(survey(*texts))) == 50
+
+
+def test_a_copy_of_a_row_that_is_marked_in_part_is_marked_too():
+    mark = Mark("sessions/main.jsonl:7", "Anna", 0)
+    found = survey(
+        mine("Anna"),
+        mine("Anna", "sessions/chat:fork.jsonl:7"),
+        mine("Anna", "sessions/chat:other.jsonl:2", AT + timedelta(days=1)),
+        mine("Anna", "chat_history:early", AT - timedelta(seconds=5)),
+        mine("Anna", "chat_history:long ago", AT - timedelta(days=5)),
+        quoted={"Anna": [(mark, AT)]},
+    )
+    assert [one.where for one in found.twins] == [
+        "sessions/chat:fork.jsonl:7",
+        "chat_history:early",
+    ]
+    assert {one.start for one in found.twins} == {0}

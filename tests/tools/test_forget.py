@@ -1,0 +1,134 @@
+"""The tool `forget` erases what the user's words mean for certain, and shows what they may mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from agentd.domain.fact import Category, ErasureReport, Fact, FactSource, Matches, Mention
+from agentd.domain.tool import Approval, ToolCall
+from agentd.domain.turn import Origin, SessionKey, kind_of
+from agentd.errors import NotFound, ToolFailed
+from agentd.tools.forget import Forget
+
+AT = datetime(2026, 5, 4, tzinfo=UTC)
+
+
+def a_fact(fact_id: str, text: str) -> Fact:
+    return Fact(fact_id, text, Category.PERSONAL, FactSource.EXPLICIT, 0.9, AT, AT)
+
+
+REX, TEA = a_fact("a1", "The user's dog is called Rex."), a_fact("b2", "The user likes tea.")
+
+
+@dataclass
+class Facts:
+    """Knows facts by their ids, and by words what they mean."""
+
+    means: dict[str, Matches] = field(default_factory=dict)
+    forgotten: list[str] = field(default_factory=list)
+    is_gone: bool = False
+
+    async def matching(self, query: str) -> Matches:
+        known = {fact.id: fact for fact in (REX, TEA)}
+        named = tuple(known[word] for word in query.split() if word in known)
+        return Matches(named) if named else self.means.get(query, Matches())
+
+    async def forget(self, fact_ids, also=()) -> ErasureReport:
+        if self.is_gone:
+            raise NotFound("gone")
+        self.forgotten += fact_ids
+        return ErasureReport({"notes": 2}, (Mention(1, "memory/pets.md:3", "Rex by hand"),))
+
+
+@dataclass
+class Gate:
+    answer: bool = False
+    asked: list[Approval] = field(default_factory=list)
+
+    async def approve(self, approval: Approval) -> bool:
+        self.asked.append(approval)
+        return self.answer
+
+    async def intend(self, intent=None) -> None:
+        raise AssertionError("facts go without an intent")
+
+
+def called(session="main", origin=Origin.USER, *, tainted=False, **given) -> ToolCall:
+    key = SessionKey(session)
+    return ToolCall("c", "forget", given, key, kind_of(key), origin, tainted=tainted)
+
+
+@pytest.mark.parametrize(
+    ("given", "gone"),
+    [
+        ({"query": "my dog"}, ["a1"]),
+        ({"query": "a1"}, ["a1"]),
+        ({"ids": ["a1"]}, ["a1"]),
+        ({"ids": ["a1", "b2"]}, ["a1", "b2"]),
+    ],
+)
+async def test_what_is_meant_for_certain_goes_unasked_and_is_not_said_again(given, gone):
+    facts, gate = Facts({"my dog": Matches((REX,))}), Gate()
+    out = await Forget(facts).run(called(**given), gate)
+    assert (facts.forgotten, gate.asked, out.is_error) == (gone, [], False)
+    assert "memory/pets.md:3" in out.text
+    assert "Rex" not in out.text
+
+
+@pytest.mark.parametrize(
+    "matches", [Matches((REX, TEA)), Matches(maybe=(REX, TEA)), Matches(maybe=(REX,))]
+)
+async def test_what_may_be_meant_is_listed_with_its_ids(matches):
+    facts, gate = Facts({"that": matches}), Gate(answer=True)
+    out = await Forget(facts).run(called(query="that"), gate)
+    assert (facts.forgotten, gate.asked) == ([], [])
+    assert f"a1: {REX.text}" in out.text
+    assert "ids" in out.text
+
+
+async def test_nothing_that_says_it_and_ids_of_none_erase_nothing():
+    facts = Facts()
+    assert "No fact says that" in (await Forget(facts).run(called(query="x"), Gate())).text
+    assert (await Forget(facts).run(called(ids=["a1", "zz"]), Gate())).is_error
+    assert (await Forget(facts).run(called(ids=["zz"]), Gate())).is_error
+    with pytest.raises(ToolFailed):
+        await Forget(facts).run(called(), Gate())
+    assert facts.forgotten == []
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_a_turn_that_read_text_from_outside_shows_the_user_the_sentences(answer):
+    facts, gate = Facts(), Gate(answer)
+    out = await Forget(facts).run(called(ids=["a1", "b2"], tainted=True), gate)
+    [asked] = gate.asked
+    assert REX.text in asked.title
+    assert TEA.text in asked.title
+    assert facts.forgotten == (["a1", "b2"] if answer else [])
+    assert out.is_error is not answer
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"session": "group:a"},
+        {"session": "isolated:a"},
+        {"origin": Origin.HEARTBEAT},
+        {"origin": Origin.FLUSH},
+        {"origin": Origin.JOB},
+    ],
+    ids=str,
+)
+async def test_others_and_turns_without_the_user_erase_nothing(given):
+    facts, gate = Facts(), Gate(answer=True)
+    with pytest.raises(ToolFailed):
+        await Forget(facts).run(called(**given, query="a1"), gate)
+    assert (facts.forgotten, gate.asked) == ([], [])
+
+
+async def test_a_repeated_call_finds_it_forgotten():
+    out = await Forget(Facts(is_gone=True)).run(called(ids=["a1"]), Gate())
+    assert not out.is_error
+    assert "already" in out.text
