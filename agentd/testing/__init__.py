@@ -3,9 +3,8 @@
 from agentd.testing.blobs import PNG, MemoryBlobs
 from agentd.testing.chunks import MemoryChunks
 from agentd.testing.clock import FakeClock
-from agentd.testing.desk import MemoryFacts
 from agentd.testing.embedders import HashEmbedder
-from agentd.testing.facts import FactIndexDouble, MemoryFactStore
+from agentd.testing.facts import FactIndexDouble, FactServiceDouble, MemoryFactStore
 from agentd.testing.graph import InMemoryGraph
 from agentd.testing.jobs import MemoryBeats, MemoryJobStore
 from agentd.testing.messages import check_api_messages, check_messages
@@ -18,6 +17,7 @@ __all__ = [
     "PNG",
     "Answers",
     "FactIndexDouble",
+    "FactServiceDouble",
     "FakeClock",
     "HashEmbedder",
     "InMemoryGraph",
@@ -25,7 +25,6 @@ __all__ = [
     "MemoryBlobs",
     "MemoryChunks",
     "MemoryFactStore",
-    "MemoryFacts",
     "MemoryIndexDouble",
     "MemoryJobStore",
     "MemoryLedger",
