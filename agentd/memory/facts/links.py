@@ -71,10 +71,14 @@ class FactLinks:
         self._facts: dict[str, Fact] = {}
         self._joints: dict[str, _Joint] = {}
         self._by_subject: dict[str, dict[str, None]] = defaultdict(dict)
+        self._longer: dict[str, dict[str, None]] = defaultdict(
+            dict
+        )  # subjects by each word of theirs
         self._by_value: dict[str, dict[str, None]] = defaultdict(dict)
         self._by_handle: dict[str, dict[str, None]] = defaultdict(dict)  # by each word of one
         self._values: dict[str, Counter[str]] = defaultdict(Counter)  # by the name of a relation
         self._holding: Counter[str] = Counter()  # facts by a word in them
+        self._nexts: dict[str, tuple[Fact, ...]] = {}  # what hangs on a fact, once it was asked for
         for fact in facts:
             self.put(fact)
 
@@ -84,6 +88,7 @@ class FactLinks:
     def put(self, fact: Fact) -> None:
         """Add an active fact, or replace the one of its id."""
         self.remove(fact.id)
+        self._nexts.clear()
         self._facts[fact.id] = fact
         self._holding.update(terms(_said(fact)))
         if (joint := _joint(fact)) is None:
@@ -92,11 +97,14 @@ class FactLinks:
         self._values[_owned(joint)][joint.value] += 1
         for table, key in self._places(joint):
             table[key][fact.id] = None
+        for word in joint.subject.split():
+            self._longer[word][joint.subject] = None
 
     def remove(self, fact_id: str) -> None:
         """Take it out, if it is there."""
         if (fact := self._facts.pop(fact_id, None)) is None:
             return
+        self._nexts.clear()
         _take(self._holding, terms(_said(fact)))
         if (joint := self._joints.pop(fact_id, None)) is None:
             return
@@ -108,6 +116,11 @@ class FactLinks:
             table[key].pop(fact_id, None)
             if not table[key]:
                 del table[key]
+        if joint.subject not in self._by_subject:
+            for word in dict.fromkeys(joint.subject.split()):
+                del self._longer[word][joint.subject]
+                if not self._longer[word]:
+                    del self._longer[word]
 
     def named(self, question: str, most: int = MOST) -> list[Fact]:
         """The facts that a question calls by name: by that of its subject or value, or, of what is said
@@ -161,7 +174,7 @@ class FactLinks:
                 scored((*way.facts, fact), held | weigher.held(fact))
                 for way, held in sorted(layer, key=lambda one: -one[0].score)[:BEAM]
                 for fact in self._next(way.facts[-1])
-                if fact not in way.facts
+                if not any(fact is one for one in way.facts)
             ]
             ways += [way for way, _ in layer]
         return sorted(ways, key=lambda way: -way.score)
@@ -186,16 +199,28 @@ class FactLinks:
         held = self._holding[term]
         return log(1 + len(self._facts) / held) if held else 0.0
 
-    def _next(self, fact: Fact) -> Iterator[Fact]:
+    def _next(self, fact: Fact) -> tuple[Fact, ...]:
         """What is said of the things that a fact is about."""
-        joint = self._joints.get(fact.id)
-        if joint is None:
-            return
-        names = dict.fromkeys((*self._names(joint.value, joint), *self._names(joint.subject)))
-        for name in names:
-            for fact_id in self._by_subject.get(name, ()):
-                if fact_id != fact.id:
-                    yield self._facts[fact_id]
+        if fact.id not in self._nexts:
+            found: dict[str, None] = {}
+            if (joint := self._joints.get(fact.id)) is not None:
+                for name in (*self._names(joint.value, joint), *self._names(joint.subject)):
+                    found |= self._by_subject.get(self._spelled(name), {})
+            found.pop(fact.id, None)
+            self._nexts[fact.id] = tuple(self._facts[i] for i in found)
+        return self._nexts[fact.id]
+
+    def _spelled(self, name: str) -> str:
+        """The name as facts have it for a subject: itself, or the only one that has all of its words, or
+        whose words it has all: “Klara” for “Klara Voss”. "" where there is none.
+        """
+        if name in self._by_subject or _OF in name:
+            return name
+        words = set(name.split())
+        near = {other for word in words for other in islice(self._longer.get(word, ()), BEAM)}
+        found = [one for one in near if (own := set(one.split())) <= words or words <= own]
+        is_clear = len(found) == 1 and found[0] != _USER and _OF not in found[0]
+        return found[0] if is_clear else ""
 
     def _names(self, name: str, by: _Joint | None = None, steps: int = 1) -> Iterator[str]:
         """The names of one thing, none for the user; `by` is a fact that has it as its value. In so many

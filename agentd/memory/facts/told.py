@@ -220,11 +220,12 @@ class FactsInPrompt:
         links = await self._level()
         named = [fact for fact in links.named(message) if _holds(fact, now)]
         near = await self._cosines(message, [fact.id for fact in links.around((*named, *hits))])
-        linked = _linked(hits, links.ways(message, hits, named, near))
-        found = {fact.id: fact for fact in (*hits[: ROOM - len(linked)], *linked)}
+        best = hits[: ROOM - LINKED]
+        linked = _linked(best, links.ways(message, hits, named, near))
+        found = {fact.id: fact for fact in (*best, *linked, *hits)}
         lines: list[str] = []
         text = ""
-        for fact in found.values():
+        for fact in list(found.values())[:ROOM]:
             if _holds(fact, now):
                 lines.append(_line(fact, FACT_BYTES))
                 longer = _block(RELEVANT_HEADING, self._framing, lines)

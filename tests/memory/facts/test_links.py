@@ -53,9 +53,10 @@ def test_what_else_is_said_of_the_subject_hangs_on_the_fact() -> None:
 def test_no_step_goes_through_the_user() -> None:
     of_user = [fact(f"u{n}", "user", f"thing {n}", f"name {n}") for n in range(5)]
     back = fact("back", "Klara Voss", "brother", "the user")
-    links = FactLinks([*of_user, SISTER, back])
-    assert ids(links.around([SISTER])) == {"sister", "back"}
-    assert ids(links.around([back])) == {"back"}
+    manual = fact("manual", "Klara Voss", "reads", "user manual")
+    links = FactLinks([*of_user, SISTER, back, manual])
+    assert ids(links.around([SISTER])) == {"sister", "back", "manual"}
+    assert ids(links.around([back, manual])) == {"back", "manual"}
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,16 @@ def test_a_relation_with_two_values_names_none_of_them() -> None:
 
 def test_the_name_of_something_is_a_name_of_it() -> None:
     assert ids(FactLinks([DOG, FOOD]).around([DOG])) == {"dog", "food"}
+
+
+def test_a_name_may_be_shorter_or_longer_elsewhere_while_it_is_clear_who_is_meant() -> None:
+    short, long = fact("short", "Klara", "drinks", "tea"), fact("long", "Klara Voss", "home", "Ulm")
+    assert ids(FactLinks([SISTER, short]).around([SISTER])) == {"sister", "short"}
+    brief = fact("sister", "user", "sister", "Klara")
+    assert ids(FactLinks([brief, long]).around([brief])) == {"sister", "long"}
+    other = fact("other", "Klara Bohm", "home", "Bonn")
+    assert ids(FactLinks([brief, long, other]).around([brief])) == {"sister"}
+    assert ids(FactLinks([SISTER, long, short]).around([SISTER])) == {"sister", "long"}
 
 
 def test_names_are_joined_over_several_relations() -> None:
@@ -161,7 +172,7 @@ def test_what_is_looked_at_for_one_question_is_bounded() -> None:
     assert len(links.named("Klara", most=100)) == 100
 
 
-NAMES = st.sampled_from(["user", "Ann", "Bob", "user's aunt", "Ann's boss", "my aunt"])
+NAMES = st.sampled_from(["user", "Ann", "Ann Lee", "Bob", "user's aunt", "Ann's boss", "my aunt"])
 FACTS = st.builds(
     fact,
     st.sampled_from("abcdef"),
