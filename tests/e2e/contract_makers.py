@@ -102,11 +102,12 @@ def two_facts(world: World) -> dict[str, str]:
 
 
 def a_changed_fact(world: World) -> str:
-    """The id of a fact that stands for another one."""
-    facts = two_facts(world)
-    merged = {"keep": facts["one"], "others": [facts["other"]]}
-    assert world.wire.call("_agentd/facts/merge", merged)["superseded"]
-    return facts["one"]
+    """The id of a fact that has replaced another one."""
+    for _ in range(2):
+        text = f"my favourite sea is number {number(world)}"
+        added: dict[str, Any] = world.wire.call("_agentd/facts/add", {"text": text})
+    assert added["superseded"]
+    return str(added["fact"]["id"])
 
 
 def a_change(world: World) -> int:

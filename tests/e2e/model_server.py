@@ -15,8 +15,8 @@ conversation always gets the same answer. Words it understands, at the start of 
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
 
-Of a user's message that begins with `learn TEXT` the request that reads facts is answered with TEXT, proven
-by nothing. Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
+Where facts are read out of messages, `learn TEXT` is a fact TEXT that nothing proves, and `my THING is VALUE`
+one that replaces what is known of the THING. Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
 checklist's `- [ ] report TEXT`, `- [ ] do …` or anything else (HEARTBEAT_OK) asks, jobs their own words. The part of the URL
 before `/v1` names who asks, so that many daemons can share one server.
 """
@@ -39,6 +39,8 @@ CANARY = "canary-of-the-flush"  # with the asker's name behind it
 WHISPER = "whispered-while-flushing"
 _IDENTIFIER = re.compile(r"[\w./:@~-]*\d{4,}[\w./:@~-]*|https?://\S+|[\w.@~-]*(?:/[\w.@-]+)+")
 _LEARN = re.compile(r"^\[\d+ user [^\]]*\] learn (.+)$", re.MULTILINE)
+_TOLD = re.compile(r"^\[(\d+) user [^\]]*\] (my (.+?) is (.+?))\.?$", re.MULTILINE)
+_KNOWN = re.compile(r"^\[(\w+) since [^\]]*\] (.+)$", re.MULTILINE)
 _MARK = re.compile(r"mark-\w+")
 _SEEN_FIRST = "memory_read"  # what a refusal of a patch names as its cure
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many"}
@@ -74,9 +76,8 @@ class Model:
         system = " ".join(_texts(body.get("system", "")))
         words, rounds = conversation(body["messages"])
         if not body.get("tools"):
-            learnt = _LEARN.findall(words)
-            said = json.dumps([{"content": text} for text in learnt]) if learnt else ""
-            return Reply(said or summary(body["messages"]))
+            learnt = learning(words)
+            return Reply(json.dumps(learnt) if learnt else summary(body["messages"]))
         if "NO_REPLY" in system or "NO_REPLY" in words:
             return Reply("NO_REPLY") if rounds else flushing(who, body["messages"])
         if ("HEARTBEAT.md" in words or "## Job" in words) and "HEARTBEAT_OK" in words:
@@ -155,6 +156,22 @@ def follow(steps: Sequence[str], rounds: Sequence[Round]) -> Reply:
     if done >= len(steps) or step.startswith("say "):
         return Reply(step.removeprefix("say "))
     return Reply("working ", tuple(_call(part.strip()) for part in step.split("&")))
+
+
+def learning(words: str) -> list[Json]:
+    """What the request that reads facts is answered, where it shows something that is one."""
+    items: list[Json] = [{"content": text} for text in _LEARN.findall(words)]
+    known = _KNOWN.findall(words)
+    for message, quote, thing, value in _TOLD.findall(words):
+        head = f"The user's {thing} is "
+        content = f"{head}{value}."
+        ids = [fact_id for fact_id, text in known if text.startswith(head) and text != content]
+        change = {"op": "replace", "ids": ids} if ids else {"op": "add"}
+        triple = {"subject": "user", "relation": thing, "value": value}
+        items.append(
+            {**change, "message": int(message), "quote": quote, "content": content, **triple}
+        )
+    return items
 
 
 def flushing(who: str, messages: Sequence[Json]) -> Reply:

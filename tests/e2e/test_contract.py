@@ -207,11 +207,13 @@ def test_facts_are_kept_taken_back_and_forgotten_by_typed_commands_too(world: Wo
 
     said = typed("/remember my rabbit is called Auguste").json
     assert not list(misfits(said, TURN))
-    assert said["text"].startswith("Remembered: my rabbit is called Auguste (")
+    assert said["text"].startswith("Remembered: The user's rabbit is called Auguste. (")
     said = typed("/remember my rabbit is called Auguste").json
     assert said["text"].startswith("I know that already")
     assert typed("/undo", "chat:elsewhere").code == 1, "nothing was learnt there"
-    assert typed("/undo").json["text"].startswith("Taken back: my rabbit is called Auguste")
+    assert (
+        typed("/undo").json["text"].startswith("Taken back: The user's rabbit is called Auguste.")
+    )
     assert typed("/undo").code == 1
     for animal in ("rabbit", "horse"):
         typed(f"/remember my {animal} is called Auguste")
