@@ -181,12 +181,13 @@ def test_where_facts_are_off_each_command_says_so_and_how_to_have_them(scene: Wo
             error = wire.error(method)
             assert (error["code"], error["data"]["code"]) == (-32011, "facts_off"), method
             assert "enabled = true" in error["data"]["cure"]
-        assert wire.call("_agentd/memory/forget", {"text": "the zeppelin"})["kept"] == []
-    (shell.root / "none.jsonl").write_text("{}\n")
-    for row in FACT_ROWS:
-        if row.command != "memory forget":
-            done = plain(shell(*row.argv("none.jsonl"), "--json"))
-            assert (done.code, done.json["error"]["code"]) == (1, "facts_off"), done
+        assert wire.call("_agentd/memory/forget", {"text": "the zeppelin"})["also"] == []
+    (shell.root / "1").write_text("{}\n")  # a file, a number and an id
+    used = [row.argv("1") for row in FACT_ROWS if row.command != "memory forget"]
+    for argv in (*used, ("send", "/remember my cat is called Isar"), ("send", "/undo")):
+        done = plain(shell(*argv, "--json"))
+        assert (done.code, done.json["error"]["code"]) == (1, "facts_off"), done
+    assert "Isar" not in (shell.workspace / "MEMORY.md").read_text("utf-8")
     assert re.search(
         r"^error: facts are switched off.*\n.*enabled = true", shell("facts", "list").err
     )

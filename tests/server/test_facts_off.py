@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agentd.errors import FactsOff
-from agentd.server.methods import exchange, facts_off, graph
+from agentd.server.methods import exchange, facts_off, graph, programs
 from tests.e2e.test_contract import registered
 
 
 def test_each_method_of_facts_is_refused_where_they_are_off():
     named = {name for name in registered() if name.startswith("_agentd/facts/")}
-    assert {*facts_off.NAMES, *graph.NAMES, *exchange.NAMES} == named | {"_agentd/memory/proposals"}
+    of_the_graph = {*graph.NAMES, *exchange.NAMES, *programs.NAMES}
+    assert of_the_graph | {*facts_off.NAMES} == named | {"_agentd/memory/proposals"}
 
 
 async def test_a_method_says_how_facts_are_switched_on():
