@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from agentd.domain.belief import CONSOLIDATION, Consolidated, Trace, belief, evidence
 from agentd.domain.concept import Concept, ConceptHash, Context, FactHash, Record, Relation
+from agentd.graph.formats.integrity import canonical, told_by
 from agentd.graph.hashing import context_hash, episode_hash
 from agentd.graph.kept import rows
 from agentd.ports import Clock, GraphRecords, GraphStore
@@ -83,8 +84,7 @@ def promotion(
         denied=said.denied,
         refs=tuple(refs),
     )
-    ends = tuple(concepts[end] for end in sorted(set(_ends(said))))
-    return Record(ends, (context,), (relation,))
+    return canonical(Record(told_by(concepts, [relation]), (context,), (relation,)))
 
 
 def _portions(traces: Sequence[Trace]) -> Iterator[Sequence[Trace]]:

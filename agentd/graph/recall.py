@@ -109,6 +109,8 @@ class Recollection:
         """
         starts = await self._starts(text, scopes)
         hub = await self._called([owner], scopes) if owner else ()
+        if not starts and not hub:
+            return Answer(Kind.FACT, reason="the text names nothing that the graph knows")
         relevance = await self._relevance(text, await self._store.predicates())
         said = relevance.relevant()
         seeds = [*starts, *(one.hash for one in hub if said)]

@@ -17,8 +17,8 @@ from agentd.graph.hashing import concept_hash, context_hash, episode_hash, fact_
 from agentd.graph.naming import Aliases
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.graph.zero import Array, Constant, Map, Operation, Value, execute, parse
-from agentd.graph.zero.examples import example
 from agentd.graph.zero.host import MAX_STEPS
+from tests.graph.zero.graphs import example
 
 NOON = datetime(2026, 2, 9, 12, tzinfo=UTC)
 MAIN = ContextMeta(NOON, "user", "main")

@@ -1,4 +1,4 @@
-"""What a night makes of what was said: promoted once, then swept, and found again in the text."""
+"""What a night makes of what was said: promoted once, then swept, and kept."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from agentd.domain.belief import Consolidated
 from agentd.errors import StorageError
 from agentd.graph import compiler
 from agentd.graph.consolidation import MOST, Consolidation
-from agentd.graph.files import MOST as MOST_BYTES
-from agentd.graph.files import GraphFiles
 from agentd.graph.hashing import concept_hash, fact_hash
 from agentd.graph.history import History, histories
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
-from agentd.testing import FakeClock, InMemoryGraph, MemoryWorkspace
+from agentd.testing.clock import FakeClock
+from agentd.testing.graph import InMemoryGraph, MemoryGraphRecords
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -38,21 +37,19 @@ class FullDisk(InMemoryGraph):
 
 
 class Brain:
-    """A graph's text and tables, filled together."""
+    """A graph's tables, and what is kept beside them."""
 
     def __init__(self, store):
         self.clock = FakeClock(NOW)
-        self.workspace = MemoryWorkspace(clock=self.clock)
-        self.files = GraphFiles(self.workspace, self.clock)
+        self.records = MemoryGraphRecords()
         self.store = store
-        self.nights = Consolidation(store, self.files, self.clock)
+        self.nights = Consolidation(store, self.records, self.clock)
 
     async def hear(self, *, age=0, confidence=0.6, thing="memory", session="", **meta):
         statement = SemanticTuple("agent", "needs", thing, confidence, meta.pop("denied", False))
         at = self.clock.now() - age * DAY
         where = ContextMeta(at, meta.get("source", "chat"), meta.get("scope", "main"), "", session)
         made = compiler.compile(CompilerInput((statement,), where))
-        await self.files.append([made.graph_text])
         await self.store.insert([made.record])
 
     async def confidence(self):
@@ -88,7 +85,7 @@ async def test_three_sayings_are_promoted_once_and_stay(brain):
     assert await brain.confidence() == pytest.approx(before)
     [edge] = await brain.store.edges(AGENT)
     assert (edge.episodes, edge.newest) == (3, NOW)
-    assert await history(brain.store) == History(3, 0, NOW - 2 * DAY, NOW, stands=True)
+    assert await history(brain.store) == History(3, 0, 3, NOW - 2 * DAY, NOW, stands=True)
 
 
 async def test_the_result_is_remembered(brain):
@@ -153,13 +150,17 @@ async def test_sayings_that_come_later_are_promoted_by_themselves(brain):
     assert await brain.confidence() > first
 
 
-async def test_facts_are_not_promoted_they_stand(brain):
-    for age in range(3):
-        await brain.hear(age=age, source="facts")
+async def test_facts_stand_and_are_promoted_with_what_was_said_again(brain):
+    await brain.hear(age=40, source="facts")
+    await brain.hear(age=1, source="said")
     assert (await brain.nights.run()).promoted == 0
+    await brain.hear(source="said")
+    sure = await brain.confidence()
+    assert (await brain.nights.run()).promoted == 1
     brain.clock.jump(365 * DAY)
-    assert (await brain.nights.run()).swept == 0
-    assert await brain.confidence() == pytest.approx(1 - 0.4**3)
+    assert (await brain.nights.run()).swept == 2
+    assert await brain.confidence() == pytest.approx(sure)
+    assert (await history(brain.store)).promoted == 3
 
 
 async def test_what_was_said_thousands_of_times_is_promoted_in_portions(brain):
@@ -169,7 +170,6 @@ async def test_what_was_said_thousands_of_times_is_promoted_in_portions(brain):
     await brain.store.insert(said)
     before = await brain.confidence()
     assert (await brain.nights.run()).promoted == 3
-    assert max(map(len, brain.workspace.files.values())) <= MOST_BYTES
     assert await brain.confidence() == pytest.approx(before)
     assert (await brain.nights.run()).promoted == 0
     [edge] = await brain.store.edges(AGENT)
@@ -201,51 +201,15 @@ async def test_denials_are_promoted_like_what_they_deny(brain):
     assert await brain.confidence() == pytest.approx(sure * (1 - sure))
 
 
-async def state(brain, store):
-    now = brain.clock.now()
-    edges = await store.edges(AGENT, now=now)
-    told = histories(await store.traces([edge.fact for edge in edges]))
-    return edges, told, await store.episodes(), await store.counts()
-
-
-async def test_tables_made_again_from_the_text_hold_the_same(brain):
-    for n in range(3):
-        await brain.hear(age=n)
-        await brain.hear(age=n, thing="rest", session="x")
-    await brain.hear(thing="sleep")
-    await brain.nights.run()
-    brain.clock.jump(60 * DAY)
-    await brain.hear(thing="light")
-    await brain.nights.run()
-    before = await state(brain, brain.store)
-    assert len(before[2]) == 3
-    fresh = InMemoryGraph()
-    loaded = await brain.files.load()
-    assert loaded.damage == ()
-    await fresh.rebuild(loaded.records)
-    again = await Consolidation(fresh, brain.files, brain.clock).run()
-    assert again.promoted == 0
-    assert await state(brain, fresh) == before
-    await brain.store.rebuild(loaded.records)
-    await brain.nights.run()
-    assert await state(brain, brain.store) == before
-
-
-async def test_a_promotion_that_only_reached_the_text_is_not_made_again():
+async def test_a_promotion_is_kept_before_the_tables_say_it():
     store = FullDisk()
     brain = Brain(store)
-    await brain.nights.run()
     for n in range(3):
         await brain.hear(session=f"{n}")
     store.is_full = True
     with pytest.raises(StorageError):
         await brain.nights.run()
-    store.is_full = False
-    brain.clock.jump(DAY)
-    await brain.hear(session="late")
-    assert (await brain.nights.run()).promoted == 0
-    assert (await history(store)).said == 4
-    assert len((await brain.files.promotions(None)).records) == 1
+    assert [one.teller for one in await brain.records.kept()] == [""]
 
 
 async def test_a_clock_that_goes_back_loses_and_doubles_nothing(brain):
@@ -270,6 +234,5 @@ async def test_the_same_evidence_is_promoted_under_the_same_name():
             await brain.hear(session=f"{n}")
         brain.clock.jump(DAY * len(names))
         await brain.nights.run()
-        [record] = (await brain.files.promotions(None)).records
-        names.add(record.relations[0].episode)
+        names.update(brain.records.episodes)
     assert len(names) == 1

@@ -6,12 +6,10 @@ from hypothesis import given, settings
 
 from agentd.domain.concept import Record
 from agentd.errors import GraphError
-from agentd.graph.delta import Delta, StateHash, apply, checkpoint, diff, merged
+from agentd.graph.delta import Delta, StateHash, apply, checkpoint, diff
 from agentd.graph.formats.changes import read_delta, write_delta
 from agentd.graph.formats.integrity import canonical
-from agentd.graph.formats.seal import decoded, plain, sealed
-from agentd.graph.stores import apply_to, diff_stores, snapshot
-from agentd.testing.graph import InMemoryGraph
+from agentd.graph.formats.seal import plain, sealed
 from tests.graph.formats.records import NOON, concept, context, grown, records, relation
 
 NOTHING = Record()
@@ -145,78 +143,3 @@ def test_a_delta_needs_its_seal():
     lines = write_delta(diff(NOTHING, STATE)).splitlines()[:-1]
     with pytest.raises(GraphError, match="no last line H:"):
         read_delta(plain(lines))
-
-
-async def filled(*records):
-    store = InMemoryGraph()
-    await store.insert(records)
-    return store
-
-
-async def test_a_store_is_brought_to_the_state_of_another():
-    old, new = grown(20), grown(25, seed=8)
-    here, there = await filled(old), await filled(new)
-    target = await apply_to(here, await diff_stores(here, there))
-    assert await snapshot(here) == await snapshot(there)
-    assert target == checkpoint(await snapshot(there))
-
-
-@pytest.mark.parametrize("what", [w for w in CHANGED if "more" not in w and "less" not in w])
-async def test_a_store_takes_over(what):
-    store = await filled(STATE)
-    await apply_to(store, diff(STATE, CHANGED[what]))
-    assert await snapshot(store) == CHANGED[what]
-
-
-async def test_what_is_only_added_leaves_what_is_there_as_it_was_said():
-    other = relation(AGENT, "uses", LONE, context(source="import"))
-    more = Record((AGENT, LONE), (context(source="import"),), (other,))
-    store = await filled(STATE)
-    await apply_to(store, diff(STATE, merged([STATE, more])))
-    assert await snapshot(store) == merged([STATE, more])
-    await store.remove([NEEDS.episode])
-    assert (await store.concepts([AGENT.hash]))[AGENT.hash].aliases == ()
-
-
-async def test_changes_that_do_not_fit_leave_the_store_as_it_is():
-    store = await filled(STATE)
-    for delta in (
-        diff(NOTHING, STATE),
-        replace(diff(STATE, NOTHING), target=StateHash(bytes(32))),
-    ):
-        with pytest.raises(GraphError):
-            await apply_to(store, delta)
-        assert await snapshot(store) == STATE
-
-
-async def test_no_changed_byte_of_a_delta_reaches_the_store():
-    store = await filled(STATE)
-    data = write_delta(diff(STATE, CHANGED["nothing left"])).encode()
-    more = write_delta(diff(STATE, merged([STATE, grown(2)]))).encode()
-    for text in (data, more):
-        for at in range(0, len(text), 3):
-            changed = bytearray(text)
-            changed[at] ^= 1 << at % 8
-            with pytest.raises(GraphError) as caught:
-                await apply_to(store, read_delta(decoded(bytes(changed))))
-            assert caught.value.line
-    assert await snapshot(store) == STATE
-    await apply_to(store, read_delta(decoded(more)))
-    assert await snapshot(store) != STATE
-
-
-async def test_concepts_that_no_fact_speaks_of_are_not_lost_silently():
-    store = await filled(STATE, Record((LONE,)))
-    with pytest.raises(GraphError, match="would lose 1 concepts"):
-        await apply_to(store, diff(STATE, CHANGED["its refs"]))
-    assert (await store.counts()).concepts == 3
-
-
-def test_records_are_merged_as_a_store_would():
-    again = replace(NEEDS, confidence=0.1)
-    older = replace(AGENT, aliases=("robot",), created=NOON - timedelta(days=1), confidence=0.2)
-    both = merged([STATE, Record((older, MEMORY), (SAID,), (again,))])
-    assert both.relations == (NEEDS,)
-    found = next(one for one in both.concepts if one.label == "agent")
-    assert found.aliases == ("bot", "robot")
-    assert (found.created, found.updated, found.confidence) == (older.created, NOON, 1.0)

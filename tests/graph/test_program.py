@@ -9,13 +9,13 @@ import pytest
 from agentd.errors import GraphError, InvalidRequest, ZeroError
 from agentd.graph.decompiler import decompile
 from agentd.graph.emitter import emit, record_hash
-from agentd.graph.program import PassingStore, run_all
+from agentd.graph.program import ProgramMemory, run_all
 from agentd.graph.tuples import SemanticTuple
-from agentd.graph.zero import parse
-from agentd.graph.zero.examples import NAMES, example
+from agentd.graph.zero import Array, Map, parse
 from agentd.testing import FakeClock
 from tests.graph.formats.records import grown
 from tests.graph.test_runtime import COUNTER, LEARN
+from tests.graph.zero.graphs import EXAMPLES, example
 
 SIGNED = """
 Graph { nodes: [
@@ -29,7 +29,7 @@ def run(text, **inputs):
     return run_all(text.encode(), inputs, FakeClock())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_the_graphs_that_ship_run_and_json_can_say_what_comes_of_them(name):
     (told,) = run(example(name))
     assert (told["name"], told["confidence"]) in {("memory_schema", 1.0), ("example_memory", 1.0)}
@@ -68,7 +68,7 @@ def test_an_input_that_no_graph_asks_for_is_refused():
 
 
 def test_recall_goes_as_far_as_it_may_by_any_spelling_the_surest_first():
-    store = PassingStore()
+    store = ProgramMemory()
     near = SemanticTuple("An Agent", "needs", "Long Term Memory", 0.5)
     far = SemanticTuple("long-term-memory", "madeOf", "notes", 0.9)
     store.keep({}, [near, far])
@@ -84,7 +84,31 @@ def test_recall_goes_as_far_as_it_may_by_any_spelling_the_surest_first():
 
 
 def test_what_has_no_name_is_kept_by_nobody():
-    store = PassingStore()
+    store = ProgramMemory()
     with pytest.raises(GraphError):
         store.keep({"a": 1}, [SemanticTuple("\u200b", "is", "this")])
     assert store.load("a") is None
+
+
+def test_what_is_kept_is_written_and_read_again():
+    store = ProgramMemory()
+    store.keep(
+        {"n": 4, "deep": Map({"x": Array([1.5, "a"])})}, [SemanticTuple("a b", "is", "c", 0.5)]
+    )
+    again = ProgramMemory.read(store.text())
+    assert (again.load("n"), again.load("deep")) == (4, store.load("deep"))
+    assert again.recall("a-b", predicate="", depth=1, limit=9) == [
+        SemanticTuple("a b", "is", "c", 0.5)
+    ]
+    assert again.text() == store.text()
+    assert ProgramMemory.read("").text() == ""
+
+
+def test_what_is_no_state_is_refused():
+    for text in ("Graph {", COUNTER):
+        with pytest.raises(GraphError):
+            ProgramMemory.read(text)
+
+
+def test_with_a_key_values_are_signed():
+    assert run_all(SIGNED.encode(), {}, FakeClock(), key=b"k")

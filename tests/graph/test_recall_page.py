@@ -47,8 +47,8 @@ def test_all_is_named_and_nothing_else():
 def test_the_numbers_are_those_of_the_code():
     most = {way.most for way in (Way.PATHS, Way.BREADTH)}, Way.ACTIVATION.most
     usual = {way.depth for way in (Way.PATHS, Way.BREADTH)}, Way.ACTIVATION.depth
-    assert (most, usual) == (({3}, 4), ({2}, 4))
-    assert ": 1 to 3, `BY activation` 1 to 4 | 2, `BY activation` 4 |" in PAGE
+    assert (most, usual) == (({4}, 4), ({2}, 4))
+    assert ": 1 to 4 | 2, `BY activation` 4 |" in PAGE
     assert f"| how many rows: 1 to {MAX_RESULTS} | {LIMIT} |" in PAGE
     assert (MAX_NAMES, THRESHOLD, MAX_RESULTS) == (20, 0.05, 50)
     assert f"Facts below {LEAST} are not walked" in PAGE
@@ -66,4 +66,4 @@ def test_a_table_has_the_columns_of_the_page():
     line = next(line for line in PAGE.splitlines() if line.startswith("subject  predicate"))
     arrow = Arrow(0, 0, "is", 1.0)
     assert line.split()[:4] == list(Picture("", (Node("a", 0, 1.0),), (arrow,)).as_table()[0])
-    assert line.split()[4:] == ["said", "denied", "first", "last", "memory"]
+    assert line.split()[4:] == ["said", "denied", "promoted", "first", "last", "memory"]

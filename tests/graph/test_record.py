@@ -10,7 +10,6 @@ from agentd.domain.concept import Record
 from agentd.errors import GraphError
 from agentd.graph.compiler import compile as compiled
 from agentd.graph.decompiler import decompile
-from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
@@ -79,25 +78,15 @@ async def test_every_form_is_the_one_of_its_name(store):
     record = await record_of(store, edges)
     said = {form: await told(store, edges, form) for form in Form}
     assert said[Form.L2] == said[Form.COMPACT] == write(record)
-    assert read(said[Form.ORDINALS], is_sealed=False) == record
-    assert said[Form.ORDINALS] == write(record, ids=Ids.ORDINALS)
     assert said[Form.L1] == at_level(record, Level.STRUCTURE)
     assert said[Form.L0] == at_level(record, Level.SKELETON)
     sizes = [len(said[form]) for form in (Form.L0, Form.L1, Form.L2, Form.ZERO)]
     assert sizes == sorted(sizes)
-    assert len(said[Form.ORDINALS]) < len(said[Form.L2])
 
 
 async def test_lines_come_the_surest_first_and_those_for_prompts_by_subject(store):
     await store.insert([said("facts", SemanticTuple("user", "likes", "tea"))])
     edges = (await pictured(store)).edges
-    bullets = await told(store, edges, Form.BULLETS)
-    assert [line.split(" (")[0] for line in bullets.splitlines()] == [
-        "- user likes tea",
-        "- klara home bern:-old,-town",
-        "- user sister_name klara",
-    ]
-    assert bullets.startswith("- user likes tea (1.00)\n")
     prompt = await told(store, edges, Form.PROMPT)
     assert prompt.startswith("- user likes tea; sister_name klara (0.")
     assert prompt.endswith("\n- klara home bern:-old,-town (0.80)\n")
@@ -107,9 +96,7 @@ async def test_a_name_that_is_not_known_gives_a_record_with_nothing_in_it(store)
     edges = (await pictured(store, "nobody")).edges
     assert read(await told(store, edges, Form.COMPACT)) == Record()
     assert decompile(parse(await told(store, edges, Form.ZERO))).record == Record()
-    assert read(await told(store, edges, Form.ORDINALS), is_sealed=False) == Record()
-    for form in (Form.BULLETS, Form.PROMPT):
-        assert await told(store, edges, form) == ""
+    assert await told(store, edges, Form.PROMPT) == ""
 
 
 class Losing(InMemoryGraph):

@@ -11,8 +11,8 @@ from agentd.errors import ZeroError
 from agentd.graph.runtime import MemoryRuntime, ZeroRuntime
 from agentd.graph.tuples import SemanticTuple
 from agentd.graph.zero import Array, Confidence, Limits, Map, Value
-from agentd.graph.zero.examples import example
 from agentd.testing.clock import FakeClock
+from tests.graph.zero.graphs import example
 
 COUNTER = """
 Graph {

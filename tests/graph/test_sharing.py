@@ -11,21 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentd.domain.concept import EpisodeHash
-from agentd.domain.erasure import Needles
-from agentd.domain.fact import Fact
+from agentd.domain.erasure import Erasure
+from agentd.domain.exchange import Share
+from agentd.domain.fact import Fact, FactStatus
 from agentd.domain.turn import SessionKey
 from agentd.errors import FactsOff, GraphError, InvalidRequest, NotFound, StorageError
 from agentd.graph import shares
-from agentd.graph.exchange import Exchange
-from agentd.graph.shares import Share
+from agentd.graph.exchange import Exchange, snapshot
 from agentd.graph.sharing import Sharing
-from agentd.graph.stores import snapshot
+from tests.graph.home import ALIASES, NOW, Home, fact
 from tests.graph.test_desk import recalled
-from tests.graph.test_keeper import ALIASES, NOW, TODAY, Home, fact
+from tests.graph.test_keeper import Dying
 
-FILE = "memory/graph/shared.txt"
 DOG, SISTER = fact("a1", "dog name", "Max"), fact("b2", "sister name", "Klara")
-BERN = fact("c3", "home", "Bern", "sister Klara")
+BERN = fact("c3", "home", "Bern", "my sister")
 TOLD = ["ada sister_name klara", "klara home bern"]
 
 
@@ -38,13 +37,13 @@ class Agent(Home):
         self.id = hashlib.sha256(name.encode()).hexdigest()[:16]
         self.spaces = spaces
         self.salts = (hashlib.md5(f"{name}{n}".encode()).hexdigest() for n in count())
-        super().__init__()
+        super().__init__(store=Dying)
         self.start()
 
     def start(self, *, fed=True):
         super().start(fed=fed, journal=self.journal)
         self.sharing = Sharing(
-            *(self.keeper, self.workspace, self.spaces, self._id, self.journal),
+            *(self.keeper, self.records, self.spaces, self._id, self.journal),
             fed=fed,
             salt=lambda: next(self.salts),
         )
@@ -69,11 +68,8 @@ class Agent(Home):
         answer = await self.desk.ask(f"FIND fact FROM '{name}' DEPTH 2 LIMIT 50")
         return sorted(f"{t.subject} {t.predicate} {t.object}" for t in answer.triples)
 
-    def file(self):
-        return self.workspace.text(FILE) if FILE in self.workspace.files else ""
-
     def contents(self):
-        return dict(self.workspace.files)
+        return dict(self.records.episodes), self.records.shared
 
 
 @pytest.fixture
@@ -91,7 +87,7 @@ def bob():
 async def test_nothing_is_shared_before_the_owner_says_so(ada, bob):
     assert await ada.sharing.shown() == ()
     assert (await bob.take(await ada.tell(whole=True))) == (0, 0, 0)
-    assert FILE not in ada.workspace.files
+    assert ada.records.shared == ()
 
 
 async def test_the_facts_about_a_name_are_told_and_no_others(ada, bob):
@@ -116,13 +112,12 @@ async def test_a_fact_told_in_two_spaces_is_as_sure_as_in_one():
     assert (await bob.store.counts()).episodes == 2
 
 
-async def test_what_is_taken_in_stands_in_the_text_with_its_sender(ada, bob):
+async def test_what_is_taken_in_is_kept_with_its_sender(ada, bob):
     await ada.sharing.share("klara", "team")
     await bob.take(await ada.tell())
     before = await snapshot(bob.store)
     assert {one.confidence for one in before.relations} == {0.45}
     assert {one.agent for one in before.contexts} == {"ada"}
-    assert '"agent_id": "ada"' in bob.workspace.text(TODAY)
     bob.lose_tables()
     bob.start()
     assert await bob.heard() == TOLD
@@ -179,7 +174,7 @@ async def test_a_message_twice_changes_nothing_more(ada, bob):
 async def test_what_comes_later_is_shared_only_when_the_owner_says_so(ada):
     await ada.sharing.share("klara", "team")
     await ada.tell()
-    await ada.learn(fact("d4", "illness", "flu", "sister Klara"))
+    await ada.learn(fact("d4", "illness", "flu", "my sister"))
     assert "flu" not in await ada.tell(whole=True)
     await ada.sharing.share("klara", "team")
     assert "flu" in await ada.tell()
@@ -195,12 +190,14 @@ async def test_what_is_shared_no_longer_is_taken_back(ada, bob, how):
     elif how == "forgotten":
         await ada.learn(Fact.grave("c3", NOW))
     else:
-        await ada.learn(fact("c3", "home", "Bern", status="superseded"), fact("d4", "home", "Ulm"))
+        await ada.learn(
+            fact("c3", "home", "Bern", status=FactStatus.SUPERSEDED), fact("d4", "home", "Ulm")
+        )
     text = await ada.tell()
     assert "bern" not in text
     assert await bob.take(text) == (0, 0, 1)
     assert await bob.heard() == ["ada sister_name klara"]
-    assert "bern" not in bob.workspace.text(TODAY)
+    assert not [one for one in bob.records.episodes.values() if "bern" in one.said]
     assert (await ada.sharing.send("team")).withdrawn == 0
     assert (await ada.sharing.send("team", whole=True)).withdrawn == 1
 
@@ -232,61 +229,53 @@ async def test_shared_again_after_it_was_taken_back_it_is_told_anew(ada, bob):
 
 async def test_facts_that_are_yet_to_be_read_are_not_taken_back(ada):
     await ada.sharing.share("max", "team")
-    before, page, ada.facts = ada.file(), ada.facts, []
+    known = ada.known_facts
+    before, page, known.all = ada.records.shared, known.all, []
     ada.start()
 
     async def read_the_page():
-        ada.facts = page
+        known.all = page
 
     await ada.exchange.level()
-    assert ada.file() == before, "nobody reads facts"
+    assert ada.records.shared == before, "nobody reads facts"
     ada.exchange.refresh_with(read_the_page)
     await ada.exchange.level()
-    assert ada.file() == before
-    ada.facts = page = []
+    assert ada.records.shared == before
+    known.all = page = []
     await ada.exchange.level()
-    assert ada.file() == ""
+    assert ada.records.shared == ()
 
 
 async def test_what_nobody_was_told_leaves_nothing_when_it_goes(ada):
     await ada.sharing.share("max", "team")
     await ada.learn(Fact.grave("a1", NOW))
-    assert FILE not in ada.workspace.files
+    assert ada.records.shared == ()
 
 
-async def test_of_what_is_forgotten_no_guess_shows_that_it_was_shared(ada):
+async def test_of_what_is_forgotten_the_salt_goes_too(ada):
     await ada.sharing.share("max", "team")
     await ada.tell()
-    (share,) = shares.parse(ada.file())
-    said = (await ada.keeper.said()).aliases
-
-    def names_in(text):
-        guesses = [shares.name_of(DOG, "space:team", ada.id, s, said) for s in (share.salt, "")]
-        return [
-            guess.hex in text for guess in guesses if share.salt in text or guess != share.episode
-        ]
-
-    assert names_in(ada.file()) == [True, False]
+    (share,) = ada.records.shared
+    assert share.salt
     await ada.learn(Fact.grave("a1", NOW))
-    (gone,) = shares.parse(ada.file())
-    assert gone == share.ended()
-    assert share.salt not in ada.file()
-    assert names_in(ada.file()) == [False]
+    assert ada.records.shared == (share.ended(),)
+    assert (share.ended().salt, share.ended().fact) == ("", "")
 
 
 async def test_forgetting_counts_what_is_shared_no_longer(ada):
     await ada.sharing.share("klara", "team")
-    ada.facts = [one for one in ada.facts if one.id != "c3"] + [Fact.grave("c3", NOW)]
-    assert await ada.sharing.erase(Needles(("bern",))) == 1
-    assert await ada.sharing.erase(Needles(("bern",))) == 0
+    known = ada.known_facts
+    known.all = [one for one in known.all if one.id != "c3"] + [Fact.grave("c3", NOW)]
+    assert await ada.sharing.erase(Erasure(spans=("bern",))) == 1
+    assert await ada.sharing.erase(Erasure(spans=("bern",))) == 0
 
 
 async def test_what_others_said_is_forgotten_like_anything_else(ada, bob):
     await ada.sharing.share("klara", "team")
     await bob.take(await ada.tell())
-    assert await bob.keeper.erase(Needles(("klara home bern",))) == 1
+    assert await bob.keeper.erase(Erasure(spans=("klara home bern",))) == 1
     assert await bob.heard() == ["ada sister_name klara"]
-    assert "bern" not in bob.workspace.text(TODAY)
+    assert not [one for one in bob.records.episodes.values() if "bern" in one.said]
 
 
 async def test_what_is_called_otherwise_by_now_is_told_again(ada, bob):
@@ -307,8 +296,8 @@ async def test_of_what_a_sender_takes_back_only_its_own_goes(ada, bob):
         await bob.take(await agent.tell(), name)
     said = (await snapshot(bob.store)).relations
     (eves,) = [one for one in said if await teller(bob, one) == "eve"]
-    stolen = f"team gone {eves.refs[0]} new\n"
-    ada.workspace.files[FILE] += stolen.encode()
+    stolen = Share("team", EpisodeHash.from_hex(eves.refs[0]))
+    ada.records.shared = (*ada.records.shared, stolen)
     assert await bob.take(await ada.tell()) == (0, 0, 0)
     await eve.sharing.unshare("max")
     assert await bob.take(await eve.tell(), "eve") == (0, 0, 1)
@@ -343,7 +332,7 @@ async def test_nobody_else_is_the_owner(ada, bob, name):
         await bob.take(await ada.tell(), name)
     with pytest.raises(GraphError):
         await bob.take(await ada.tell(), " ")
-    assert bob.contents() == {}
+    assert bob.contents() == ({}, ())
 
 
 async def test_a_message_of_ones_own_is_refused(ada):
@@ -362,7 +351,7 @@ async def test_what_is_not_shared_here_is_refused_whole(ada):
         eve = Agent("eve", spaces)
         with pytest.raises(error):
             await eve.take(text)
-        assert eve.contents() == {}
+        assert eve.contents() == ({}, ())
 
 
 async def test_a_space_is_one_that_the_owner_named(ada):
@@ -399,10 +388,10 @@ async def test_a_space_holds_so_many_facts_and_no_more():
     await ada.learn(*[fact(f"{n:x}", f"thing {n}", "gold") for n in range(shares.MOST + 1)])
     with pytest.raises(InvalidRequest, match="more than 2000 facts"):
         await ada.sharing.share("gold", "team")
-    assert FILE not in ada.workspace.files
+    assert ada.records.shared == ()
 
 
-async def test_a_crash_between_text_and_tables_is_made_good(ada, bob):
+async def test_a_crash_between_what_is_kept_and_the_tables_is_made_good(ada, bob):
     await ada.sharing.share("klara", "team")
     text = await ada.tell()
     bob.store.is_dying = True
@@ -412,53 +401,14 @@ async def test_a_crash_between_text_and_tables_is_made_good(ada, bob):
     bob.start()
     assert await bob.heard() == TOLD
     assert await bob.take(text) == (0, 2, 0)
-    assert bob.workspace.text(TODAY).count('"label": "bern"') == 1
-
-
-async def test_a_file_that_cannot_be_read_is_named_and_stays_as_it_is(ada):
-    await ada.sharing.share("max", "team")
-    ada.workspace.files[FILE] += b"team everything\n"
-    before = ada.contents()
-    for ask in (ada.sharing.shown(), ada.sharing.send("team"), ada.sharing.erase(Needles(("x",)))):
-        with pytest.raises(GraphError, match=r"line 3: memory/graph/shared\.txt cannot be read"):
-            await ask
-    assert [one.code for one in ada.sharing.problems()] == ["graph_shared"]
-    assert ada.contents() == before
-    ada.workspace.files[FILE] = before[FILE].replace(b"team everything\n", b"")
-    assert len(await ada.sharing.shown()) == 1
-    assert ada.sharing.problems() == ()
-
-
-hexes = st.binary(min_size=32, max_size=32)
-told = st.builds(
-    Share,
-    st.sampled_from(["team", "home-2"]),
-    hexes.map(EpisodeHash),
-    hexes.map(lambda raw: raw.hex()[:8]),
-    hexes.map(lambda raw: raw.hex()[:32]),
-    st.booleans(),
-)
-
-
-@given(st.lists(st.one_of(told, told.map(Share.ended))))
-def test_the_file_is_read_back(many):
-    assert shares.parse(shares.written(many)) == tuple(many)
-
-
-@given(st.text())
-def test_any_other_text_is_refused_or_read(text):
-    try:
-        read = shares.parse(text)
-    except GraphError:
-        return
-    assert shares.parse(shares.written(read)) == read
+    assert len(bob.records.episodes) == 2
 
 
 def test_of_what_was_taken_back_the_newest_are_known():
     many = [
         Share("team", EpisodeHash(bytes([n % 256, n // 256, *range(30)]))) for n in range(2_001)
     ]
-    assert shares.parse(shares.written(many)) == tuple(many[1:])
+    assert shares.kept(many) == tuple(many[1:])
 
 
 STEPS = st.lists(
@@ -483,7 +433,9 @@ async def test_whatever_happened_a_complete_message_says_what_is_shared_now(step
             if step == "learn":
                 await ada.learn(fact(f"{number:x}", "owns", name))
             elif step == "forget":
-                ids = [one.id for one in ada.facts if one.triple and one.triple.value == name]
+                ids = [
+                    one.id for one in ada.known_facts.all if one.triple and one.triple.value == name
+                ]
                 await ada.learn(*(Fact.grave(one, NOW) for one in ids))
             elif step in {"share", "unshare"}:
                 await getattr(ada.sharing, step)(name, "team")

@@ -75,9 +75,20 @@ async def test_a_sure_detour_does_not_hide_what_only_a_short_path_reaches():
 
 
 async def test_what_is_too_far_or_too_unsure_is_not_reached():
-    graph = LineGraph("a to b 1\n b to c 1\n c to d 1\n d to e 1\n a to f 0.0999\n a to g 0.1")
-    assert shown(graph, await best_paths(graph, [A])).keys() == {"b", "c", "d", "g"}
+    graph = LineGraph(
+        "a to b 1\n b to c 1\n c to d 1\n d to e 1\n e to h 1\n a to f 0.0999\n a to g 0.1"
+    )
+    assert shown(graph, await best_paths(graph, [A])).keys() == {"b", "c", "d", "e", "g"}
     assert not (await best_paths(graph, [A], Limits(depth=0))).reached
+
+
+async def test_no_way_leads_through_the_hub_but_some_begin_and_end_there():
+    graph = LineGraph("a to hub 1\n hub to b 1\n hub likes c 1\n a to d 1")
+    hub = concept_hash("hub")
+    found = await best_paths(graph, [A], hub=hub)
+    assert shown(graph, found).keys() == {"hub", "d"}
+    found = await best_paths(graph, [hub], hub=hub, preferred=["likes"])
+    assert shown(graph, found).keys() == {"c"}
 
 
 async def test_where_it_begins_is_not_reached_but_what_it_says_of_itself_is_seen():
@@ -140,7 +151,7 @@ async def test_one_round_goes_on_from_the_surest_concepts_only():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"depth": 4}, {"depth": -1}, {"results": 51}, {"least": 1.1}, {"fanout": 0}, {"breadth": 0},
+        {"depth": 5}, {"depth": -1}, {"results": 51}, {"least": 1.1}, {"fanout": 0}, {"breadth": 0},
         {"least": float("nan")},
     ],
 )  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 from agentd.domain.belief import (
     CONSOLIDATION,
     FACTS,
+    SAID,
     SHARED,
     Consolidated,
     belief,
@@ -28,6 +29,7 @@ from agentd.domain.concept import (
     EpisodeHash,
     FactHash,
     GraphCounts,
+    Held,
     Inserted,
     Record,
     Relation,
@@ -35,6 +37,8 @@ from agentd.domain.concept import (
 from agentd.errors import GraphError
 from agentd.graph.history import histories
 from agentd.storage.graph import SWEPT, SqliteGraph
+from agentd.storage.migrations import INDEX
+from agentd.storage.sqlite import Database
 from agentd.testing import InMemoryGraph
 
 NOW = datetime(2026, 11, 22, 9, 30, 15, 123456, tzinfo=UTC)
@@ -397,14 +401,18 @@ async def test_three_surviving_sayings_of_one_scope_can_be_promoted(store):
     apart = [said("x", at=NOW - n * DAY, scope=f"chat:{n}") for n in range(3)]
     mixed = [said("y", at=NOW - n * DAY, denied=n == 0) for n in range(3)]
     faint = [said("z", at=NOW - n * DAY, confidence=0.1) for n in range(3)]
-    standing = [said("f", at=NOW - n * DAY, source=FACTS) for n in range(3)]
-    await store.insert([*three, *apart, *mixed, *faint, *standing])
+    standing = [said("f", at=NOW - n * DAY, source=SHARED) for n in range(3)]
+    own = [said("o", at=NOW - n * DAY, source=FACTS, confidence=0.9) for n in range(2)]
+    await store.insert([*three, *apart, *mixed, *faint, *standing, *own])
     found = await store.promotable(NOW)
     assert [t.relation.episode for t in found] == sorted(map(episode, three))
     assert len(await store.promotable(NOW + 14 * DAY)) == 3  # 0.5 is 0.125, and 0.113 and 0.103
     assert await store.promotable(NOW + 15 * DAY) == []
     await store.touch([episode(r) for r in three], NOW + 15 * DAY)
     assert len(await store.promotable(NOW + 15 * DAY)) == 3
+    await store.insert([said("o", at=NOW, source=SAID, confidence=0.9)])
+    assert len(await store.promotable(NOW + 200 * DAY)) == 3 - 3
+    assert len([t for t in await store.promotable(NOW + DAY) if t.source in {FACTS, SAID}]) == 3
 
 
 async def test_an_episode_can_be_promoted_until_the_moment_it_is_worth_a_tenth(store):
@@ -457,19 +465,6 @@ async def some_records():
     return [*records, promotion(*records[3:6]), records[0]]
 
 
-async def test_rebuilding_is_inserting_one_by_one(store):
-    records = await some_records()
-    for record in records:
-        await store.insert([record])
-    before = await everything(store)
-    await store.insert([said("old", "is", "gone")])
-    inserted = await store.rebuild(records)
-    assert await everything(store) == before
-    assert inserted.known == 1
-    await store.rebuild([])
-    assert await store.counts() == GraphCounts()
-
-
 # Rows without the numbers that they name each other by.
 _TABLES = (
     "SELECT hash, label, confidence, created, updated FROM graph_concepts",
@@ -502,18 +497,6 @@ def dump(conn):
     tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name LIKE 'graph_%'"
     assert conn.execute(tables).fetchone()[0] == len(_TABLES)
     return [sorted(map(repr, map(tuple, conn.execute(query)))) for query in _TABLES]
-
-
-async def test_rebuilding_gives_the_same_tables_to_the_row(index_db):
-    store = SqliteGraph(index_db)
-    records = await some_records()
-    for record in records:
-        await store.insert([record])
-    before = await index_db.read(dump)
-    await store.insert([said("old", "was", "gone")])
-    assert await index_db.read(dump) != before
-    await store.rebuild(records)
-    assert await index_db.read(dump) == before
 
 
 async def test_removing_and_touching_give_the_same_tables_as_never_having_said_it(index_db):
@@ -709,18 +692,6 @@ async def test_the_log_is_long_only_while_many_records_come(index_db):
     assert await index_db.read(pages) == usual
 
 
-async def test_rebuilding_keeps_what_was_touched(store):
-    record, other = said(), said("else")
-    await store.insert([record, other])
-    await store.touch([episode(record), episode(other)], NOW + DAY)
-    await store.rebuild([record])
-    [trace] = await store.traces([record.relations[0].fact])
-    assert trace.since == NOW + DAY
-    await store.insert([other])
-    [trace] = await store.traces([other.relations[0].fact])
-    assert trace.since == NOW
-
-
 def broken():
     record = said()
     relation = record.relations[0]
@@ -767,3 +738,31 @@ def test_fading_has_a_half_life_of_a_week_and_an_end():
     assert faded(0.8, -week) == 0.8
     assert faded(0.01, 0) == 0.01
     assert faded(0.01, 1) == 0.0
+
+
+async def test_what_is_held_tells_what_was_said_and_when(store):
+    record = said(at=NOW - DAY, refs=("f1",), confidence=0.25, denied=True)
+    await store.insert([record, said("else")])
+    held = await store.held()
+    assert held[episode(record)] == Held(0.25, True, ("f1",), NOW - DAY)
+    assert len(held) == 2
+
+
+async def test_what_was_said_in_a_time_has_its_beginning_and_not_its_end(store):
+    days = [said(at=NOW + n * DAY) for n in range(3)]
+    await store.insert(days)
+    found = await store.said_between(NOW, NOW + 2 * DAY)
+    assert [one.episode for one in found] == sorted(map(episode, days[:2]))
+
+
+async def test_what_is_taken_out_without_a_trace_leaves_no_byte(tmp_path):
+    path = tmp_path / "index.db"
+    async with Database.open(path, INDEX) as db:
+        store = SqliteGraph(db)
+        record = said("zebrafinch")
+        await store.insert([record, said("else")])
+        await store.remove([episode(record)])
+        assert await store.remove([], traceless=True) == 0
+        left = b"".join(one.read_bytes() for one in tmp_path.glob("index.db*"))
+        assert b"zebrafinch" not in left
+        assert b"else" in left

@@ -3,12 +3,11 @@ from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agentd.domain.concept import Record
 from agentd.errors import GraphError
 from agentd.graph.formats.cursor import Cursor, escape
-from agentd.graph.formats.ids import Ids, names
+from agentd.graph.formats.ids import names
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.seal import decoded, plain, sealed
 from agentd.graph.formats.writing import body, write
@@ -29,9 +28,9 @@ TWINS = "label-12423", "label-35601"  # whose hashes begin with the same eight d
 
 
 @settings(max_examples=100, deadline=None)
-@given(records(), st.sampled_from(Ids))
-def test_what_was_written_is_read_back_whatever_its_words_hold(record, ids):
-    assert read(write(record, ids=ids), is_sealed=ids is Ids.HASHES) == record
+@given(records())
+def test_what_was_written_is_read_back_whatever_its_words_hold(record):
+    assert read(write(record)) == record
 
 
 @given(texts)
@@ -46,11 +45,6 @@ def test_a_record_is_a_line_for_each_thing_and_says_nothing_twice():
     text = write(RECORD)
     assert text.startswith(f"0M:1.0\n{BODY}H:")
     assert text.count("\n") == 6
-
-
-def test_ordinals_stand_in_the_place_of_hashes():
-    lines = write(RECORD, ids=Ids.ORDINALS).splitlines()
-    assert lines[2:] == ["C:1:long-term-memory", "C:2:agent", "R:2>needs>1:0.98"]
 
 
 def test_what_differs_from_the_usual_is_said():
@@ -71,7 +65,7 @@ def test_lines_may_come_in_another_order_with_comments_and_carriage_returns():
 def test_ids_grow_until_they_are_unique():
     one, other = map(concept, TWINS)
     assert one.hash.hex[:8] == other.hash.hex[:8]
-    ids = names([one.hash, other.hash, AGENT.hash], Ids.HASHES)
+    ids = names([one.hash, other.hash, AGENT.hash])
     assert ids[AGENT.hash] == "d4f0bc5a"
     assert len(ids[one.hash]) == len(ids[other.hash]) > 8
     assert ids[one.hash] != ids[other.hash]

@@ -10,7 +10,6 @@ from agentd.domain.concept import Record
 from agentd.errors import GraphError
 from agentd.graph.delta import Delta, diff
 from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.seal import MOST_CHARS, decoded, plain, sealed
 from agentd.graph.formats.writing import write
@@ -24,7 +23,7 @@ MARKED = Record(
     (NASTY,), (SAID,), (relation(NASTY, "is>a", NASTY, SAID, denied=True, refs=("r",)),)
 )
 SEEDS = [
-    *(write(one, ids=ids) for one in (SMALL, MARKED) for ids in Ids),
+    *(write(one) for one in (SMALL, MARKED)),
     write_delta(diff(SMALL, OTHER)),
     write_delta(diff(OTHER, MARKED)),
 ]

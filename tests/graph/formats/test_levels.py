@@ -2,15 +2,13 @@ import pytest
 
 from agentd.domain.concept import Edge, Record
 from agentd.errors import GraphError
-from agentd.graph.formats.bullets import bullets, grouped
-from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.levels import Level, at_level
+from agentd.graph.formats.prompt import grouped
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from tests.graph.formats.records import NOON, concept, context, grown, relation
 
 RECORD = grown(30)
-LABELS = {one.hash: one.label for one in RECORD.concepts}
 
 
 def edge(said, confidence=None):
@@ -26,7 +24,7 @@ def test_the_skeleton_names_every_concept_and_nothing_else():
 
 
 def test_the_structure_says_labels_and_facts_without_how_sure_they_are():
-    lines = set(at_level(RECORD, Level.STRUCTURE, ids=Ids.HASHES).splitlines()[1:])
+    lines = set(at_level(RECORD, Level.STRUCTURE).splitlines()[1:])
     named = {f"C:{one.hash.hex[:8]}:{one.label}" for one in RECORD.concepts}
     facts = {
         f"R:{one.subject.hex[:8]}>{one.predicate}>{one.object.hex[:8]}" for one in RECORD.relations
@@ -65,25 +63,10 @@ def test_a_prompt_names_each_subject_once():
     assert grouped(said, labels) == (
         "- agent needs memory (0.98); uses python\n- memory is python (0.50)\n"
     )
-    assert bullets(said, labels) == (
-        "- agent needs memory (0.98)\n- memory is python (0.50)\n- agent uses python (1.00)\n"
-    )
-    assert grouped([], labels) == bullets([], labels) == ""
-
-
-def test_a_prompt_says_every_fact_that_the_bullets_say():
-    said = [edge(one) for one in RECORD.relations]
-    wanted = set(bullets(said, LABELS).splitlines())
-    found = set()
-    for line in grouped(said, LABELS).splitlines():
-        _, subject, rest = line.split(" ", 2)
-        sure = (part if part.endswith(")") else f"{part} (1.00)" for part in rest.split("; "))
-        found |= {f"- {subject} {part}" for part in sure}
-    assert found == wanted
+    assert grouped([], labels) == ""
 
 
 def test_a_label_never_begins_a_line_of_its_own():
     bad = concept("a\n- user is gone\u2028x")
     said = [edge(relation(bad, "is\nno", bad, context()))]
-    for text in (bullets(said, {bad.hash: bad.label}), grouped(said, {bad.hash: bad.label})):
-        assert len(text.splitlines()) == 1
+    assert len(grouped(said, {bad.hash: bad.label}).splitlines()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentd.graph.tuples import SemanticTuple
 from agentd.graph.zero import Execution, Graph, Host, Limits, Value, execute, operation
@@ -80,3 +81,11 @@ def run_one(
     given = [Node(f"in{index}", Constant(value_of(plain))) for index, plain in enumerate(inputs)]
     made = operation("made", op, *(node.id for node in given), **params)
     return execute(graph_of(*given, made), host=host, limits=limits)
+
+
+def example(name: str) -> str:
+    """The text of an example of the docs."""
+    return (Path(__file__).parents[3] / "docs" / "examples" / f"{name}.0").read_text("utf-8")
+
+
+EXAMPLES = ("schema", "example_memory")

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from agentd.errors import ZeroError
 from agentd.graph.zero import Host, Limits, execute, parse, write
-from agentd.graph.zero.examples import example
 from agentd.testing.clock import FakeClock
-from tests.graph.zero.graphs import EVERYTHING, MemoryHost
+from tests.graph.zero.graphs import EVERYTHING, MemoryHost, example
 
 PIECES = (
     "{", "}", "[", "]", "(", ")", ":", ",", '"', "\\", "#", "\n", "\0", "\ud800", "\u2028", "Graph", "null",

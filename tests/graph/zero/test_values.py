@@ -20,10 +20,9 @@ from agentd.graph.zero import (
     value_of,
     write,
 )
-from agentd.graph.zero.examples import example
 from agentd.graph.zero.faults import WrongValue
 from agentd.graph.zero.values import digest, is_same, is_truthy, kind_of
-from tests.graph.zero.graphs import graph_of
+from tests.graph.zero.graphs import example, graph_of
 from tests.graph.zero.test_writer import VALUES
 
 KINDS: list[tuple[str, Value, Value]] = [

@@ -30,9 +30,8 @@ from agentd.graph.zero import (
     write,
     write_compatible,
 )
-from agentd.graph.zero.examples import NAMES, example
 from agentd.graph.zero.faults import DuplicateId, WrongValue
-from tests.graph.zero.graphs import EVERYTHING, graph_of
+from tests.graph.zero.graphs import EVERYTHING, EXAMPLES, example, graph_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
     ["a:b", "# {", '", ] "', "\\", "}", "\n", "\u2028", "\0", "😀", "id: x", ""]
@@ -115,7 +114,7 @@ def test_a_written_graph_is_read_as_the_same(graph: Graph) -> None:
     assert write(again) == text
 
 
-@pytest.mark.parametrize("text", [EVERYTHING, *map(example, NAMES)])
+@pytest.mark.parametrize("text", [EVERYTHING, *map(example, EXAMPLES)])
 def test_the_graphs_that_ship_stay_the_same_and_run_the_same(text: str) -> None:
     graph = parse(text)
     again = parse(write(graph))
