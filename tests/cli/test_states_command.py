@@ -148,7 +148,7 @@ def test_what_changed_leads_from_the_file_to_the_state_of_now(
     daemon: ScriptedDaemon, folder: Path
 ) -> None:
     daemon.on("_agentd/facts/snapshot", Telling())
-    done = runner.invoke(app, ["facts", "changes", "old.0c", "--json"])
+    done = runner.invoke(app, ["facts", "graph-changes", "old.0c", "--json"])
     told = json.loads(done.stdout)
     assert told["text"] == DELTA
     assert (told["base"], told["state"]) == (checkpoint(OLD).hash.hex, checkpoint(NEW).hash.hex)

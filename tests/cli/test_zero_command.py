@@ -14,7 +14,6 @@ from agentd.cli.app import app
 from agentd.cli.graph import DRAWN, Format, Way
 from agentd.graph.decompiler import decompile
 from agentd.graph.emitter import emit
-from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.levels import Level, at_level
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
@@ -125,17 +124,14 @@ READERS = {
     "0c": read,
     "l2": read,
     "zero": lambda text: decompile(parse(text)).record,
-    "ordinals": lambda text: read(text, is_sealed=False),
 }
 TEXTS = {
     "0c": write(RECORD),
     "l2": at_level(RECORD, Level.FULL),
     "zero": emit(RECORD),
-    "ordinals": write(RECORD, ids=Ids.ORDINALS),
     "l1": at_level(RECORD, Level.STRUCTURE),
     "l0": at_level(RECORD, Level.SKELETON),
     "prompt": "- a is b\n",
-    "bullets": "- a is b (0.98)\n",
 }
 
 
@@ -174,3 +170,72 @@ def test_the_way_and_the_depth_go_to_the_daemon_which_knows_how_far_each_goes(
     assert (said["by"], said["depth"]) == ("activation", 4)
     assert runner.invoke(app, ["facts", "graph", "a", "--by", "luck"]).exit_code == 2
     assert len(daemon.calls) == 2
+
+
+COUNTER = """Graph {
+    name: "counter",
+    nodes: [
+        { id: "step", type: Constant, value: 2 },
+        { id: "key", type: Constant, value: "n" },
+        { id: "old", type: Operation, op: LoadState, inputs: ["key"] },
+        { id: "zero", type: Constant, value: 0 },
+        { id: "was", type: Operation, op: If, inputs: ["old", "old", "zero"] },
+        { id: "new", type: Operation, op: Add, inputs: ["was", "step"] },
+        { id: "kept", type: Operation, op: SaveState, inputs: ["key", "new"] },
+    ],
+    outputs: ["kept"],
+}
+"""
+
+
+def test_a_program_finds_what_it_saved_in_an_earlier_run(
+    tmp_path: Path, daemon: ScriptedDaemon
+) -> None:
+    file = tmp_path / "counter.0"
+    file.write_text(COUNTER)
+    kept = {"state": "", "hash": "h0"}
+    daemon.on("_agentd/facts/program-state", lambda params, wire: {"name": "c", **kept})
+    daemon.on("_agentd/facts/keep-program-state", lambda params, wire: {"name": "c", "hash": "h1"})
+    done = ran(str(file), "--state", "c", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["graphs"][0]["outputs"] == {"kept": 2}
+    (saved,) = daemon.params_of("_agentd/facts/keep-program-state")
+    assert (saved["name"], saved["before"]) == ("c", "h0")
+    kept = {"state": saved["state"], "hash": "h1"}
+    again = ran(str(file), "--state", "c", "--json")
+    assert json.loads(again.stdout)["graphs"][0]["outputs"] == {"kept": 4}
+
+
+def test_sign_uses_the_key_file_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("AGENTD_HOME", str(home))
+    signed = FIXED.replace("op: Identity", "op: Sign")
+    file = tmp_path / "signed.0"
+    file.write_text(signed)
+    assert "key" in ran(str(file)).stderr
+    key = tmp_path / "graph.key"
+    (home / "config.toml").write_text(f'[graph]\nkey_file = "{key}"\n')
+    missing = ran(str(file))
+    assert missing.exit_code == 78
+    assert "[graph] key_file" in missing.stderr
+    key.write_text("s3cret")
+    key.chmod(0o644)
+    assert "chmod 600" in ran(str(file)).stderr
+    key.chmod(0o600)
+    assert ran(str(file)).exit_code == 0
+
+
+def test_statements_are_compiled_without_a_daemon(tmp_path: Path) -> None:
+    source, target = tmp_path / "said.txt", tmp_path / "said.0"
+    source.write_text("Klara | works at | Bosch\n")
+    done = runner.invoke(app, ["facts", "compile", str(source), "-o", str(target)])
+    assert (done.exit_code, "1 episode" in done.stdout) == (0, True)
+    (relation,) = decompile(parse(target.read_text())).record.relations
+    assert relation.predicate == "works_at"
+    source.write_text("Klara | works at\n")
+    wrong = runner.invoke(app, ["facts", "compile", str(source)])
+    assert wrong.exit_code == 1
+    assert "said.txt:1" in wrong.stderr

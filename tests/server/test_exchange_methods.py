@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from agentd.errors import Busy, InvalidRequest
+from agentd.graph.emitter import emit
+from agentd.graph.exchange import snapshot
 from agentd.graph.formats.reading import read
-from agentd.graph.stores import snapshot
+from agentd.graph.formats.writing import write
 from agentd.server.methods.exchange import ExchangeMethods
-from tests.graph.test_keeper import fact
+from tests.graph.home import fact
 from tests.graph.test_sharing import Agent
 
 
@@ -60,3 +62,27 @@ async def test_what_is_shared_is_listed_by_space(ada):
 async def test_a_trust_that_is_none_is_refused_as_a_wrong_param(ada, trust):
     with pytest.raises(InvalidRequest, match="trust"):
         await call(ada, "take", text="", **{"from": "ada"}, trust=trust)
+
+
+@pytest.mark.parametrize("form", [emit, write])
+async def test_a_text_is_taken_in_as_the_word_of_whom_it_is_from(ada, form):
+    eve = Agent("eve", ())
+    text = form(await snapshot(ada.store))
+    counts = {"new": 2, "known": 0, "taken_back": 0, "kept_out": 0}
+    assert await call(eve, "import-graph", text=text, **{"from": "Ada"}) == counts
+    assert (await call(eve, "import-graph", text=text, **{"from": "Ada"}))["known"] == 2
+    assert "ada dog_name max" in await eve.heard()
+    assert {one.agent for one in (await snapshot(eve.store)).contexts} == {"ada"}
+
+
+async def test_a_text_that_is_nobodys_is_about_the_owner_and_not_his_word(ada):
+    eve = Agent("eve", ())
+    await call(eve, "import-graph", text=emit(await snapshot(ada.store)), trust=1)
+    assert "user dog name max" in await eve.known()
+    assert {one.source for one in (await snapshot(eve.store)).contexts} == {"shared"}
+
+
+async def test_the_whole_text_is_written_on_demand(ada):
+    told = await call(ada, "export-graph")
+    assert told == {"folder": "memory/graph", "files": 1, "episodes": 2}
+    assert "max" in ada.text()
