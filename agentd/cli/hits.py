@@ -172,8 +172,8 @@ def _block(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int, look: Lo
 def _why(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int) -> Iterator[str]:
     """Why the hit stands where it does, in words."""
     scores: Mapping[str, float] = hit.get("scores") or {}
-    if hit.get("superseded_by"):
-        yield f"older, see {hit['superseded_by']}"
+    if hit.get("newer"):
+        yield f"older, see {hit['newer']}"
     has = frozenset(words.terms(f"{hit['date'] or ''} {hit['text']}"))
     held = [word for word, terms in wanted.items() if terms & has]
     if held:
@@ -198,7 +198,7 @@ def _rivals(hit: Hit, hits: Sequence[Hit]) -> int:
     """How many of the hits say an older value of the same thing."""
     inside = range(hit["start_line"], hit["end_line"] + 1)
     places = {f"{hit['path']}:{line}" for line in inside}
-    return sum(other.get("superseded_by") in places for other in hits)
+    return sum(other.get("newer") in places for other in hits)
 
 
 def _scores(hits: Sequence[Hit], first: int) -> str:

@@ -82,7 +82,7 @@ class Hit:
     chunk: Chunk
     score: float
     scores: Mapping[str, float] = field(default_factory=dict)
-    superseded_by: str = ""  # `path:line` of a hit that says a newer value of the same thing
+    newer: str = ""  # `path:line` of a hit that says a newer value of the same thing
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd memory search`."""
@@ -96,7 +96,7 @@ class Hit:
             "source": str(c.source),
             "date": c.date.isoformat() if c.date else None,
             "scores": dict(self.scores),
-            "superseded_by": self.superseded_by,
+            "newer": self.newer,
         }
 
 

@@ -112,7 +112,7 @@ def _query(given: Mapping[str, Any]) -> SearchQuery:
 def _shown(hit: Hit) -> str:
     chunk = hit.chunk
     told = f"{chunk.date.isoformat()}, {chunk.source}" if chunk.date else str(chunk.source)
-    if hit.superseded_by:
-        told += f"; older, see {hit.superseded_by}"
+    if hit.newer:
+        told += f"; older, see {hit.newer}"
     text = chunk.text if len(chunk.text) <= _CHARS else f"{chunk.text[:_CHARS]} […]"
     return f"{located(chunk.path, chunk.start_line, chunk.end_line)} ({told})\n{fenced(text)}"

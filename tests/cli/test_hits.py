@@ -22,10 +22,10 @@ HIT: dict[str, Any] = {
     "source": "notes",
     "date": "2026-11-21",
     "scores": {"keyword": 1.0, "cosine": 0.62, "decay": 0.98},
-    "superseded_by": "",
+    "newer": "",
 }
 OLD = {**HIT, "path": "MEMORY.md", "start_line": 9, "end_line": 9, "date": None}
-OLD["superseded_by"] = "memory/2026-11-21.md:4"
+OLD["newer"] = "memory/2026-11-21.md:4"
 
 
 def answer(*hits: dict[str, Any], reason: str = "") -> dict[str, Any]:

@@ -164,7 +164,7 @@ HIT = {
     "source": frozenset({"notes", "sessions"}),
     "date": (str, None),
     "scores": {str: float},
-    "superseded_by": str,
+    "newer": str,
 }
 FOUND = {"results": [HIT], "reason": frozenset({"", *EmptyReason, *Lack})}
 FILE = {

@@ -47,12 +47,13 @@ def found(shell: Shell, *argv: str) -> list[dict[str, Any]]:
 
 def test_search_and_answer_say_first_what_holds(shell: Shell) -> None:
     first, *others = found(shell)
-    assert (first["path"], first["superseded_by"]) == (_PAGE, "")
+    assert (first["path"], first["newer"]) == (_PAGE, "")
     assert "Max" in first["text"]
     place = f"{_PAGE}:{first['start_line']}"
-    old = [hit for hit in others if "Rex" in hit["text"] and "Max" not in hit["text"]]
+    old = [hit for hit in others if "called Rex" in hit["text"] and "Max" not in hit["text"]]
     assert old
-    assert {hit["superseded_by"] for hit in old} == {place}
+    assert [hit["newer"] for hit in others if "park" in hit["text"]] == [""]  # it says nothing of that
+    assert {hit["newer"] for hit in old} == {place}
     assert f"older, see {place}" in shell.ok("memory", "search", _ASKED).out
     [one] = found(shell, "--limit", "1")
     assert "Max" in one["text"]

@@ -471,8 +471,8 @@ async def test_words_alone_give_the_newest_value_first(store, clock, chunk):
             await index.replace(path, "d", [said])
         hits = (await index.search(SearchQuery("boiler code", limit=5), OWNER)).hits
         assert "9023" in hits[0].chunk.text
-        assert hits[0].superseded_by == ""
-        assert all(hit.superseded_by == "memory/2026-11-17.md:1" for hit in hits[1:])
+        assert hits[0].newer == ""
+        assert all(hit.newer == "memory/2026-11-17.md:1" for hit in hits[1:])
 
 
 async def test_a_change_that_is_cut_off_is_mended(store, clock, chunk):

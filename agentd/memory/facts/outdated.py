@@ -166,6 +166,11 @@ class Gone:
         """What both facts are about."""
         return terms(f"{self.fact.text} {self.now.text}")
 
+    def is_told_of(self, hit: Hit) -> bool:
+        """Whether a hit says, too, what holds now: it tells of the change."""
+        said = comparable(hit.chunk.text[:LONGEST])
+        return bool(self.now_rows & frozenset(_rows(hit))) or self.now_words in said
+
     def hit(self, score: float) -> Hit:
         """The line of what holds as a search finds it, for a search that did not."""
         day, line = self.now.valid_from.date(), self.now_line
@@ -196,13 +201,14 @@ class Past:
                 self.by_word[max(words, key=len)].append((phrase, gone))
 
     def arranged(self, hits: Sequence[Hit], query: str, *, adds: bool = True) -> tuple[Hit, ...]:
-        """The hits with those marked that say what holds no longer, each behind the line of what does,
-        which is put there if it was not found and `adds` says so.
+        """The hits with those marked that say what holds no longer; they, and those that tell of the
+        change, stand behind the line of what does hold, which is put there if it was not found and `adds`
+        says so.
         """
         asked = terms(query)
         olds = [self._gone(hit, asked) for hit in hits]
         order = [
-            replace(hit, superseded_by=old.place) if old else hit
+            replace(hit, newer=old.place) if old and not old.is_told_of(hit) else hit
             for hit, old in zip(hits, olds, strict=True)
         ]
         firsts: dict[int, tuple[Gone, Hit]] = {}
@@ -214,9 +220,8 @@ class Past:
         return tuple(order)
 
     def _gone(self, hit: Hit, asked: frozenset[str]) -> Gone | None:
-        """What the hit says that holds no longer: of several the one that was asked about. One that says,
-        too, what holds now tells of the change; one whose row says something else that was asked about,
-        and still holds, is not outdated.
+        """What the hit says that holds no longer: of several the one that was asked about; none where its
+        row says something else that was asked about, and that still holds.
         """
         if hit.chunk.path == FACTS_PATH:
             found = [self.by_line[line] for line in _lines(hit) if line in self.by_line]
@@ -225,7 +230,6 @@ class Past:
         rows = frozenset(_rows(hit))
         found = [old for row in rows for old in self.by_row.get(row, ())]
         found += [old for phrase, old in self._phrases(said) if _stands_in(phrase, said)]
-        found = [old for old in found if not (rows & old.now_rows or old.now_words in said)]
         best = max(found, key=lambda old: len(asked & old.topic), default=None)
         others = [fact for row in rows for fact in self.holding.get(row, ())]
         most = max((len(asked & terms(fact.text)) for fact in others), default=0)
@@ -286,7 +290,7 @@ def _put_first(old: Gone, before: Hit, order: list[Hit], *, adds: bool) -> None:
     first = next(n for n, hit in enumerate(order) if hit.chunk is before.chunk)
     there = next((n for n, hit in enumerate(order) if old.now_line in _lines(hit)), None)
     if there is not None:
-        found = replace(order.pop(there), superseded_by="")
+        found = replace(order.pop(there), newer="")
         if there > first:
             there, found = first, replace(found, score=max(found.score, before.score))
         order.insert(there, found)

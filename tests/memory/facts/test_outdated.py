@@ -139,7 +139,7 @@ def texts(found: Found) -> list[str]:
 
 
 def newer(found: Found) -> list[str]:
-    return [hit.superseded_by for hit in found.hits]
+    return [hit.newer for hit in found.hits]
 
 
 @pytest.fixture
@@ -208,10 +208,12 @@ async def test_the_line_of_the_old_fact_on_the_page_is_outdated(house) -> None:
     assert (await house.search(both)).hits == (both,)
 
 
-async def test_what_tells_of_the_change_is_not_outdated(house) -> None:
+async def test_what_tells_of_the_change_is_not_outdated_but_the_fact_answers_first(house) -> None:
     rows = hit("[user] … [user] …", 3, CHAT, last=9)
     note = hit(f"{REX.text} No longer: {MAX.text}")
-    assert (await house.search(rows, note)).hits == (rows, note)
+    found = await house.search(rows, note)
+    assert texts(found) == [MAX.text, rows.chunk.text, note.chunk.text]
+    assert newer(found) == ["", "", ""]
 
 
 async def test_a_hit_for_something_else_in_the_same_row_that_still_holds_is_not_outdated(
