@@ -70,13 +70,13 @@ class Model:
         if not body.get("tools"):
             return Answer(self._aside(blocks))
         words, results = _last(body["messages"])
-        system = " ".join(_texts(body.get("system", "")))
+        system = "\n".join(_texts(body.get("system", "")))
         if _SILENT in system or any(_SILENT in text for text in words):
             return Answer(_SILENT)
         if any("HEARTBEAT_OK" in text for text in words):
             return Answer("HEARTBEAT_OK")
         turn = self._turn(words)
-        return self._chat(turn, json.dumps(body, ensure_ascii=False), results)
+        return self._chat(turn, "\n".join((system, *blocks)), results)
 
     def items(self, messages: Sequence[Message], known: Mapping[str, str]) -> list[Json]:
         """What the messages say, as objects of an answer, one for each fact."""
@@ -129,11 +129,11 @@ class Model:
             ]
         return marked
 
-    def _chat(self, turn: Turn | None, request: str, results: Sequence[str]) -> Answer:
+    def _chat(self, turn: Turn | None, told: str, results: Sequence[str]) -> Answer:
         if turn is None:
             return Answer("All right.")
         done = len(results)
-        if turn.forgets and (call := self._forget(turn, request, results)):
+        if turn.forgets and (call := self._forget(turn, told, results)):
             return call
         if turn.asks_to_keep and not done:
             says = " ".join(fact.text for fact in turn.knows)
@@ -144,10 +144,10 @@ class Model:
             return Answer(tool="memory_read", input={"path": path})
         return Answer(turn.agent or "All right.")
 
-    def _forget(self, turn: Turn, request: str, results: Sequence[str]) -> Answer | None:
+    def _forget(self, turn: Turn, told: str, results: Sequence[str]) -> Answer | None:
         """Name the fact by its id if that was told, else by its words; choose from a list once."""
         facts = [self._conversation.facts[fact_id] for fact_id in turn.forgets]
-        listed = _LISTED.findall(results[0]) if results else _TOLD.findall(request)
+        listed = _LISTED.findall(results[0]) if results else _TOLD.findall(told)
         ids = [fact_id for fact_id, text in listed for fact in facts if fact.is_said_by(text)]
         if not results:
             query = " ".join(fact.text for fact in facts)

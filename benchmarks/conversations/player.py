@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ async def perform(stage: Stage, conversation: Conversation) -> Played:
                 await _look_for(stage, turn, played)
         await stage.rest()
     played.facts = await stage.known()
-    played.changes = (await stage.client.call("_agentd/facts/changes", limit=1000))["changes"]
+    played.changes = (await stage.client.call("_agentd/facts/changes", limit=_PAGE))["changes"]
     return played
 
 
@@ -162,8 +162,9 @@ def holding(home: Path, words: Sequence[str]) -> list[str]:
         raise RuntimeError(f"only {len(files)} files in {home}: nothing was looked at")
     found = []
     for path in files:
-        text = path.read_bytes().decode("utf-8", "replace").casefold()
-        found += [f"{w} in {path.relative_to(home)}" for w in words if w.casefold() in text]
+        with suppress(FileNotFoundError):  # it has just been removed
+            text = path.read_bytes().decode("utf-8", "replace").casefold()
+            found += [f"{w} in {path.relative_to(home)}" for w in words if w.casefold() in text]
     return found
 
 

@@ -35,7 +35,8 @@ def written(name: str) -> Conversation:
 def others() -> tuple[Conversation, ...]:
     """The conversations of the collection, which is no part of this repository; none where it is not."""
     folder = Path(os.environ.get("AGENTD_MEMBENCH", _BESIDE)) / "facts"
-    return tuple(_collected(json.loads(path.read_text("utf-8"))) for path in folder.glob("conv-*"))
+    paths = sorted(folder.glob("conv-*.json"))
+    return tuple(_collected(json.loads(path.read_text("utf-8"))) for path in paths)
 
 
 def _written(path: Path) -> Conversation:
