@@ -22,6 +22,7 @@ CHANGES = {"base": DIGEST, "state": DIGEST, "episodes": int, "gone": int, "text"
 _WHERE = ContextMeta(datetime(2026, 2, 18, tzinfo=UTC), "shared", "space:team", "a" * 16, "5" * 32)
 _SAID = CompilerInput((SemanticTuple("user", "boat name", "Ida"),), _WHERE)
 MESSAGE = message(compiled(_SAID).record, ["space:team"])
+GRAPH_TEXT = write(compiled(_SAID).record)
 SHARED = {"facts": [{"space": frozenset({"team"}), "id": str, "text": str, "sent": bool}]}
 SENT = {"text": str, "facts": int, "taken_back": int}
 TAKEN = {"new": int, "known": int, "taken_back": int}
@@ -61,6 +62,13 @@ def a_message(world: World) -> Path:
     return file
 
 
+def a_graph_text(world: World) -> Path:
+    """A file that says what a graph is."""
+    file = world.shell.root / "boats.0c"
+    file.write_text(GRAPH_TEXT)
+    return file
+
+
 SNAPSHOT_ROWS = (
     Row(
         *("facts snapshot", (), STATE, "0M:1.0", "facts/snapshot"),
@@ -71,7 +79,7 @@ SNAPSHOT_ROWS = (
         *("facts snapshot", ("--output", "now.0c"), _WRITTEN, "written to now.0c"),
         given=a_changed_fact,
     ),
-    Row("facts changes", ("{it}",), CHANGES, "0M:1.0\nD:", given=a_state),
+    Row("facts graph-changes", ("{it}",), CHANGES, "0M:1.0\nD:", given=a_state),
 )
 SHARE_ROWS = (
     Row(
@@ -99,9 +107,27 @@ SHARE_ROWS = (
         given=a_message,
     ),
 )
+EXPORTED = {"folder": str, "files": int, "episodes": int}
+TEXT_ROWS = (
+    Row(
+        *(
+            "facts import-graph",
+            ("{it}", "--from", "Ada"),
+            TAKEN,
+            "from Ada: ",
+            "facts/import-graph",
+        ),
+        {"text": GRAPH_TEXT, "from": "Ada"},
+        given=a_graph_text,
+    ),
+    Row(
+        *("facts export-graph", (), EXPORTED, "memory/graph", "facts/export-graph"),
+        given=a_changed_fact,
+    ),
+)
 CHAIN = {"kept": bool, "entries": int, "bad": (int, None), "why": str, "changed": [str]}
 CHAIN_ROWS = (Row("facts chain", (), CHAIN, "no chain is kept", "facts/chain"),)
-EXCHANGE_ROWS = (*SNAPSHOT_ROWS, *SHARE_ROWS, *CHAIN_ROWS)
+EXCHANGE_ROWS = (*SNAPSHOT_ROWS, *SHARE_ROWS, *TEXT_ROWS, *CHAIN_ROWS)
 LOCAL_ROWS = (  # these need no daemon
     Row(
         *("facts apply", ("{it}.0c", "{it}.delta"), STATE, "0M:1.0"),

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 from tests.e2e.contract import Row
-from tests.e2e.contract_makers import a_changed_fact, a_picture, a_program
+from tests.e2e.contract_makers import (
+    a_changed_fact,
+    a_file_of_statements,
+    a_picture,
+    a_program,
+)
 from tests.e2e.contract_shapes import DIGEST, TIME
 
 _HOP = {
@@ -49,15 +54,15 @@ PICTURE = {
     "hidden_arrows": int,
 }
 TOLD = {**PICTURE, "text": str}
+COMPILED = {"episodes": int, "text": str}
 RAN = {"graphs": [{"name": str, "outputs": {str: int}, "confidence": float, "hash": DIGEST}]}
 _ASKED = "FIND fact WHERE predicate = favourite_sea FROM user DEPTH 1"
 _MINDED = "FIND concept WHERE predicate = favourite_sea FROM user BY activation"
 _ULM = "what is near the zeppelin over Ulm?"
 _FORMS = {
     "0c": "0M:1.0",
-    "ordinals": "X:1:",
     "zero": "MergeMap",
-    "bullets": "- user favourite_sea ",
+    "prompt": "favourite_sea",
 }
 GRAPH_ROWS = (
     Row(
@@ -94,7 +99,7 @@ GRAPH_ROWS = (
     ),
     Row(
         "facts graph",
-        ("user", "--format", "svg", "--output", "{it}"),
+        ("user", "--format", "html", "--output", "{it}"),
         {"file": str, "bytes": int},
         "written to",
         given=a_picture,
@@ -111,4 +116,5 @@ GRAPH_ROWS = (
 )
 PROGRAM_ROWS = (  # these need neither a daemon nor the graph
     Row("facts run", ("{it}", "--input", "it=5"), RAN, "  it: 5\n", given=a_program, without=0),
+    Row("facts compile", ("{it}",), COMPILED, "entry_point", given=a_file_of_statements, without=0),
 )

@@ -136,7 +136,7 @@ def a_waiting_fact(world: World) -> str:
 def a_picture(world: World) -> str:
     """A file that is not there, in the folder of the home."""
     a_changed_fact(world)
-    return f"picture{number(world)}.svg"
+    return f"picture{number(world)}.html"
 
 
 def a_program(world: World) -> str:
@@ -144,6 +144,13 @@ def a_program(world: World) -> str:
     name = f"program{number(world)}.0"
     node = '{ id: "it", type: External, uri: "input://it" }'
     (world.shell.root / name).write_text(f'Graph {{ name: "p", nodes: [{node}], outputs: ["it"] }}')
+    return name
+
+
+def a_file_of_statements(world: World) -> str:
+    """A line of words, as `facts compile` reads it."""
+    name = f"statements{number(world)}.txt"
+    (world.shell.root / name).write_text("Klara | home | Ulm\n")
     return name
 
 

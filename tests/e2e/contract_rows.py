@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from tests.e2e.contract import Row
@@ -321,5 +322,11 @@ METHODS: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("export", {"what": "beats", "after": 1}, {"rows": [BEAT], **PAGE}),
     ("export", {"what": "jobs"}, {"rows": [JOB], **PAGE}),
     ("export", {"what": "costs"}, {"rows": [COST], **PAGE}),
+    ("facts/program-state", {"name": "a"}, {"name": str, "state": str, "hash": DIGEST}),
+    (
+        "facts/keep-program-state",
+        {"name": "b", "state": "", "before": hashlib.sha256(b"").hexdigest()},
+        {"name": str, "hash": DIGEST},
+    ),
 )
 FOLLOWED = ("alerts/follow", "logs/follow")

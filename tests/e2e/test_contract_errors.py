@@ -16,7 +16,7 @@ from agentd.domain.concept import Record
 from agentd.errors import AgentdError
 from agentd.graph.formats.writing import write
 from agentd.server import frames
-from agentd.server.methods import exchange, facts_off, graph
+from agentd.server.methods import exchange, facts_off, graph, programs
 from tests.e2e.contract import Wire, World, misfits, plain
 from tests.e2e.contract_exchange import EXCHANGE_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
@@ -201,7 +201,7 @@ def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: W
     file.write_text(f"{before}[graph]\nenabled = false\n")
     shell.wake_again()
     with Wire(shell.socket) as wire:
-        for method in (*graph.NAMES, *exchange.NAMES):
+        for method in (*graph.NAMES, *exchange.NAMES, *programs.NAMES):
             error = wire.error(method)
             assert (error["code"], error["data"]["code"]) == (-32011, "graph_off"), method
             assert "[graph]" in error["data"]["cure"]
