@@ -18,6 +18,7 @@ from time import perf_counter
 from agentd.domain.fact import Category, Fact, FactSource, Triple
 from agentd.embedders.late import packaged
 from agentd.graph.derive import derived
+from agentd.graph.joining import Names
 from agentd.graph.meaning import Meaning
 from agentd.graph.naming import Aliases
 from agentd.graph.recall import Recollection
@@ -139,30 +140,25 @@ async def rows() -> AsyncIterator[Row]:
             ("by letters alone", None),
         ):
             asked = Recollection(store, clock, resolve=known.names.resolve, near=near)
-            async for row in _asked(asked, name, known.names.triple):
+            async for row in _asked(asked, name, known.names):
                 yield row
 
 
-async def _asked(recollection: Recollection, how: str, told) -> AsyncIterator[Row]:
-    whole, last, noise, times = 0, 0, [], []
+async def _asked(recollection: Recollection, how: str, known: Names) -> AsyncIterator[Row]:
+    whole, last = 0, 0
+    noise: list[float] = []
+    times: list[float] = []
     for question, facts in chains():
         began = perf_counter()
         answer = await recollection.about(question, LIMIT, owner="user", beside=BESIDE)
         times.append(1e3 * (perf_counter() - began))
         said = {(one.subject, one.predicate, one.object) for one in answer.triples}
-        wanted = [told(fact) for fact in facts]
-        wanted = [(one.subject, one.relation, one.value) for one in wanted]
+        resolved = [known.triple(fact) for fact in facts]
+        wanted = [(one.subject, one.relation, one.value) for one in resolved]
         is_whole = said.issuperset(wanted)
         whole += is_whole
         last += wanted[-1] in said
         noise.append(len(said - set(wanted)))
-        if VERBOSE and not is_whole:
-            print(
-                question,
-                [one for one in wanted if one not in said],
-                "|",
-                answer.as_prompt().replace("\n", " "),
-            )
     count = len(noise)
     yield Row(
         f"graph chains, {how}: all facts of a chain",
@@ -174,9 +170,6 @@ async def _asked(recollection: Recollection, how: str, told) -> AsyncIterator[Ro
     yield Row(f"graph chains, {how}: most noise", [max(noise)], "facts", below=5.5)
     yield Row(f"graph chains, {how}: mean noise", [sum(noise) / count], "facts")
     yield Row(f"graph chains, {how}: a question", [sorted(times)[int(count * 0.95)]], "ms")
-
-
-VERBOSE = False
 
 
 def _fact(number: int, triple: Triple) -> Fact:

@@ -7,8 +7,9 @@ of this module has all figures; as part of `python -m benchmarks` it holds the g
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -17,14 +18,13 @@ from time import perf_counter
 
 import toktok
 
-from agentd.domain.concept import Edge, Record
+from agentd.domain.concept import ConceptHash, Edge, Record
 from agentd.graph import compiler
 from agentd.graph.decompiler import decompile
 from agentd.graph.delta import apply, diff, merged
-from agentd.graph.formats.bullets import bullets, grouped
 from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.ids import Ids
 from agentd.graph.formats.levels import Level, at_level
+from agentd.graph.formats.prompt import grouped
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
@@ -32,7 +32,7 @@ from agentd.graph.zero import parse
 from benchmarks import machine
 from benchmarks.row import Row
 
-SCALES = 100, 1_000, 10_000
+SCALES = 10, 100, 1_000, 10_000
 DENSITY = 3
 A_DAY = 1_000  # concepts that the statements of one day are about
 FIRST_DAY = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
@@ -155,6 +155,9 @@ _PREDICATES = [
 ]
 
 
+Labels = Mapping[ConceptHash, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """One way to say the graph. `keeps` says what of it can be read back, as it was proven here."""
@@ -225,18 +228,23 @@ def measured(concepts: int) -> Measured:
     old = _without_a_tenth(record)
     change = diff(old, record)
     writers: dict[str, tuple[Callable[[], str], Callable[[str], str]]] = {
-        ".0c, hashes (L2)": (lambda: write(record), lambda t: _whole(read(t) == record)),
-        ".0c, ordinals": (
-            lambda: write(record, ids=Ids.ORDINALS),
-            lambda t: _whole(read(t, is_sealed=False) == record),
-        ),
+        ".0c (L2)": (lambda: write(record), lambda t: _whole(read(t) == record)),
         "L0": (lambda: at_level(record, Level.SKELETON), lambda _: "hashes of concepts"),
         "L1": (lambda: at_level(record, Level.STRUCTURE), lambda _: "labels, facts"),
         "delta of a tenth": (
             lambda: write_delta(change),
             lambda t: _whole(apply(old, read_delta(t)) == record),
         ),
-        "plain bullets": (lambda: bullets(edges, labels), lambda _: "facts, two digits"),
+        "JSON objects": (
+            lambda: _json(_objects(edges, labels)),
+            lambda t: _facts_of(t, edges, labels),
+        ),
+        "JSON arrays": (
+            lambda: _json([list(one) for one in _facts(edges, labels)]),
+            lambda t: _facts_of(t, edges, labels),
+        ),
+        "markdown lines": (lambda: _markdown(edges, labels), lambda _: "facts, two digits"),
+        "plain sentences": (lambda: _sentences(edges, labels), lambda _: "facts"),
         "prompt": (lambda: grouped(edges, labels), lambda _: "facts, two digits"),
     }
     texts = [graph.graph_text for graph in graphs]
@@ -267,6 +275,42 @@ def _edges(record: Record) -> Sequence[Edge]:
         for one in record.relations
     ]
     return sorted(edges, key=lambda edge: edge.subject.value)
+
+
+def _facts(edges: Sequence[Edge], labels: Labels) -> list[tuple[str, str, str, float]]:
+    return [
+        (labels[one.subject], one.predicate, labels[one.object], one.confidence) for one in edges
+    ]
+
+
+def _objects(edges: Sequence[Edge], labels: Labels) -> list[dict[str, object]]:
+    names = "subject", "predicate", "object", "confidence"
+    return [dict(zip(names, one, strict=True)) for one in _facts(edges, labels)]
+
+
+def _json(rows: Sequence[object]) -> str:
+    """One row to a line: what is easy to read, and no dearer than all in one."""
+    return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in rows) + "\n]\n"
+
+
+def _markdown(edges: Sequence[Edge], labels: Labels) -> str:
+    return "".join(f"- {s} {p} {o} ({c:.2f})\n" for s, p, o, c in _facts(edges, labels))
+
+
+def _sentences(edges: Sequence[Edge], labels: Labels) -> str:
+    """As people say it, without how sure it is."""
+    spoken = (
+        f"{s} {p} {o}".replace("-", " ").replace("_", " ") for s, p, o, _ in _facts(edges, labels)
+    )
+    return "".join(f"{one[0].upper()}{one[1:]}.\n" for one in spoken)
+
+
+def _facts_of(text: str, edges: Sequence[Edge], labels: Labels) -> str:
+    """Whether JSON gives the facts back."""
+    rows = [
+        tuple(one.values()) if isinstance(one, dict) else tuple(one) for one in json.loads(text)
+    ]
+    return "facts" if rows == _facts(edges, labels) else "NOT ALL"
 
 
 def _without_a_tenth(record: Record) -> Record:
@@ -303,13 +347,13 @@ async def rows() -> AsyncIterator[Row]:
 def goals(found: Measured) -> list[Row]:
     """What is to hold of the forms at this size."""
     at = f"at {found.concepts:,} concepts"
-    compact = found.saved(".0c, hashes (L2)", ".0, verbose")
-    skeleton = found.saved("L0", ".0c, hashes (L2)")
-    prompt = found.saved("prompt", "plain bullets")
+    compact = found.saved(".0c (L2)", ".0, verbose")
+    skeleton = found.saved("L0", ".0c (L2)")
+    prompt = found.saved("prompt", "markdown lines")
     return [
         Row(f"graph: `.0c` below verbose `.0` {at}", [compact], "% tokens", least=50),
         Row(f"graph: L0 below L2 {at}", [skeleton], "% tokens", least=80),
-        Row(f"graph: prompt form below plain bullets {at}", [prompt], "% tokens", least=0),
+        Row(f"graph: prompt form below markdown lines {at}", [prompt], "% tokens", least=0),
     ]
 
 

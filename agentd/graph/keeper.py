@@ -57,16 +57,21 @@ class _Wanted:
     kept: tuple[Kept, ...]
     forgotten: frozenset[str]  # ids of facts
 
-    def held(self) -> dict[EpisodeHash, Held]:
-        """It, as the store tells what it holds."""
-        found = {
+    def gone(self, held: Mapping[EpisodeHash, Held]) -> dict[EpisodeHash, Held]:
+        """What of it is not to be there, or is to say something else."""
+        due = {
             name: Held(one.confidence, one.is_denial, one.refs, one.at)
             for name, one in self.derived.sayings.items()
         }
         for one in self.kept:
             said, at = one.relation, one.record.contexts[0].event_time
-            found[said.episode] = Held(said.confidence, said.denied, said.refs, at)
-        return found
+            due[said.episode] = Held(said.confidence, said.denied, said.refs, at)
+        return {name: one for name, one in held.items() if due.get(name) != one}
+
+    def fresh(self, held: Mapping[EpisodeHash, Held], now: datetime) -> list[Saying]:
+        """The sayings that are not there. What has faded is not said again by a table that was lost."""
+        sayings = self.derived.sayings.items()
+        return [one for name, one in sayings if name not in held and _is_alive(one, now)]
 
 
 class GraphKeeper:
@@ -238,22 +243,17 @@ class GraphKeeper:
         self._failure = None
 
     async def _make_level(self, wanted: _Wanted) -> None:
-        due = await asyncio.to_thread(wanted.held)
         held = await self._store.held()
-        gone = {name: one for name, one in held.items() if due.get(name) != one}
+        gone = await asyncio.to_thread(wanted.gone, held)
         if gone:
-            lost = [one for one in gone.values() if not wanted.forgotten.isdisjoint(one.refs)]
             await self._journal.enter("removed", "\n".join(sorted(map(str, gone))).encode())
             async with self._text.changing(one.said for one in gone.values()):
                 await self._store.remove(sorted(gone))
-            self._forgotten += len(lost)
+            self._forgotten += sum(not wanted.forgotten.isdisjoint(o.refs) for o in gone.values())
             held = await self._store.held()  # promotions went with what they count
-        now = self._clock.now()
         if self._is_fed:
-            sayings = wanted.derived.sayings
-            await self._add_sayings(
-                [s for n, s in sayings.items() if n not in held and _is_alive(s, now)]
-            )
+            fresh = await asyncio.to_thread(wanted.fresh, held, self._clock.now())
+            await self._add_sayings(fresh)
         missing = [one.record for one in wanted.kept if one.relation.episode not in held]
         await self._insert(missing)
         self._names, self._unfit = wanted.derived.names, wanted.derived.unfit
@@ -280,7 +280,7 @@ class GraphKeeper:
         said = await self._derived(facts)
         forgotten = frozenset(one.id for one in facts if one.status is FactStatus.FORGOTTEN)
         kept = await self._read_kept()
-        standing = valid(kept, said.sayings.keys())
+        standing = await asyncio.to_thread(valid, kept, said.sayings.keys())
         if len(standing) < len(kept):
             there = {one.relation.episode for one in standing}
             gone = [one.row.episode for one in kept if one.row.episode not in there]
@@ -341,6 +341,6 @@ def _compiled(sayings: Sequence[Saying]) -> list[Record]:
 
 
 def _is_alive(saying: Saying, now: datetime) -> bool:
-    """Whether it has not faded; what has is not said again by a table that was lost."""
+    """Whether it has not faded."""
     age = (now - saying.at).total_seconds()
     return saying.source != SAID or faded(saying.confidence, age) >= LEAST

@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
-from agentd.domain.concept import Concept, ConceptHash, Context, ContextHash, Record, Relation
+from agentd.domain.concept import (
+    Concept,
+    ConceptHash,
+    Context,
+    ContextHash,
+    EpisodeHash,
+    Held,
+    Record,
+    Relation,
+)
 from agentd.domain.workspace import GRAPH_FOLDER
 from agentd.graph.emitter import emit
 from agentd.graph.formats.integrity import canonical, told_by
@@ -100,8 +109,7 @@ class GraphText:
             await self._notes.set_meta(_NOTE, "")
             yield
             if due is not None:
-                changed = before.items() ^ (await self._store.held()).items()
-                days = {_day(one.said).isoformat() for _, one in changed}
+                days = await asyncio.to_thread(_changed, before, await self._store.held())
                 await self._notes.set_meta(_NOTE, json.dumps(sorted(days | due)))
 
     async def write(self) -> None:
@@ -200,6 +208,14 @@ def _records(
         where = {one.context for one in some}
         told = told_by(concepts, some)
         yield canonical(Record(told, tuple(contexts[name] for name in where), tuple(some)))
+
+
+def _changed(before: Mapping[EpisodeHash, Held], after: Mapping[EpisodeHash, Held]) -> set[str]:
+    """The days of which something else is said."""
+    names = before.keys() | after.keys()
+    differ = (name for name in names if before.get(name) != after.get(name))
+    found = ((before.get(name), after.get(name)) for name in differ)
+    return {_day(one.said).isoformat() for both in found for one in both if one is not None}
 
 
 def _day(at: datetime) -> date:
