@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,10 +25,12 @@ STEPS = 3  # along facts, from the one that a question finds
 MOST = 500  # facts that are looked at for one question
 BEAM = 64  # ways that are followed at each step
 STEMS = (4, 5)  # first letters by which two forms of a word are known to be one, perhaps and surely
+KNOWN_LEAST = 200  # facts: with fewer, how rare a word is says nothing yet
 WAYS_TO_SAY = 8  # relations by which one thing is called
 NAMED = 0.5  # of the weight of the words of a name or relation, that a question has to hold
 NEARNESS = 1.0  # what a cosine of 1 counts for beside all words of the question
 STEP = 0.03  # what a further fact has to bring
+MEANT, MEANT_BY_WORDS = 0.4, 0.2  # relation from which on a name is no chance, without vectors too
 CALLED = 0.15  # what it counts for that a way begins with a fact that the question calls by name
 
 _USER = "user"
@@ -41,10 +43,13 @@ _CALLED = " name"  # ends the relation of things whose name is known: ("user", "
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Facts each of which hangs on the one before. `score` says how well they answer together."""
+    """Facts each of which hangs on the one before. `score` says how well they answer together, `relation`
+    how much they have to do with all that was asked: shared words and nearness in meaning, 0..2.
+    """
 
     facts: tuple[Fact, ...]
     score: float
+    relation: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +161,17 @@ class FactLinks:
     ) -> list[Way]:
         """The ways from facts on that a question finds or calls by name, the best first. They are told
         apart by the words of the question that their facts hold, the rare ones above all, and by the
-        facts' cosines with it, 0 where there is none.
+        facts' cosines with it, 0 where there is none. Names that stand in the question by chance begin
+        none.
         """
         called = {fact.id: CALLED for fact in named}
-        weigher = _Weigher(terms(question), self._rarity)
+        weigher = _Weigher({term: self._rarity(term) for term in terms(question)}, self._rarest)
 
         def scored(facts: tuple[Fact, ...], held: int) -> tuple[Way, int]:
-            near = sum(cosines.get(fact.id, 0.0) for fact in facts) / len(facts)
-            words = weigher.share(held) + called.get(facts[0].id, 0.0)
-            return Way(facts, words + NEARNESS * near - STEP * (len(facts) - 1)), held
+            near = [cosines.get(fact.id, 0.0) for fact in facts]
+            score = weigher.share(held) + called.get(facts[0].id, 0.0) - STEP * (len(facts) - 1)
+            relation = weigher.whole_share(held) + max(near)
+            return Way(facts, score + NEARNESS * sum(near) / len(near), relation), held
 
         starts = {fact.id: fact for fact in (*named, *found)}
         layer = [scored((fact,), weigher.held(fact)) for fact in starts.values()]
@@ -177,6 +184,10 @@ class FactLinks:
                 if not any(fact is one for one in way.facts)
             ]
             ways += [way for way, _ in layer]
+        by_chance = called.keys() - {fact.id for fact in found}
+        least = MEANT if cosines else MEANT_BY_WORDS
+        if all(way.relation < least for way in ways if way.facts[0].id in by_chance):
+            ways = [way for way in ways if way.facts[0].id not in by_chance]
         return sorted(ways, key=lambda way: -way.score)
 
     def _places(self, joint: _Joint) -> Iterator[tuple[dict[str, dict[str, None]], str]]:
@@ -197,7 +208,12 @@ class FactLinks:
     def _rarity(self, term: str) -> float:
         """The weight of a word: 0 for one that no fact holds."""
         held = self._holding[term]
-        return log(1 + len(self._facts) / held) if held else 0.0
+        return log(1 + max(len(self), KNOWN_LEAST) / held) if held else 0.0
+
+    @property
+    def _rarest(self) -> float:
+        """The weight of a word that no fact holds, where all of a question counts."""
+        return log(1 + 2 * max(len(self), KNOWN_LEAST))
 
     def _next(self, fact: Fact) -> tuple[Fact, ...]:
         """What is said of the things that a fact is about."""
@@ -254,11 +270,12 @@ class FactLinks:
 class _Weigher:
     """How much of a question facts say: its words are bits, as many questions are put to each fact."""
 
-    def __init__(self, asked: AbstractSet[str], rarity: Callable[[str], float]) -> None:
-        self._bits = {term: 1 << place for place, term in enumerate(sorted(asked))}
-        self._weights = {bit: rarity(term) for term, bit in self._bits.items()}
-        self._whole = sum(self._weights.values()) or 1.0
-        self._shares: dict[int, float] = {}
+    def __init__(self, asked: Mapping[str, float], unknown: float) -> None:
+        self._bits = {term: 1 << place for place, term in enumerate(asked)}
+        self._weights = {self._bits[term]: weight for term, weight in asked.items()}
+        self._known = sum(asked.values()) or 1.0
+        self._whole = sum(weight or unknown for weight in asked.values()) or 1.0
+        self._said: dict[int, float] = {}
         self._held: dict[str, int] = {}
 
     def held(self, fact: Fact) -> int:
@@ -269,11 +286,17 @@ class _Weigher:
         return self._held[fact.id]
 
     def share(self, held: int) -> float:
-        """What share of the question's weight these words have."""
-        if held not in self._shares:
-            said = sum(weight for bit, weight in self._weights.items() if bit & held)
-            self._shares[held] = said / self._whole
-        return self._shares[held]
+        """The share that words have of the weight of those that any fact holds."""
+        return self._weight(held) / self._known
+
+    def whole_share(self, held: int) -> float:
+        """The share that words have of the weight of the whole question."""
+        return self._weight(held) / self._whole
+
+    def _weight(self, held: int) -> float:
+        if held not in self._said:
+            self._said[held] = sum(w for bit, w in self._weights.items() if bit & held)
+        return self._said[held]
 
 
 @lru_cache(maxsize=20_000)

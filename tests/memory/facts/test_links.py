@@ -150,6 +150,21 @@ def test_a_way_may_begin_with_what_the_index_found() -> None:
     assert best(FactLinks(ALL), question, [JOB], {"job": 0.1, "city": 0.9}) == ("job", "city")
 
 
+def test_a_name_that_stands_in_a_question_by_chance_begins_no_way() -> None:
+    watch = fact("watch", "user", "watch", "a Junghans")
+    links, question = (
+        FactLinks([watch, *ALL]),
+        "Who painted the picture of that famous night watch?",
+    )
+    named = links.named(question)
+    assert ids(named) == {"watch"}
+    assert links.ways(question, (), named, {"watch": 0.1}) == []
+    assert links.ways(question, (), named, {"watch": 0.5})
+    assert links.ways(question, (), named, {}) == []
+    assert best(links, "What watch does the user wear?") == ("watch",)
+    assert links.ways(question, [TEA], named, {"watch": 0.1})[0].facts[0] is TEA
+
+
 def test_no_fact_stands_twice_in_a_way() -> None:
     ring = [fact("a", "Ann", "likes", "Bob"), fact("b", "Bob", "likes", "Ann")]
     ways = FactLinks(ring).ways("Ann or Bob?", ring, (), {})
