@@ -40,8 +40,8 @@ NAMES: tuple[str, ...] = (
     "job.begun",  # the run of a job's slot is recorded as running
     "job.verdict",  # the reply is judged, no alert is stored
     "facts.written",  # the page of facts is changed, its rows are not
-    "graph.chained",  # the graph's chain has an entry that its head does not count, the text has nothing
-    "graph.written",  # the graph's text has new facts, its tables do not
+    "graph.chained",  # the graph's chain has an entry that its head does not count, the tables have nothing
+    "graph.written",  # the graph's tables have new facts, its text does not
     "erasure.begun",  # what is to be erased is recorded, nothing of it is erased
     "erasure.place_done",  # one place is done, perhaps not the next
     "erasure.done",  # all places are done, the record still stands

@@ -308,13 +308,14 @@ class Learning(Scenario):
 
 
 class Relating(Learning):
-    """The graph meets the point with its text ahead of its tables; it says the fact, and once."""
+    """The graph meets the point with its tables ahead of its text; both say the fact, and once."""
 
     async def verify(self, client: Client) -> None:
         await super().verify(client)
         question = {"question": "FIND fact FROM user DEPTH 1"}
         rows = (await client.call("_agentd/facts/query", question))["rows"]
         assert [(row["label"], row["path"][0]["episodes"]) for row in rows] == [("quastelbury", 1)]
+        await client.call("_agentd/facts/export-graph")
         (file,) = (self.home.workspace / "memory" / "graph").glob("*.0")
         assert file.read_text("utf-8").count('"label": "quastelbury"') == 1
 
