@@ -25,7 +25,7 @@ _LISTED = re.compile(r"^\W*(\w{4,}): (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"\n</data[^\n]*>")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _SILENT = "NO_REPLY"
-_LONG = 20  # characters of a message that is known wherever it stands
+_LEFT_OUT = normal("[…]")
 
 Json = dict[str, Any]
 
@@ -184,12 +184,12 @@ class Model:
         return [fact_id for fact_id, said in known.items() if normal(said) == text]
 
     def _of(self, text: str) -> Turn | None:
-        """The turn of a message, of which the middle may have been left out."""
+        """The turn with this message, of which the middle may have been left out."""
         said = normal(text)
-        if said in self._by_text:
-            return self._by_text[said]
-        long = [turn for known, turn in self._by_text.items() if len(known) >= _LONG]
-        return next((turn for turn in long if normal(turn.user) in said), None)
+        if _LEFT_OUT in said:
+            head = said.partition(_LEFT_OUT)[0].rstrip()
+            return next((turn for own, turn in self._by_text.items() if own.startswith(head)), None)
+        return self._by_text.get(said)
 
     def _turn(self, words: Sequence[str]) -> Turn | None:
         for text in reversed(words):

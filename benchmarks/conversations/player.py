@@ -22,6 +22,7 @@ _PATIENCE = 60.0  # seconds in which a session is to be read, or a fact to be go
 _LOOK = "Have a look at this."
 _PAGE = 500
 _LEAST_FILES = 5
+_TOLD = 4_000  # characters of the log where something is missing
 
 Json = dict[str, Any]
 
@@ -66,7 +67,11 @@ class Stage:
 
     async def rest(self) -> None:
         """Return when every conversation has been read for facts."""
-        await _until(lambda: not unread(self.home), lambda: f"not read: {unread(self.home)}")
+        log = self.home / "state" / "logs" / "agentd.log"
+        await _until(
+            lambda: not unread(self.home),
+            lambda: f"not read: {unread(self.home)}\n{log.read_text('utf-8')[-_TOLD:]}",
+        )
 
     async def known(self) -> list[Json]:
         """All facts, in every status."""

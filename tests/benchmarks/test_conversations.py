@@ -86,6 +86,20 @@ def test_the_model_says_nothing_of_the_agents_words() -> None:
     assert json.loads(Model(TALK).answer(request(said)).text) == []
 
 
+def test_the_model_says_nothing_of_a_document_that_has_the_users_words() -> None:
+    said = "[1 user 2026-05-04 09:40] Look at this.\n  - I live in Kassel now, and our dog is Rex."
+    assert json.loads(Model(TALK).answer(request(said)).text) == []
+
+
+def test_the_model_knows_a_long_message_of_which_the_middle_is_left_out() -> None:
+    long = f"{DOG.quote}. " + "It rained. " * 900
+    fact = Expected("dog", DOG.text, DOG.keywords, DOG.quote)
+    model = Model(Conversation("long", ((Turn(long, knows=(fact,)),),)))
+    shown = f"{long[:4000]}\n  […]\n  {long[-4000:]}"
+    (item,) = json.loads(model.answer(request(f"[1 user 2026-05-04 09:40] {shown}")).text)
+    assert item["content"] == DOG.text
+
+
 def test_the_model_marks_the_sentence_that_says_what_is_to_be_forgotten() -> None:
     text = "[k7] The user's dog is Rex.\n\n[1 sessions/main.jsonl:4] Noted. Rex is your dog. What else?"
     answer = Model(TALK).answer({"messages": [{"role": "user", "content": text}]})
