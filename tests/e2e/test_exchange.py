@@ -127,20 +127,10 @@ def test_bad_messages_change_nothing(ada: Shell, bob: Shell) -> None:
     assert bob("facts", "take", "-", "--from", "Ada", given=good).code == 0
 
 
-def test_a_lost_database_of_facts_takes_nothing_back(ada: Shell) -> None:
-    ada.ok("facts", "share", "Klara")
-    before = ada.json("facts", "share")["facts"]
-    ada.ok("stop")
-    for lost in (ada.root / "state").glob("*.db*"):
-        lost.unlink()
-    ada.wake()
-    assert ada.json("facts", "share")["facts"] == before != []
-
-
 def test_a_week_of_changes_makes_the_file_of_now_to_the_letter(ada: Shell) -> None:
     ada.ok("facts", "snapshot", "-o", "monday.0c")
     ada.ok("facts", "add", "my cat is called Mia")
-    ada.ok("facts", "changes", "monday.0c", "-o", "week.delta")
+    ada.ok("facts", "graph-changes", "monday.0c", "-o", "week.delta")
     ada.ok("facts", "snapshot", "-o", "now.0c")
     ada.ok("stop")
     ada.ok("facts", "apply", "monday.0c", "week.delta", "-o", "sunday.0c")
