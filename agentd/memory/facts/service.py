@@ -26,6 +26,7 @@ from agentd.domain.fact import (
 )
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError
+from agentd.memory.facts import quotes
 from agentd.memory.facts.known import comparable
 from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
@@ -202,8 +203,6 @@ class Service:
         """The message in which the user says this, behind what the agent said before it, and the whole
         sentence as evidence; without a quote his last message. None if he has not said it.
         """
-        from agentd.memory.facts import quotes
-
         rows = await self._sessions.recent(session, _TURNS)
         spoken = await asyncio.to_thread(spoken_in, session, rows)
         for at in range(len(spoken) - 1, -1, -1):

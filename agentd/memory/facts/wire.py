@@ -20,6 +20,7 @@ from agentd.domain.quotation import Span
 from agentd.domain.turn import SessionKey
 from agentd.engine.prompt import fence
 from agentd.memory.facts.answers import line, number, objects
+from agentd.memory.facts.quotes import Searched, is_short
 
 MOST = 100  # objects that are taken from one answer
 USER_CHARS = 8_000  # of a user's message that are shown: longer ones hold what was pasted
@@ -29,7 +30,9 @@ _MOST_CONTENT = 1_000  # characters: a fact is a sentence
 _MOST_PART = 200  # characters of a subject, a relation or a value
 _MOST_QUOTE = 8_000
 _LEFT_OUT = "[…]"
-_DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
+_DATE = re.compile(r"(\d{4})(?:[-/.](\d\d?))?(?:[-/.](\d\d?))?(?!\d)")
+_ID = re.compile(r"[\s\[]*([\w-]+)")
+_YEARS = range(1_000, 9_999)  # in which no zone or end of a year leaves the calendar
 _KNOWN, _SAID = "known facts", "conversation"
 _ASK = "List now what this conversation changes in what is known."
 
@@ -100,9 +103,11 @@ def operations(
     """What the items come to, each with the words of the user that prove it, if any do. `asked` are words
     with which he asks for something to be remembered: they prove what is quoted of them, however short.
     """
+    own = [Searched(one.text, one.quotations) if _is_own(one) else None for one in spoken]
     for item in items:
-        evidence = proof(item.quote, item.message, spoken)
-        if asked is not None and not evidence and _is_quoted(item.quote, spoken):
+        found = [words.find(item.quote) if words is not None else None for words in own]
+        evidence = _proof(item, spoken, found)
+        if asked is not None and not evidence and any(found):
             evidence = (asked,)
         cited = _cited(item.message, spoken)
         at = evidence[0].at if evidence else cited.at if cited else spoken[-1].at
@@ -122,21 +127,21 @@ def operations(
         )
 
 
-def proof(quote: str, message: int | None, spoken: Sequence[Spoken]) -> tuple[Evidence, ...]:
-    """The evidence for a quote: where it stands in the message that is cited, or in the only other
-    clean one of the user's that has it. Few words count as the answer to what the agent said before.
+def _proof(
+    item: Item, spoken: Sequence[Spoken], found: Sequence[Span | None]
+) -> tuple[Evidence, ...]:
+    """The evidence for a quote that was found there: where it stands in the message that is cited, or in
+    the only other one that has it. Few words count as the answer to what the agent said before.
     """
-    cited = _cited(message, spoken)
-    places = [(at, found) for at, one in enumerate(spoken) if (found := _found(quote, one))]
-    own = [(at, found) for at, found in places if spoken[at] is cited]
+    cited = _cited(item.message, spoken)
+    places = [(at, span) for at, span in enumerate(found) if span is not None]
+    own = [(at, span) for at, span in places if spoken[at] is cited]
     if not own and len(places) != 1:
         return ()
-    from agentd.memory.facts import quotes
-
-    at, found = (own or places)[0]
+    at, span = (own or places)[0]
     one = spoken[at]
-    evidence = Evidence(one.at, one.session, one.seq, *found)
-    if not quotes.is_short(quote):
+    evidence = Evidence(one.at, one.session, one.seq, *span)
+    if not is_short(item.quote):
         return (evidence,)
     before = spoken[at - 1] if at else None
     if before is None or before.is_user or not before.is_clean:
@@ -146,16 +151,8 @@ def proof(quote: str, message: int | None, spoken: Sequence[Spoken]) -> tuple[Ev
     return (evidence, asked)
 
 
-def _is_quoted(quote: str, spoken: Sequence[Spoken]) -> bool:
-    return any(_found(quote, one) for one in spoken)
-
-
-def _found(quote: str, one: Spoken) -> Span | None:
-    if not (one.is_user and one.is_clean):
-        return None
-    from agentd.memory.facts import quotes
-
-    return quotes.find(quote, one.text, one.quotations)
+def _is_own(one: Spoken) -> bool:
+    return one.is_user and one.is_clean
 
 
 def _cited(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
@@ -212,9 +209,11 @@ def _category(value: Any) -> Category:
 
 
 def _ids(value: Any) -> tuple[str, ...]:
+    """The ids of a list, or of a text with commas between, also as the request shows them: `[k3f9 since …]`."""
     given = value if isinstance(value, list) else [value]
-    named = (line(one, _MOST_PART).strip("[]").split(" ")[0] for one in given)
-    return tuple(dict.fromkeys(filter(None, named)))
+    texts = (str(one) if type(one) is int else line(one, _MOST_PART) for one in given)
+    named = (_ID.match(part) for text in texts for part in text.split(","))
+    return tuple(dict.fromkeys(found[1] for found in named if found))
 
 
 def _triple(data: dict[str, Any]) -> Triple | None:
@@ -227,6 +226,8 @@ def _since(text: str, zone: tzinfo) -> datetime | None:
     if found is None:
         return None
     year, month, day = (int(part) if part else 1 for part in found.groups())
+    if year not in _YEARS:
+        return None
     try:
         return datetime(year, month, day, tzinfo=zone)
     except ValueError:
@@ -239,10 +240,7 @@ def _until(text: str, zone: tzinfo, since: datetime) -> datetime | None:
     if found is None or first is None:
         return None
     days = 1 if found[3] else 31 if found[2] else 366
-    try:
-        end = first + timedelta(days=days)
-    except OverflowError:
-        return None
+    end = first + timedelta(days=days)
     if not found[3]:  # to the first of the next month, or year
         end = end.replace(day=1) if found[2] else end.replace(month=1, day=1)
     return end if end > since else None
