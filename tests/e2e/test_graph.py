@@ -136,10 +136,10 @@ def test_every_form_of_the_page_about_them_is_printed(shell: Shell) -> None:
     assert told("l2") == told("0c") == write(record)
     assert told("l1") == at_level(record, Level.STRUCTURE)
     assert told("l0") == at_level(record, Level.SKELETON)
-    assert sorted(told("prompt").splitlines()) == [
-        "- klara home bern (0.60)",
-        "- user dog_name max (0.60); sister_name klara (0.60)",
-    ]
+    klara, user = sorted(told("prompt").splitlines())
+    assert klara == "- klara home bern (0.60)"
+    assert user.startswith("- user ")
+    assert {"dog_name max (0.60)", "sister_name klara (0.60)"} == {*user[7:].split("; ")}
     shell.ok("facts", "graph", "user", "--format", "0c", "--output", "me.0c")
     assert (shell.root / "me.0c").read_text("utf-8") == told("0c")
 
