@@ -11,9 +11,8 @@ from agentd.tools.fence import fenced
 
 _SPEC = ToolSpec(
     "graph_recall",
-    "Follows facts about the user from one to the next. Call it when the answer takes two to four facts in a "
-    'row ("the city of my sister\'s employer", "who teaches my son piano?") and they are not in front of '
-    "you. Ask in the user's words, with the names in it.",
+    "Facts that hang together over several steps, like 'my sister's employer's city', that are not in front"
+    " of you. Ask in the user's words.",
     {
         "type": "object",
         "properties": {"query": {"type": "string"}},

@@ -21,8 +21,8 @@ from agentd.tools.fence import printable
 
 _SPEC = ToolSpec(
     "remember",
-    "Keep what the user asks to be remembered. text: the fact as a sentence. quote: the user's own words"
-    " that say it, verbatim. replaces: ids of facts it makes untrue.",
+    "Keep what the user asks to be remembered. text: one sentence; quote: their words, verbatim;"
+    " replaces: ids.",
     {
         "type": "object",
         "properties": {

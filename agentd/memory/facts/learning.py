@@ -288,7 +288,7 @@ class Learning:
 
 def in_words(changed: Sequence[Learned]) -> str:
     """What was changed, in one line, and how it is taken back."""
-    return f"{'; '.join(map(_told, changed))} · /undo takes back the last"
+    return f"{'; '.join(map(_told, changed))} (/undo takes it back)"
 
 
 def _told(learned: Learned) -> str:

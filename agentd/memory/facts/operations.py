@@ -194,7 +194,7 @@ class Batch:
         gone = [self._set_aside(old, operation.at, fact.id) for old in older]
         change = None
         if older:
-            change = self._changed(ChangeKind.REPLACE, fact.id, tuple(map(_before, older)))
+            change = self._changed(ChangeKind.MERGE, fact.id, tuple(map(_before, older)))
         return Learned(fact, gone=tuple(gone), change=change)
 
     def _end(self, operation: Operation) -> Learned:
