@@ -7,6 +7,8 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -29,7 +31,7 @@ from agentd.graph.meaning import Meaning
 from agentd.graph.recall import Recollection
 from agentd.graph.sharing import Sharing
 from agentd.graph.text import GraphText
-from agentd.ports import GraphStore, ProgramStates
+from agentd.ports import Clock, GraphStore, ProgramStates
 from agentd.storage.graph_records import SqliteGraphRecords
 from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
@@ -111,9 +113,8 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
     config, clock = ground.config, ground.clock
     fed = config.graph.enabled and config.facts.enabled
-    files = LogFiles(ground.workspace)
+    files, records = LogFiles(ground.workspace), SqliteGraphRecords(stores.db)
     journal = Journal(Chain(files, clock) if config.graph.chain else None)
-    records = SqliteGraphRecords(stores.db)
     keeper = GraphKeeper(
         memory.files,
         stores.graph,
@@ -125,12 +126,7 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         fed=fed,
         journal=journal,
     )
-    key = ground.places.facts_key
-
-    async def agent() -> str:
-        secret = await asyncio.to_thread(kept_key, key)
-        return hmac.digest(secret, b"graph", "sha256").hex()[:16]
-
+    agent = partial(_agent, ground.places.facts_key)
     sharing = Sharing(keeper, records, config.graph.spaces, agent, journal, fed=fed)
     exchange = Exchange(keeper, stores.graph, sharing, clock, journal)
 
@@ -138,28 +134,39 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         await keeper.level()
         await exchange.level()
 
-    level = Nudged("graph", levelled)
-
     async def upkeep() -> None:
         await keeper.consolidate()
         await journal.look()
 
-    async def writing() -> None:
-        while True:
-            await clock.sleep(_WRITTEN_AFTER)
-            try:
-                await keeper.write()
-            except AgentdError as error:  # nobody waits for it, and forgetting writes it itself
-                log.warning("graph_not_written", reason=error.reason)
-
-    desk = None
-    if config.graph.enabled:
+    level, daily = Nudged("graph", levelled), Daily("graph_upkeep", upkeep, clock)
+    desk = _desk(keeper, stores, memory, clock) if config.graph.enabled else None
+    if desk is not None:
         memory.watching.listen(level.nudge)
         level.nudge()
-        quickest = memory.embedders.chain[-1:]
-        near = Meaning(quickest[0]).near if quickest else None
-        recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
-        desk = GraphDesk(keeper, recollection, stores.graph, clock)
-    daily = Daily("graph_upkeep", upkeep, clock)
+    writing = partial(_write, keeper, clock)
     others = exchange, sharing, journal, stores.graph, records
     return Graph(keeper, daily, level, writing, *others, desk)
+
+
+def _desk(keeper: GraphKeeper, stores: Stores, memory: Memory, clock: Clock) -> GraphDesk:
+    """What answers, by the meaning of names as far as there is an embedder."""
+    quickest = memory.embedders.chain[-1:]
+    near = Meaning(quickest[0]).near if quickest else None
+    recollection = Recollection(stores.graph, clock, resolve=keeper.resolve, near=near)
+    return GraphDesk(keeper, recollection, stores.graph, clock)
+
+
+async def _agent(key: Path) -> str:
+    """The name by which this agent tells messages of its own."""
+    secret = await asyncio.to_thread(kept_key, key)
+    return hmac.digest(secret, b"graph", "sha256").hex()[:16]
+
+
+async def _write(keeper: GraphKeeper, clock: Clock) -> None:
+    """Write the text of what has changed, until cancelled."""
+    while True:
+        await clock.sleep(_WRITTEN_AFTER)
+        try:
+            await keeper.write()
+        except AgentdError as error:  # nobody waits for it, and forgetting writes it itself
+            log.warning("graph_not_written", reason=error.reason)

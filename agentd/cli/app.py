@@ -74,7 +74,7 @@ app.add_typer(memory.app, name="memory")
 facts.app.command("query")(graph.query)
 facts.app.command("graph")(graph.graph)
 facts.app.command("run")(zero.run)
-facts.app.command("compile")(zero.compile)
+facts.app.command("compile")(zero.compile_statements)
 for command in (
     states.snapshot,
     states.graph_changes,

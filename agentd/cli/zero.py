@@ -52,7 +52,7 @@ def run(
         show({"graphs": graphs}, lambda told: _told(told["graphs"]), as_json=as_json)
 
 
-def compile(  # noqa: A001 - the command's name
+def compile_statements(
     file: Annotated[
         Path,
         typer.Argument(help="Lines `subject | relation | object`, or JSON; `-` is standard input."),

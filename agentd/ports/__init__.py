@@ -6,7 +6,7 @@ turns      Tool, Gate, Approver, EventSink, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
 facts      Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser
-graph      GraphStore, Walk
+graph      GraphRecords, GraphStore, ProgramStates, ShareStore, Walk
 memory     Recall, MemoryIndex, ChunkStore, Embedder
 schedule   BeatStore, JobStore, Triggers
 alerts     Outbox, AlertSink

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -36,6 +35,7 @@ from agentd.storage.graph_values import (
     concept_of,
     context_of,
     end_of,
+    held_of,
     moment,
     relation_of,
     ticks,
@@ -116,14 +116,7 @@ class SqliteGraph:
 
     async def held(self) -> Mapping[EpisodeHash, Held]:
         """See GraphStore."""
-
-        def look(conn: sqlite3.Connection) -> dict[EpisodeHash, Held]:
-            return {
-                EpisodeHash(name): Held(sure, bool(denied), tuple(json.loads(refs)), moment(said))
-                for name, sure, denied, refs, said in conn.execute(_HELD)
-            }
-
-        return await self._db.read(look)
+        return await self._db.read(lambda conn: dict(map(held_of, conn.execute(_HELD))))
 
     async def said_between(self, begins: datetime, ends: datetime) -> Sequence[Relation]:
         """See GraphStore."""

@@ -30,6 +30,7 @@ from agentd.domain.concept import (
     ContextHash,
     EpisodeHash,
     FactHash,
+    Held,
     Record,
     Relation,
 )
@@ -157,6 +158,12 @@ def relation_of(row: Sequence[Any]) -> Relation:
         denied=bool(denied),
         refs=tuple(json.loads(refs)),
     )
+
+
+def held_of(row: Sequence[Any]) -> tuple[EpisodeHash, Held]:
+    """What is held of an episode, by its hash."""
+    name, sure, denied, refs, said = row
+    return EpisodeHash(name), Held(sure, bool(denied), tuple(json.loads(refs)), moment(said))
 
 
 RELATION = (

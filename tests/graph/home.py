@@ -13,12 +13,8 @@ from agentd.graph.keeper import GraphKeeper
 from agentd.graph.recall import Recollection
 from agentd.graph.text import GraphText
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import (
-    InMemoryGraph,
-    MemoryGraphRecords,
-    MemoryNotes,
-    MemoryTextFiles,
-)
+from agentd.testing.graph import InMemoryGraph
+from agentd.testing.graph_records import MemoryGraphRecords, MemoryNotes, MemoryTextFiles
 from agentd.testing.workspace import MemoryWorkspace
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)

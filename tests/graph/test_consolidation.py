@@ -17,7 +17,8 @@ from agentd.storage.graph import SqliteGraph
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import InMemoryGraph, MemoryGraphRecords
+from agentd.testing.graph import InMemoryGraph
+from agentd.testing.graph_records import MemoryGraphRecords
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

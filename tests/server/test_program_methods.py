@@ -7,7 +7,7 @@ import pytest
 from agentd.errors import Busy, InvalidRequest
 from agentd.server.methods.programs import MOST, ProgramMethods
 from agentd.testing.clock import FakeClock
-from agentd.testing.graph import MemoryGraphRecords
+from agentd.testing.graph_records import MemoryGraphRecords
 
 
 @pytest.fixture
