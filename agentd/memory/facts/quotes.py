@@ -24,7 +24,7 @@ _QUOTATION_MARK = regex.compile(r"[\p{Quotation_Mark}`´′″]")
 _DASH = regex.compile(r"[\p{Dash_Punctuation}\u2212]")
 _UNSPACED = regex.compile(f"[{UNSPACED}]")
 _NO_TYPO = regex.compile(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
-_WORD_LETTER = regex.compile(r"[\w\p{M}]")
+_WORD_LETTER = regex.compile(r"[\p{L}\p{N}\p{M}]")
 _WORD = regex.compile(r"\S+")
 _GAP = regex.compile(r"\s*\[?\.{3,}\]?\s*")  # an ellipsis, as NFKC spells it
 _SENTENCE_END = regex.compile(r"[.!?](?=\s|$)|[。！？\n]")
@@ -48,7 +48,7 @@ class Searched:
         one sentence. One word of five letters or more may be misspelt by one letter other than the
         first.
         """
-        wanted = _trimmed(_Folded(quote).text)
+        wanted = _Folded(quote).trimmed()
         if not wanted:
             return None
         for found in self._found(wanted):
@@ -175,8 +175,20 @@ class _Folded:
         """Whether a part begins and ends between characters as people see them, and between words."""
         return not any(self._is_within(at) for at in (start, end) if 0 < at < len(self.text))
 
+    def trimmed(self) -> str:
+        """The text without punctuation and blanks around, but with all of a character as people see it."""
+        start, end = _inner(self.text)
+        while self._splits_character(start):
+            start -= 1
+        while self._splits_character(end):
+            end += 1
+        return self.text[start:end]
+
+    def _splits_character(self, at: int) -> bool:
+        return 0 < at < len(self.text) and self._starts[at - 1] == self._starts[at]
+
     def _is_within(self, at: int) -> bool:
-        if self._starts[at - 1] == self._starts[at]:
+        if self._splits_character(at):
             return True
         sides = self.text[at - 1], self.text[at]
         return all(_WORD_LETTER.match(c) and not _UNSPACED.match(c) for c in sides)
@@ -193,17 +205,24 @@ def _comparable(cluster: str) -> str:
     if shown.isspace():
         return " "
     shown = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", shown).casefold())
-    return "".join(" " if c.isspace() else c for c in shown)
+    return "".join(
+        c for c in shown if not c.isspace()
+    )  # some accents stand on a blank of their own
 
 
 def _trimmed(words: str) -> str:
     """Without punctuation and blanks around."""
+    start, end = _inner(words)
+    return words[start:end]
+
+
+def _inner(words: str) -> Span:
     start, end = 0, len(words)
     while start < end and _is_outer(words[start]):
         start += 1
     while end > start and _is_outer(words[end - 1]):
         end -= 1
-    return words[start:end]
+    return start, end
 
 
 def _is_outer(letter: str) -> bool:

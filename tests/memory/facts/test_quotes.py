@@ -44,6 +44,7 @@ def found(quote: str, text: str) -> str | None:
         ("…and I like tea…", "coffee and I like tea", "and I like tea"),
         ("... and I like tea ...", "coffee and I like tea", "and I like tea"),
         ("(I like tea)?!", "I like tea", "I like tea"),
+        ("I really like tea", "_I really like tea_", "I really like tea"),
         ("42", "42", "42"),
         ("👍🏽", "👍🏽 sure", "👍🏽"),
         ("👩‍👩‍👧", "us: 👩‍👩‍👧!", "👩‍👩‍👧"),
@@ -260,6 +261,10 @@ def bare(text: str) -> str:
 @given(_SCRIPTS)
 @example("\x00a")
 @example("ǰ\u0345")
+@example(":¯0")
+@example("0_")
+@example("🄀")
+@example("?\u19300")
 def test_a_whole_text_is_found_in_itself_whatever_its_characters(text):
     span = find(text, text)
     said = find(text, f"x, {text} , y")
