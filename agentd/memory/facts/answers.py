@@ -102,4 +102,10 @@ def _inner(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The object itself, or those in it if it only holds others."""
     held = [value for value in data.values() if isinstance(value, list)]
     nested = [item for value in held for item in value if isinstance(item, dict)]
-    yield from nested or (data,)
+    inner = [value for value in data.values() if isinstance(value, dict)]
+    if inner and len(inner) + len(held) == len(data):
+        nested += inner
+    if not nested:
+        yield data
+    for item in nested:
+        yield from _inner(item)
