@@ -81,9 +81,12 @@ class Names:
         if not possessive:
             return label
         has = self._aliased(self._bare.get(holder, holder))
+        if (OWNER, spoken := label.replace(_OF, "-")) in self._one:
+            return self._one[OWNER, spoken]
         while rest:
-            if (has, rest) in self._one:
-                return self._one[has, rest]
+            for whole in (rest, rest.replace(_OF, "-")):  # "sister's employer" or "sister employer"
+                if (has, whole) in self._one:
+                    return self._one[has, whole]
             relation, _, rest = rest.partition(_OF)
             if (has, relation) not in self._one:
                 return label

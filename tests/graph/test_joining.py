@@ -48,6 +48,14 @@ def test_what_the_owner_has_one_of_names_it(name, label):
     assert names().resolve(name) == label
 
 
+def test_a_relation_of_the_owner_may_be_spoken_as_one_of_his_things():
+    spoken = names(
+        Triple("user", "sister name", "Klara"), Triple("user", "sister employer", "Bosch")
+    )
+    for name in ("my sister's employer", "the user's sister's employer", "sister's employer"):
+        assert spoken.resolve(name) == "bosch"
+
+
 def test_two_of_a_kind_share_no_name():
     two = names(Triple("user", "sister", "Klara"), Triple("user", "sister", "Pia"))
     assert two.resolve("my sister") == "user's-sister"
