@@ -87,8 +87,7 @@ async def of_everyday() -> Figures:
     found, wrong = [], []
     for others_known in (0, OTHER_FACTS):
         async with staged(everyday()) as stage:
-            for one in contacts(others_known):
-                await stage.client.call("_agentd/facts/add", text=one.text)
+            await stage.write_facts([one.text for one in contacts(others_known)])
             played = await perform(stage, everyday())
         result = score([played])
         kept = _pairs_kept(played)

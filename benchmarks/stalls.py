@@ -28,7 +28,6 @@ TURNS = 150
 WARM_UP = 20
 _EVERY = 0.005  # seconds between two questions
 _IDLE = 3.0  # seconds in which an idle daemon is asked
-_PATIENCE = 300.0
 _LIMITS = {1_000: 15, MANY: 40}  # milliseconds that a turn may take longer, by number of facts
 _UNREAD = SETTINGS.replace('"1s"', '"1h"')  # nothing is read meanwhile
 _NOBODY = Conversation("nobody", ())
@@ -96,15 +95,7 @@ async def _rest(_: Stage) -> None:
 
 
 async def _read_page(stage: Stage) -> None:
-    page = stage.home / "workspace" / "memory" / "facts.md"
-    page.write_text("".join(f"- {one.text}\n" for one in contacts(MANY // 2)), "utf-8")
-    with page.open("a", encoding="utf-8") as more:
-        more.writelines(f"- {one.name} works at {one.firm}.\n" for one in contacts(MANY // 2))
-    deadline = perf_counter() + _PATIENCE
-    while (await _count(stage)) < MANY:
-        if perf_counter() > deadline:
-            raise TimeoutError(f"{await _count(stage)} facts of {MANY}")
-        await asyncio.sleep(1)
+    await stage.write_facts([one.text for one in contacts(MANY)])
 
 
 async def _forget_one(stage: Stage) -> None:
@@ -121,19 +112,11 @@ async def _say_long(stage: Stage) -> None:
     await stage.rest()
 
 
-async def _count(stage: Stage) -> int:
-    return int((await stage.client.call("_agentd/facts/list", limit=1))["total"])
-
-
 async def _turns(facts: int) -> float:
     """Milliseconds of a turn at p95 with so many facts."""
     taken = []
     async with staged(_NOBODY, settings=_UNREAD) as stage:
-        if facts:
-            page = stage.home / "workspace" / "memory" / "facts.md"
-            page.write_text("".join(f"- {text}\n" for text in _facts(facts)), "utf-8")
-            while (await _count(stage)) < facts:
-                await asyncio.sleep(0.5)
+        await stage.write_facts(_facts(facts))
         await stage.client.call("_agentd/memory/index")
         session = await stage.client.new_session()
         for text in Inventor().questions(WARM_UP + TURNS):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentd.domain.workspace import FACTS_PATH
 from benchmarks.conversations.conversation import Conversation, Turn
 from benchmarks.conversations.model import Items, Model, clip
 from benchmarks.conversations.service import served
@@ -20,6 +21,7 @@ from benchmarks.household import Client, Daemon, first_answer, folder, launch, s
 SETTINGS = '[agent]\ntimezone = "UTC"\n[facts]\nidle = "1s"\n[heartbeat]\nenabled = false\n'
 _PATIENCE = 60.0  # seconds in which a session is to be read, or a fact to be gone
 _LOOK = "Have a look at this."
+_LONG_PATIENCE = 300.0
 _PAGE = 500
 _LEAST_FILES = 5
 _TOLD = 4_000  # characters of the log where something is missing
@@ -72,6 +74,19 @@ class Stage:
             lambda: not unread(self.home),
             lambda: f"not read: {unread(self.home)}\n{log.read_text('utf-8')[-_TOLD:]}",
         )
+
+    async def write_facts(self, texts: Sequence[str]) -> None:
+        """Write facts into their file by hand; return when they are known."""
+        self._write(FACTS_PATH, "".join(f"- {text}\n" for text in texts))
+        deadline = time.monotonic() + _LONG_PATIENCE
+        while (found := await self.count()) < len(texts):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{found} facts of {len(texts)}")
+            await asyncio.sleep(0.5)
+
+    async def count(self) -> int:
+        """How many facts are active."""
+        return int((await self.client.call("_agentd/facts/list", limit=1))["total"])
 
     async def known(self) -> list[Json]:
         """All facts, in every status."""
