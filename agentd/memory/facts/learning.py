@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -125,7 +126,7 @@ class Learning:
             due = self._due.get(session)
             while (passage := await self._reader.next(session)) is not None:
                 try:
-                    await self._note(session, await self._reader.read(passage))
+                    await self._note(passage, await self._reader.read(passage))
                 except Exception as error:
                     if not self._is_its_own(error) or not await self._gave_up(passage, error):
                         raise
@@ -163,11 +164,14 @@ class Learning:
             log.warning("facts_left_for_later", session=plan.session, reason="timeout")
             self._put(plan.session, _PAUSES[0])
 
-    async def _note(self, session: SessionKey, learned: Sequence[Learned]) -> None:
-        """Tell it, also to who comes later. Raises StorageError."""
+    async def _note(self, passage: Passage, learned: Sequence[Learned]) -> None:
+        """Tell it, also to who comes later. Raises StorageError, WorkspaceError."""
+        session = passage.session
         changed = [one for one in learned if one.change is not None]
         if changed and await self._sessions.exists(session):
-            await self._sessions.notice(session, in_words(changed), TAG)
+            row = await self._sessions.notice(session, in_words(changed), TAG)
+            if row.seq == passage.last + 1:  # our own line is nothing to read
+                await self._reader.skip(replace(passage, last=row.seq))
             self.tell(session, changed)
 
     def problems(self) -> tuple[Problem, ...]:
