@@ -21,6 +21,7 @@ from agentd.domain.erasure import MASK
 from agentd.domain.fact import (
     NO_SESSION,
     ErasureReport,
+    Evidence,
     Fact,
     FactChange,
     FactHit,
@@ -288,8 +289,7 @@ class FactBook:
         async def attempt() -> tuple[_T, tuple[FactChange, ...]]:
             named = [fact.id for text in texts if (fact := self._known.saying(text)) is not None]
             current = [fact.id for i in ids if (fact := self._known.current(i)) is not None]
-            evidence = await self._store.evidence([*ids, *current, *named])
-            said = {i: {one.origin for one in each} for i, each in evidence.items()}
+            said = await self._store.evidence([*ids, *current, *named])
             batch = Batch(self._known, self._context(await self._store.buried(), said, session))
             try:
                 result = await work(batch)
@@ -306,7 +306,7 @@ class FactBook:
     def _context(
         self,
         graves: Mapping[bytes, datetime],
-        said: Mapping[str, set[Provenance]],
+        said: Mapping[str, Sequence[Evidence]],
         session: SessionKey,
     ) -> Context:
         now = self._clock.now()

@@ -7,7 +7,7 @@ equal words count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -36,12 +36,12 @@ _TOWARDS = 0.5  # of what is missing to that, with each new saying
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a batch needs besides the facts. `graves` are the digests of what was forgotten, each with
-    when; `said` the rows that are evidence of a fact already, by its id.
+    when; `said` is what is evidence of a fact already, by its id.
     """
 
     digests: Digests
     graves: Mapping[bytes, datetime]
-    said: Mapping[str, Collection[Provenance]]
+    said: Mapping[str, Sequence[Evidence]]
     new_id: Callable[[], str]
     session: SessionKey
     now: datetime
@@ -70,20 +70,8 @@ class Batch:
 
     def accept(self, proposed: Fact) -> Learned:
         """The user says yes to a proposed fact: it holds, as sure as what he says outright."""
-        sure = replace(
-            proposed,
-            status=FactStatus.ACTIVE,
-            source=FactSource.EXPLICIT,
-            confidence=max(proposed.confidence, FactSource.EXPLICIT.confidence),
-            replaces=(),
-        )
-        old = Before(proposed.id, proposed.status)
         olds = self._targets(proposed.replaces)
-        gone = [self._set_aside(fact, self.context.now, proposed.id) for fact in olds]
-        self.put(sure)
-        before = (old, *(_before(fact) for fact in olds))
-        change = self._changed(ChangeKind.ACCEPT, proposed.id, before)
-        return Learned(sure, is_new=True, gone=tuple(gone), change=change)
+        return self._accept(proposed, FactSource.EXPLICIT, olds, self.context.now)
 
     def merge(self, kept: Fact, others: Sequence[Fact], evidence: Sequence[Evidence]) -> FactChange:
         """Let one fact stand for others that say the same; what says them says it."""
@@ -163,7 +151,7 @@ class Batch:
         if there is not None and (there.is_active or not operation.is_proven):
             return self._confirm(there, operation, [old for old in olds if old.id != there.id])
         if there is not None:
-            return self.accept(there)
+            return self._prove(there, operation, olds)
         if not operation.is_proven:
             fact = self._new(operation, FactStatus.PROPOSED, tuple(old.id for old in olds))
             return Learned(fact, is_new=True)
@@ -171,36 +159,64 @@ class Batch:
         return self._replace(operation, olds)
 
     def _replace(self, operation: Operation, olds: Sequence[Fact]) -> Learned:
-        newer = [old for old in olds if old.noted_at > operation.at]
+        newer = [old for old in olds if self._last_said(old) > operation.at]
         if newer:  # what was said since holds: this is history
-            by = min(newer, key=lambda fact: fact.noted_at)
+            by = min(newer, key=self._last_said)
             fact = self._new(operation, FactStatus.SUPERSEDED, by=by)
-            return Learned(fact, is_new=True)
+            return self._put_aside(Learned(fact, is_new=True), olds, operation)
         status = FactStatus.ACTIVE
         if operation.valid_to is not None and operation.valid_to <= self.context.now:
             status = FactStatus.ENDED
         fact = self._new(operation, status)
-        gone = [self._set_aside(old, operation.at, fact.id) for old in olds]
-        kind = ChangeKind.REPLACE if olds else ChangeKind.ADD
-        change = self._changed(kind, fact.id, tuple(map(_before, olds)))
-        return Learned(fact, is_new=True, gone=tuple(gone), change=change)
+        if olds:
+            return self._put_aside(Learned(fact, is_new=True), olds, operation)
+        return Learned(fact, is_new=True, change=self._changed(ChangeKind.ADD, fact.id, ()))
 
     def _confirm(self, there: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:
         """It is known in these words already; what it replaces besides goes."""
         if not operation.is_proven:
             return Learned(there)
         fact = self._heard_again(there, operation)
-        older = [old for old in olds if old.noted_at <= operation.at]
-        gone = [self._set_aside(old, operation.at, fact.id) for old in older]
-        change = None
-        if older:
-            change = self._changed(ChangeKind.MERGE, fact.id, tuple(map(_before, older)))
-        return Learned(fact, gone=tuple(gone), change=change)
+        return self._put_aside(Learned(fact), olds, operation)
+
+    def _put_aside(self, learned: Learned, olds: Sequence[Fact], operation: Operation) -> Learned:
+        """The same, with those of the old facts gone that were not said again since."""
+        assert learned.fact is not None
+        older = self._not_since(olds, operation)
+        if not older:
+            return learned
+        by = learned.fact.id
+        gone = tuple(self._set_aside(old, operation.at, by) for old in older)
+        change = self._changed(ChangeKind.REPLACE, by, tuple(map(_before, older)))
+        return replace(learned, gone=gone, change=change)
+
+    def _prove(self, proposed: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:
+        """The user has said a proposed fact: it holds, as sure as what is read out of his words."""
+        self._add_evidence(proposed.id, operation.evidence)
+        replaced = {old.id: old for old in (*self._targets(proposed.replaces), *olds)}
+        older = self._not_since(tuple(replaced.values()), operation)
+        return self._accept(proposed, operation.source, older, operation.at)
+
+    def _accept(
+        self, proposed: Fact, source: FactSource, olds: Sequence[Fact], at: datetime
+    ) -> Learned:
+        sure = replace(
+            proposed,
+            status=FactStatus.ACTIVE,
+            source=source,
+            confidence=max(proposed.confidence, source.confidence),
+            replaces=(),
+        )
+        gone = tuple(self._set_aside(old, at, proposed.id) for old in olds)
+        self.put(sure)
+        before = (_before(proposed), *map(_before, olds))
+        change = self._changed(ChangeKind.ACCEPT, proposed.id, before)
+        return Learned(sure, is_new=True, gone=gone, change=change)
 
     def _end(self, operation: Operation) -> Learned:
         if not operation.is_proven:
             return Learned(reason=Refusal.UNPROVEN)
-        olds = [old for old in self._targets(operation.ids) if old.noted_at <= operation.at]
+        olds = self._not_since(self._targets(operation.ids), operation)
         if not olds:
             return Learned(reason=Refusal.UNKNOWN_ID)
         for old in olds:
@@ -224,8 +240,7 @@ class Batch:
         learned = Learned()
         for fact in there:
             if fact.status is FactStatus.PROPOSED:
-                self._add_evidence(fact.id, operation.evidence)
-                learned = self.accept(fact)
+                learned = self._prove(fact, operation, ())
             else:
                 learned = Learned(self._heard_again(fact, operation))
         return learned
@@ -273,9 +288,9 @@ class Batch:
 
     def _heard_again(self, there: Fact, operation: Operation) -> Fact:
         """The fact with one more piece of evidence, and the surer for it if that is new."""
-        known = self.context.said.get(there.id, ())
+        known = {(one.at, one.origin) for one in self._sayings(there.id)}
         spoken = [one for one in operation.evidence if not one.is_context]
-        is_new = any(one.origin not in known for one in spoken)
+        is_new = any((one.at, one.origin) not in known for one in spoken)
         self._add_evidence(there.id, operation.evidence)
         sure = there.confidence
         if is_new and sure < _MOST_SURE:
@@ -293,6 +308,17 @@ class Batch:
         if heard != there:
             self.put(heard)
         return heard
+
+    def _not_since(self, olds: Sequence[Fact], operation: Operation) -> list[Fact]:
+        """Those that were not said again after the words of the operation."""
+        return [old for old in olds if self._last_said(old) <= operation.at]
+
+    def _last_said(self, fact: Fact) -> datetime:
+        return max((fact.noted_at, *(one.at for one in self._sayings(fact.id))))
+
+    def _sayings(self, fact_id: str) -> list[Evidence]:
+        new = (one for one in self._evidence if one.fact_id == fact_id)
+        return [one for one in (*self.context.said.get(fact_id, ()), *new) if not one.is_context]
 
     def _set_aside(self, old: Fact, at: datetime, by: str = "") -> Fact:
         status = FactStatus.SUPERSEDED if by else FactStatus.ENDED

@@ -15,6 +15,7 @@ from agentd.domain.fact import (
     Evidence,
     Fact,
     FactSource,
+    FactStatus,
     FactWrite,
     Learned,
     Op,
@@ -139,7 +140,7 @@ def reconciled(
     by_hand = _ByHand(batch, screen, now)
     by_hand.refused += [_refusal(*line) for line in found.refused]
     for fact in found.taken:
-        batch.put(fact)
+        by_hand.take(fact)
     for place, row in found.edited:
         by_hand.edit(place, row)
     for place in found.fresh:
@@ -209,6 +210,15 @@ class _ByHand:
         self.adopted: dict[int, Fact] = {}
         self.cut: set[int] = set()
         self.refused: list[Trouble] = []
+
+    def take(self, fact: Fact) -> None:
+        """A line says a fact otherwise than its row; that a proposed one holds is the user's yes to it."""
+        row = self._batch.known.get(fact.id)
+        if row is None or row.status is not FactStatus.PROPOSED or not fact.is_active:
+            self._batch.put(fact)
+            return
+        learned = self._batch.accept(replace(fact, status=row.status))
+        self.written += [sure for sure in (learned.fact, *learned.gone) if sure is not None]
 
     def edit(self, place: Placed, row: Fact) -> None:
         """A line has another text: a new fact replaces the one that stood there."""
