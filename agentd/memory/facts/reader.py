@@ -86,7 +86,8 @@ class Reader:
         messages, room = 0, self._settings.batch_tokens
         for row in rows:
             messages += opens_turn(row)
-            room -= min(tokens.of_text(row.text), wire.USER_CHARS)
+            shown = wire.USER_CHARS if row.role is RowRole.USER else wire.AGENT_CHARS
+            room -= tokens.of_text(row.text[:shown])
             if taken and opens_turn(row) and (room < 0 or messages > self._settings.batch_messages):
                 break
             taken.append(row)
