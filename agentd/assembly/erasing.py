@@ -12,6 +12,8 @@ from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
 from agentd.domain.erasure import Erasure, Written
 from agentd.domain.search import SearchQuery
+from agentd.domain.source import Writer
+from agentd.domain.transcript import Row
 from agentd.domain.turn import MAIN, Kind, Origin, SessionKey
 from agentd.domain.workspace import FACTS_PATH, Reader
 from agentd.engine.sidecall import SideCall
@@ -49,8 +51,11 @@ def build_forgetting(
         return await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
 
     async def said(session: SessionKey, seq: int) -> Written | None:
-        text = await row_text(stores.sessions, session, seq)
-        return Written(f"sessions/{session}.jsonl:{seq}", text, by_user=True) if text else None
+        row = await row_of(stores.sessions, session, seq)
+        if row is None:
+            return None
+        by_user = row.source.writer is not Writer.AGENT
+        return Written(f"sessions/{session}.jsonl:{seq}", row.text, row.at, by_user)
 
     async def near(text: str) -> Sequence[tuple[str, int, int]]:
         found = await memory.recall.search(SearchQuery(text, limit=_NEAREST), _OWNER)
@@ -78,12 +83,12 @@ def build_forgetting(
     )
 
 
-async def row_text(sessions: SessionStore, session: SessionKey, seq: int) -> str:
-    """The words of a row of a transcript; "" if it is gone. Raises StorageError."""
+async def row_of(sessions: SessionStore, session: SessionKey, seq: int) -> Row | None:
+    """A row of a transcript; None if it is gone. Raises StorageError."""
     if not await sessions.exists(session):
-        return ""
+        return None
     rows = await sessions.rows(session, seq, 1)
-    return rows[0].text if rows and rows[0].seq == seq else ""
+    return rows[0] if rows and rows[0].seq == seq else None
 
 
 def _copies(ground: Ground, stores: Stores, output: OpenLog) -> Copies:

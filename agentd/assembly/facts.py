@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.assembly.erasing import build_forgetting, row_text
+from agentd.assembly.erasing import build_forgetting, row_of
 from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground, Work
 from agentd.assembly.memory import Memory
@@ -154,7 +154,8 @@ def _around(
     level.nudge()
 
     async def said(session: SessionKey, seq: int) -> str:
-        return await row_text(stores.sessions, session, seq)
+        row = await row_of(stores.sessions, session, seq)
+        return row.text if row is not None else ""
 
     def problems() -> tuple[Problem, ...]:
         parts = (forgetting, book, index, learning, review)
