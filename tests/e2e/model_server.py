@@ -41,6 +41,9 @@ _IDENTIFIER = re.compile(r"[\w./:@~-]*\d{4,}[\w./:@~-]*|https?://\S+|[\w.@~-]*(?
 _LEARN = re.compile(r"^\[\d+ user [^\]]*\] learn (.+)$", re.MULTILINE)
 _TOLD = re.compile(r"^\[(\d+) user [^\]]*\] (my (.+?) is (.+?))\.?$", re.MULTILINE)
 _KNOWN = re.compile(r"^\[(\w+) since [^\]]*\] (.+)$", re.MULTILINE)
+_CANDIDATES = '<data source="candidates">'
+_GOES = re.compile(r"^\[\w+\] (.+?)\.?$", re.MULTILINE)
+_CANDIDATE = re.compile(r"^\[(\d+) [^\]]+\] (.+)$", re.MULTILINE)
 _MARK = re.compile(r"mark-\w+")
 _SEEN_FIRST = "memory_read"  # what a refusal of a patch names as its cure
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many"}
@@ -75,6 +78,8 @@ class Model:
         """The reply to a request."""
         system = " ".join(_texts(body.get("system", "")))
         words, rounds = conversation(body["messages"])
+        if _CANDIDATES in words:
+            return Reply(json.dumps(marking(words)))
         if not body.get("tools"):
             learnt = learning(words)
             return Reply(json.dumps(learnt) if learnt else summary(body["messages"]))
@@ -172,6 +177,17 @@ def learning(words: str) -> list[Json]:
             {**change, "message": int(message), "quote": quote, "content": content, **triple}
         )
     return items
+
+
+def marking(words: str) -> list[Json]:
+    """What the request that marks what to forget is answered: wherever the sentence of a fact stands."""
+    facts, _, shown = words.partition(_CANDIDATES)
+    return [
+        {"n": int(n), "span": sentence}
+        for n, text in _CANDIDATE.findall(shown)
+        for sentence in _GOES.findall(facts)
+        if sentence.casefold() in text.casefold()
+    ]
 
 
 def flushing(who: str, messages: Sequence[Json]) -> Reply:

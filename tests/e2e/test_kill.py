@@ -333,12 +333,15 @@ class Logging(Relating):
 
 
 class Erasing(Scenario):
-    """What erases a fact meets the point: the fact is gone, and then every byte of its word."""
+    """What erases a fact meets the point: the fact is gone, and then every byte of what says it."""
+
+    SAID = "My hamster is called Quastelbury"
 
     async def provoke(self, client: Client) -> None:
         told = await client.call("_agentd/facts/add", {"text": Learning.TOLD})
         place = {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": "chat:pets"}}
         await client.call("session/new", place)
+        await client.say(f"say {self.SAID}", "told", "chat:pets")
         await client.say("say Quastelbury", "said", "chat:pets")
         assert self._found()
         await self.queue(client, "gate", GATE)
@@ -351,12 +354,13 @@ class Erasing(Scenario):
 
     async def verify(self, client: Client) -> None:
         await super().verify(client)
-        await until(lambda: not self._found(), "no file holds the word of the forgotten fact")
+        await until(lambda: not self._found(), "no file says the forgotten fact")
         assert not (await client.call("_agentd/facts/list", {}))["facts"]
-        assert texts(await client.export("chat:pets"), "user") != ["say Quastelbury"]
+        said = texts(await client.export("chat:pets"), "user")
+        assert said == ["say [forgotten]", "say Quastelbury"]
 
     def _found(self) -> bool:
-        return bool(holding(self.home.root, b"quastelbury"))
+        return bool(holding(self.home.root, self.SAID.encode()))
 
 
 @dataclass(frozen=True)
