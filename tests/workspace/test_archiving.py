@@ -7,7 +7,7 @@ import os
 import pytest
 
 from agentd import failpoints
-from agentd.domain.erasure import Needles
+from agentd.domain.erasure import Erasure
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Author, Reader
@@ -186,5 +186,5 @@ async def test_agentds_own_lines_are_still_its_own_and_the_users_his(attic):
     attic.note(data=his + mine)
     await attic.archiving.tidy()
     eraser = NoteEraser(attic.files, attic.home.root, attic.home.versions)
-    assert await eraser.erase(Needles(("4417",))) == 1
+    assert await eraser.erase(Erasure(spans=("4417",))) == 1
     assert attic.all()[NEW] == his + b"- [forgotten]\n"

@@ -93,6 +93,7 @@ class Forgetting:
         self._shown: tuple[tuple[str, ...], tuple[Also, ...]] = ((), ())  # the last preview
         self._is_due = True  # until it is known that nothing is left over
         self._next = 0.0  # monotonic time of the next try
+        self._is_touched = False  # since the last try began
 
     async def begin(
         self,
@@ -157,7 +158,8 @@ class Forgetting:
             tasks.create_task(self._work())
 
     def touch(self, _: SessionKey) -> None:
-        """A turn has ended: erasing may have waited for it."""
+        """A turn has ended: erasing may have waited for it, or be about to."""
+        self._is_touched = True
         if self._left:
             self._next = 0.0
             self._wake.set()
@@ -184,6 +186,7 @@ class Forgetting:
         """Erase everywhere; the places `done` only if more is to be erased than they know. Raises
         StorageError.
         """
+        self._is_touched = False
         begun = await self._store.open()
         self._is_due = bool(begun)
         if not begun:
@@ -256,8 +259,7 @@ class Forgetting:
             self._is_due = False
             self._marker.forget()
             self._shown = ((), ())
-        waits = all(isinstance(error, Busy) for error in self._left.values())
-        self._next = self._clock.monotonic() + (_TURN if waits else _AGAIN)
+        self._rest()
         pending = (*self._left, *self._unmarked[:_SHOWN])
         log.info("erased", places=counts, left=sorted(self._left), unmarked=len(self._unmarked))
         return ErasureReport(counts, also, pending, backups)
@@ -283,12 +285,20 @@ class Forgetting:
                 return
             late = [place for place in self._places if place.name in self._left]
             if late:
+                self._is_touched = False
                 await self._visit(late, joined((await self._store.open()).values()))
                 if any(place.name in self._left for place in late):
-                    waits = all(isinstance(error, Busy) for error in self._left.values())
-                    self._next = self._clock.monotonic() + (_TURN if waits else _AGAIN)
+                    self._rest()
                     return
             await self._carry_out(frozenset(place.name for place in late))
+
+    def _rest(self) -> None:
+        """Say when it is tried again; at once if a turn has ended meanwhile."""
+        waits = all(isinstance(error, Busy) for error in self._left.values())
+        pause = 0.0 if waits and self._is_touched else _TURN if waits else _AGAIN
+        self._next = self._clock.monotonic() + pause
+        if self._left and not pause:
+            self._wake.set()
 
     async def _tick(self) -> None:
         while True:

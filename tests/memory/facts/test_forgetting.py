@@ -390,6 +390,24 @@ async def test_nothing_begun_is_nothing_done(home):
     assert place.calls == 0
 
 
+async def test_a_turn_that_ends_while_its_place_is_looked_at_is_not_missed(home, clock):
+    class Late(Failing):
+        async def erase(self, erasure: Erasure) -> int:
+            forgetting.touch(MAIN)
+            return await super().erase(erasure)
+
+    late = Late("log", Busy("a turn goes on"))
+    await home.say("hello", "hello")
+    forgetting = home.forgetting(None, log=late)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(forgetting.run())
+        await settled(lambda: clock.sleeping == 1)
+        assert (await forgetting.erase_text("Quastel")).pending == ("log",)
+        await settled(lambda: not forgetting._is_due)
+        running.cancel()
+    assert late.calls == 2, "no time has passed"
+
+
 async def test_a_turn_that_goes_on_is_no_failure(home):
     await home.say("hello", "hello")
     forgetting = home.forgetting(None, log=Failing("log", Busy("a turn goes on")))
