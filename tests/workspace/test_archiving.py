@@ -187,4 +187,4 @@ async def test_agentds_own_lines_are_still_its_own_and_the_users_his(attic):
     await attic.archiving.tidy()
     eraser = NoteEraser(attic.files, attic.home.root, attic.home.versions)
     assert await eraser.erase(Erasure(spans=("4417",))) == 1
-    assert attic.all()[NEW] == his + b"- [forgotten]\n"
+    assert attic.all()[NEW] == his + b"- the code is [forgotten]\n"
