@@ -138,7 +138,7 @@ class FactBook:
         async def attempt() -> FactChange:
             listed = await self._store.changes(changes.LISTED)
             found = changes.chosen(listed, self._known, change, session)
-            await self._carry_out(changes.undone(found, self._known))
+            await self._take_back(changes.undone(found, self._known))
             return replace(found, undone=True)
 
         return await self._level_first(attempt)
@@ -173,7 +173,7 @@ class FactBook:
         async def attempt() -> tuple[Fact, ...]:
             facts = tuple(self._proposed(fact_id) for fact_id in fact_ids)
             ids = tuple(fact.id for fact in facts)
-            await self._carry_out(Change(FactWrite(removed=ids), dropped=frozenset(ids)))
+            await self._take_back(Change(FactWrite(removed=ids), dropped=frozenset(ids)))
             return facts
 
         return await self._level_first(attempt)
@@ -430,6 +430,11 @@ class FactBook:
         if change.is_of_page or change.write.facts:
             self._tell()
         return stored
+
+    async def _take_back(self, change: Change) -> None:
+        """Carry out what takes facts away as if they had never been there."""
+        left = tuple(i for i in self._parked if i not in change.write.removed)
+        await self._carry_out(replace(change, write=replace(change.write, parked=left)))
 
     def _tell(self) -> None:
         for changed in self._changed:

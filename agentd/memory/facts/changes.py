@@ -10,7 +10,6 @@ from agentd.domain.fact import (
     ChangeKind,
     Fact,
     FactChange,
-    FactStatus,
     FactWrite,
 )
 from agentd.domain.turn import SessionKey
@@ -94,12 +93,8 @@ def _why_not(
     for one in newer:
         if mine & {one.new, *one.old}:
             return f"change {one.id} came after it", f"take back change {one.id} first"
-    for before in change.before:
-        fact = known.get(before.id)
-        if fact is None:
-            return "its fact is not there any more", "`agentd facts list` shows what holds"
-        if before.id != change.new and fact.status is FactStatus.ACTIVE and not fact.valid_to:
-            return "the former fact holds again already", "`agentd facts list` shows what holds"
+    if any(known.get(before.id) is None for before in change.before):
+        return "its fact is not there any more", "`agentd facts list` shows what holds"
     return None
 
 

@@ -91,11 +91,10 @@ class Keeping:
             intent = await self._workspace.plan(path, FileAction.WRITE, _bytes(after))
             if intent.before != digest:
                 raise moved()
-            if change.write.removed:
-                # Rows first: a line that goes while its row stays would be taken for forgotten.
-                changes = await self._save(change, known)
-                await self._workspace.apply(intent, _READER, _AUTHOR)
-                return intent.after, changes
+            if removed := change.write.removed:
+                # Until the rows are gone too, lines that miss are not to be taken for forgotten.
+                doubted = (*(change.write.parked or ()), *removed)
+                await self._store.write(FactWrite(parked=doubted))
             await self._workspace.apply(intent, _READER, _AUTHOR)
             hit("facts.written")
             return intent.after, await self._save(change, known)

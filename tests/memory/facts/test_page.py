@@ -18,8 +18,8 @@ from agentd.domain.fact import (
     Triple,
 )
 from agentd.domain.turn import SessionKey
-from agentd.facts.annotation import MOST_CHARS, clean, clean_triple
-from agentd.facts.page import Page, Part, parse
+from agentd.memory.facts.annotation import MOST_CHARS, clean, clean_triple
+from agentd.memory.facts.page import Page, Part, parse
 
 NOW = datetime(2026, 11, 22, 5, 11, 15, tzinfo=UTC)
 REX = "The user's dog is called Rex."
@@ -61,7 +61,9 @@ TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1), timezones=st.ju
 def facts(draw):
     text = clean(draw(TEXTS))[:MOST_CHARS].strip() or "x"
     parts = [draw(TEXTS) for _ in range(3)]
-    is_over = draw(st.booleans())
+    status = draw(st.sampled_from([*FactStatus][:4]))
+    until = draw(st.none() | st.integers(1, 99).map(lambda days: NOW + timedelta(days=days)))
+    is_over = status in (FactStatus.SUPERSEDED, FactStatus.ENDED)
     return Fact(
         id=draw(st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=8, max_size=8)),
         text=text,
@@ -70,9 +72,10 @@ def facts(draw):
         confidence=draw(st.floats(0, 1)),
         valid_from=draw(TIMES),
         noted_at=draw(TIMES),
-        status=FactStatus.SUPERSEDED if is_over else FactStatus.ACTIVE,
-        valid_to=draw(TIMES) if is_over else None,
-        superseded_by="bbbbbbbb" if is_over and draw(st.booleans()) else "",
+        status=status,
+        valid_to=NOW + timedelta(days=draw(st.integers(-99, 0))) if is_over else until,
+        superseded_by="bbbb" if status is FactStatus.SUPERSEDED else "",
+        replaces=("cccc", "dddd") if status is FactStatus.PROPOSED else (),
         origin=Provenance(
             SessionKey(draw(st.sampled_from(["", "main", "chat:a b", 'x"#-->\\']))), 0
         ),
@@ -116,7 +119,7 @@ def test_any_text_is_rendered_as_it_was(text):
 def test_damage_loses_no_other_line_and_drops_nothing(fact, data):
     others = [
         a_fact("aaaaaaaa", "Before."),
-        a_fact("zzzzzzzz", "After.", status=FactStatus.SUPERSEDED, valid_to=NOW),
+        a_fact("zzzzzzzz", "After.", status=FactStatus.ENDED, valid_to=NOW),
     ]
     lines = parse("").edited([others[0], replace(fact, id="mmmmmmmm"), others[1]]).render()
     rows = lines.split("\n")
@@ -165,6 +168,18 @@ def test_a_superseded_fact_moves_below_earlier_and_a_forgotten_one_leaves_a_mark
     assert again == page
     assert again.graves() == {"bbbbbbbb": NOW, "k3f9q2ma": NOW + timedelta(1)}
     assert page.edited(buried={"bbbbbbbb": NOW}) == page
+
+
+def test_what_waits_for_a_yes_stands_between_what_holds_and_what_did():
+    over = a_fact("bbbbbbbb", "Max.", status=FactStatus.ENDED, valid_to=NOW)
+    waits = a_fact("cccccccc", "Bo.", status=FactStatus.PROPOSED, replaces=("k3f9q2ma", "x"))
+    page = parse("").edited([over, waits, a_fact()])
+    rows = [row.split(" <!--")[0] for row in page.render().split("\n") if row]
+    assert rows == ["# Facts", f"- {REX}", "## Proposed", "- Bo.", "## Earlier", "- Max."]
+    assert "status=proposed replaces=" in page.render()
+    assert said(parse(page.render()))["cccccccc"] == waits
+    page = page.edited([a_fact("cccccccc", "Bo.")], buried={"bbbbbbbb": NOW})
+    assert [line.part for line in page.lines if line.id] == [Part.NOW, Part.NOW, Part.FORGOTTEN]
 
 
 def test_a_fact_that_holds_again_moves_back_up():
