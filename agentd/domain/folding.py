@@ -30,8 +30,9 @@ _SAME = str.maketrans(
 _CODED = r"(?:\\{1,8}u[0-9a-fA-F]{4})+"
 _QUOTED = r"\\{1,8}[\"/]"
 _BREAK = r"\\{1,8}[nrtbf]"
-_MARKS = (
-    "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe00-\ufe2f]*"
+_MARKS = (  # what belongs to the letter before it, seen or not
+    "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe00-\ufe2f"
+    "\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
 )
 _PIECE = re.compile(rf"\S{{1,64}}{_MARKS}")
 _ESCAPED_PIECE = re.compile(

@@ -28,6 +28,7 @@ def found(words: str, text: str) -> list[str]:
         ("rené", "Rene\u0301 x", ["Rene\u0301"]),
         ("Straße", "STRASSE 5", ["STRASSE"]),
         ("office", "oﬃce", ["oﬃce"]),
+        ("rexú", "Rexu\u200b\u0301 x", ["Rexu\u200b\u0301"]),
         ("小红", "我的妹妹叫小红。", ["小红"]),
         ("rex", "Rexford prex rex-t _rex_ (REX)", ["rex", "rex", "REX"]),
         ("london", "Londoner", []),
