@@ -10,9 +10,8 @@ from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
-from agentd.domain.erasure import Erasure, Written
+from agentd.domain.erasure import Erasure
 from agentd.domain.search import SearchQuery
-from agentd.domain.source import Writer
 from agentd.domain.transcript import Row
 from agentd.domain.turn import MAIN, Kind, Origin, SessionKey
 from agentd.domain.workspace import FACTS_PATH, Reader
@@ -38,6 +37,7 @@ def build_forgetting(
     versions = ground.places.versions
     notes = NoteEraser(memory.files, ground.workspace, versions, apart=frozenset({FACTS_PATH}))
     former = VersionEraser(memory.files, versions)
+    stored = StoredTexts(stores.db)
 
     async def erase_index(_: Erasure) -> int:
         await memory.indexer.sync_notes()
@@ -49,13 +49,6 @@ def build_forgetting(
 
     async def ask(system: str, text: str) -> str:
         return await calls.ask(MAIN, Origin.FORGETTING, system, text, max_tokens=_MAX_TOKENS)
-
-    async def said(session: SessionKey, seq: int) -> Written | None:
-        row = await row_of(stores.sessions, session, seq)
-        if row is None:
-            return None
-        by_user = row.source.writer is not Writer.AGENT
-        return Written(f"sessions/{session}.jsonl:{seq}", row.text, row.at, by_user)
 
     async def near(text: str) -> Sequence[tuple[str, int, int]]:
         found = await memory.recall.search(SearchQuery(text, limit=_NEAREST), _OWNER)
@@ -76,8 +69,8 @@ def build_forgetting(
         ),
         ground.clock,
         ask=ask,
-        texts=(StoredTexts(stores.db), notes, former, stores.typed),
-        said=said,
+        texts=(stored, notes, former, stores.typed),
+        said=stored.said,
         copies=_copies(ground, stores, output).list,
         near=near,
     )
@@ -96,5 +89,8 @@ def _copies(ground: Ground, stores: Stores, output: OpenLog) -> Copies:
     home = ground.environ.get("AGENTD_HOME")
     roots = (Path(home),) if home else (ground.places.state_dir, ground.workspace)
     databases = stores.db.path, stores.index_db.path
-    erased = ground.workspace, ground.places.versions, ground.places.state_dir / "logs"
+    places = ground.places
+    erased = [ground.workspace, places.versions, places.state_dir / "logs", places.chat_history]
+    if output.file is not None:
+        erased.append(output.file)
     return Copies(roots, databases, _EMPTY_JOURNAL if output.is_journal else "", erased)

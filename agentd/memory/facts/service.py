@@ -32,6 +32,7 @@ from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.ports import Clock, Facts, SessionStore
 
+_PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
 _TURNS = 20  # in which a quote is looked for
 _MAYBE = 5
 _MOST = 20
@@ -140,17 +141,13 @@ class Service:
         any other fact has, and more. What was said a moment ago is read first if nothing is found.
         """
         matches = await self._matching(query)
-        if not matches.sure:
-            try:
-                await self._learner.catch_up()
-            except (AgentdError, TimeoutError) as error:
-                log.warning("facts_not_caught_up", reason=type(error).__name__)
-            else:
-                matches = await self._matching(query)
+        if not matches.sure and await self._caught_up():
+            matches = await self._matching(query)
         return matches
 
     async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
-        """See Facts."""
+        """See Facts. What was said and is not read yet is read first: its rows may say it, too."""
+        await self._caught_up()
         return await self._book.forget(fact_ids, also)
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
@@ -196,6 +193,16 @@ class Service:
             "refused": dict(self._book.not_kept),
             "waiting": self._learner.waiting,
         }
+
+    async def _caught_up(self) -> bool:
+        """Whether all that was said is read."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._learner.catch_up()
+        except (AgentdError, TimeoutError) as error:
+            log.warning("facts_not_caught_up", reason=type(error).__name__)
+            return False
+        return True
 
     async def _said(
         self, session: SessionKey, quote: str
