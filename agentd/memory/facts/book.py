@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -42,6 +41,7 @@ from agentd.memory.facts.keeping import Forgetting, Keeping, moved, parsed, quie
 from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.notices import Notices
 from agentd.memory.facts.operations import Batch, Context
+from agentd.memory.facts.page import Trouble
 from agentd.memory.facts.reconcile import Change, Differences, compare, page_facts, reconciled
 from agentd.ports import Clock, FactIndex, FactStore, Workspace
 from agentd.redaction import tells_secret
@@ -256,9 +256,12 @@ class FactBook:
             page = await parsed(text or "")
             parked = set(await self._store.parked())
             keeps_all = text is None or bool(page.troubles())
-            now = self._clock.now()
-            facts = page_facts(page, self._known, now, lambda f: keeps_all or f.id in parked)
-            await self._store.rebuild(facts)
+            known, now = self._known, self._clock.now()
+
+            def work() -> tuple[Fact, ...]:
+                return page_facts(page, known, now, lambda f: keeps_all or f.id in parked)
+
+            await self._store.rebuild(await quietly(text or "", work))
             self._tell()
             self._digest = None
             await self._level()
@@ -389,12 +392,15 @@ class FactBook:
     async def _take_in(self, text: str, digest: str) -> None:
         page = await parsed(text)
         now, trusted = self._clock.now(), bool(text.strip())
-        compared = partial(
-            compare, page, self._known, self._parked, now, objection, trusted=trusted
-        )
-        found = await quietly(text, compared)
         batch = Batch(self._known, self._context(await self._store.buried(), {}, NO_SESSION))
-        change, refused = reconciled(found, batch, objection, now)
+        parked = self._parked
+
+        def work() -> tuple[Differences, Change, tuple[Trouble, ...]]:
+            found = compare(page, batch.known, parked, now, objection, trusted=trusted)
+            return found, *reconciled(found, batch, objection, now)
+
+        self._digest = None  # until it is done nobody is to look at what is known
+        found, change, refused = await quietly(text, work)
         if change.write.parked == self._parked:
             change = replace(change, write=replace(change.write, parked=None))
         self._digest = digest
