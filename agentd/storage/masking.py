@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from agentd.domain.alert import alert_digest
-from agentd.domain.erasure import MASK, Erasure, moved
+from agentd.domain.erasure import MASK, Erasure, moved, replaced
 from agentd.domain.folding import Span
 from agentd.domain.message import Block, Opaque, Text, decode_blocks, encode_block
 from agentd.domain.turn import SessionKey
@@ -242,9 +242,11 @@ def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
 def _block(
     erasure: Erasure, block: Block, places: tuple[str, ...], begins: int
 ) -> dict[str, Any]:
-    data = encode_block(block)
     if isinstance(block, Text):
-        return {**data, "text": erasure.masked(block.text, *places, begins=begins)}
+        found = erasure.found(block.text, *places, begins=begins)
+        quoted = tuple((moved(start, found), moved(end, found)) for start, end in block.quoted)
+        return encode_block(Text(replaced(block.text, found), quoted))
+    data = encode_block(block)
     for name in _WORDS:
         if name in data:
             data[name] = erasure.within(data[name], *places)

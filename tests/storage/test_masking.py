@@ -403,3 +403,16 @@ async def test_what_says_other_facts_in_a_masked_row_is_found_there_afterwards(
     found = await state_db.read(lambda c: c.execute("SELECT * FROM fact_evidence").fetchall())
     said = {one["fact_id"]: row.text[one["begins"] : one["ends"]] for one in found}
     assert said == {"a": "Yes", "b": MASK, "c": "I live in Ulm", "d": "like tea"}
+
+
+async def test_what_is_quoted_behind_masked_words_stays_quoted(masking, sessions):
+    text = f"I met {WORD}, she wrote: let us meet at nine"
+    quoted = ((text.index("let us"), len(text)),)
+    request = TurnRequest(MAIN, text, "quoting", quoted=quoted)
+    receipt = await sessions.receive(request)
+    await sessions.begin(receipt.turn_id)
+    await sessions.finish(receipt.turn_id, ended(receipt))
+    await masking.erase(WORDS)
+    block = (await sessions.rows(MAIN))[0].blocks[0]
+    ((start, end),) = block.quoted
+    assert block.text[start:end] == "let us meet at nine"
