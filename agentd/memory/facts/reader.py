@@ -23,7 +23,7 @@ from agentd.engine import tokens
 from agentd.engine.sidecall import SideCall
 from agentd.memory.facts import wire
 from agentd.memory.facts.settings import FactsSettings
-from agentd.memory.facts.wire import Spoken
+from agentd.memory.facts.wire import Item, Spoken
 from agentd.paths import prompt
 from agentd.ports import Clock, Facts, FactStore, SessionStore
 from agentd.redaction import tells_secret
@@ -171,33 +171,46 @@ class Reader:
         hinted: Sequence[str] = (),
         asked: Evidence | None = None,
     ) -> tuple[Operation, ...]:
-        """The changes that the model reads out of the words, with their evidence."""
+        """The changes that the model reads out of the words, with their evidence. If some of them were
+        forgotten while it read, its answer is not kept, and it reads what is left.
+        """
+        items, dropped, shown = await self._answered(session, spoken, hinted)
+        while (now := await self._as_they_stand(spoken)) != list(spoken):
+            spoken = now
+            if not any(one.is_user for one in spoken):
+                return ()
+            items, dropped, shown = await self._answered(session, spoken, hinted)
         zone = self._clock.zone
+        found = await asyncio.to_thread(
+            lambda: tuple(wire.operations(items, spoken, source, zone, asked))
+        )
+        log.info(
+            "facts_read",
+            session=session,
+            messages=len(spoken),
+            shown=shown,
+            found=len(found),
+            unproven=sum(not operation.is_proven for operation in found),
+            malformed=dropped,
+        )
+        return found
+
+    async def _answered(
+        self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
+    ) -> tuple[tuple[Item, ...], int, int]:
+        """What the model answers, how many objects could not be read, and how many facts it was shown."""
         known = await self._known(spoken, hinted)
         async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
             answer = await self._calls.ask(
                 session,
                 Origin.EXTRACTION,
                 _INSTRUCTIONS,
-                await asyncio.to_thread(wire.request, spoken, known, zone),
+                await asyncio.to_thread(wire.request, spoken, known, self._clock.zone),
                 self._model,
                 max_tokens=_MAX_TOKENS,
             )
         items, dropped = await asyncio.to_thread(wire.read, answer)
-        now = await self._as_they_stand(spoken)
-        found = await asyncio.to_thread(
-            lambda: tuple(wire.operations(items, now, source, zone, asked))
-        )
-        log.info(
-            "facts_read",
-            session=session,
-            messages=len(spoken),
-            shown=len(known),
-            found=len(found),
-            unproven=sum(not operation.is_proven for operation in found),
-            malformed=dropped,
-        )
-        return found
+        return items, dropped, len(known)
 
     async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
         """The facts that the model is shown: all of them, or those nearest to what was said."""
@@ -220,12 +233,14 @@ class Reader:
         return spoken[-1] if spoken and not spoken[-1].is_user else None
 
     async def _as_they_stand(self, spoken: Sequence[Spoken]) -> list[Spoken]:
-        """The messages as they are now: some of it may have been forgotten while the model was reading."""
+        """Those of the messages that are still there, as they are now."""
         now: list[Spoken] = []
         for one in spoken:
-            rows = await self._sessions.rows(one.session, one.seq, 1) if one.seq else ()
-            again = _spoken(one.session, rows[0]) if rows and rows[0].seq == one.seq else None
-            now.append(again or (one if not one.seq else _emptied(one)))
+            if not one.seq:
+                now.append(one)
+            elif await self._sessions.exists(one.session):
+                rows = await self._sessions.rows(one.session, one.seq, 1)
+                now += spoken_in(one.session, [row for row in rows if row.seq == one.seq])
         return now
 
 
@@ -263,10 +278,6 @@ def _sentence_like(fact: str, text: str) -> Span | None:
         if shared > most:
             best, most = (start, at), shared
     return best
-
-
-def _emptied(one: Spoken) -> Spoken:
-    return Spoken(one.session, one.seq, one.at, "", one.is_user, False)
 
 
 def _creation(fact: Fact) -> tuple[object, ...]:
