@@ -187,7 +187,9 @@ class Batch:
             return learned
         by = learned.fact.id
         gone = tuple(self._set_aside(old, operation.at, by) for old in older)
-        change = self._changed(ChangeKind.REPLACE, by, tuple(map(_before, older)))
+        # A known fact is not to go when the others are restored.
+        kind = ChangeKind.REPLACE if learned.is_new else ChangeKind.MERGE
+        change = self._changed(kind, by, tuple(map(_before, older)))
         return replace(learned, gone=gone, change=change)
 
     def _prove(self, proposed: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:

@@ -190,6 +190,9 @@ async def test_what_is_replaced_in_known_words_goes_for_the_fact_that_has_them(h
     )
     assert learned.change.old == (kassel,)
     await home.check()
+    await home.book.undo()
+    assert await home.texts() == [KASSEL, FULDA], "what was known before stays known"
+    await home.check()
 
 
 async def test_who_moves_back_has_a_new_fact_of_the_old_words(home):
