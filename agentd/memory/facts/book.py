@@ -117,6 +117,11 @@ class FactBook:
         await self._refresh()
         return await self._index.find(query, limit)
 
+    async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
+        """See Facts."""
+        await self._refresh()
+        return await self._index.nearest(text, limit)
+
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
         """See Facts."""
         await self._refresh()

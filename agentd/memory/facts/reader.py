@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise, zip_longest
 
 import structlog
 
@@ -31,9 +32,10 @@ from agentd.redaction import tells_secret
 _INSTRUCTIONS = prompt("learning")
 _MAX_TOKENS = 4_096
 _PAGE = 200  # rows that are looked at together
-_ALL_TOKENS = 2_000  # of facts: as long as they fit, all are shown
-_NEAREST = 8  # facts for each message, where not all are shown
+_SHOWN_TOKENS = 4_000  # of facts, at most: about 350
+_NEAREST = 200  # facts that are asked for with each message, where not all are shown
 _WORD = re.compile(r"\w+")
+_ID_TOKENS = 10  # beside the sentence: id and date
 _NEWEST = 10  # that are shown besides: what is corrected was often said just before
 
 log = structlog.get_logger()
@@ -213,17 +215,16 @@ class Reader:
         return items, dropped, len(known)
 
     async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
-        """The facts that the model is shown: all of them, or those nearest to what was said."""
+        """The facts that the model is shown: all of them as long as they fit, or those nearest to what
+        was said, each message's in turn.
+        """
         active = {fact.id: fact for fact in await self._facts.all() if fact.is_active}
-        weight = sum(tokens.of_text(fact.text) for fact in active.values())
-        if weight > _ALL_TOKENS:
-            wanted = dict.fromkeys(hinted)
-            for one in spoken:
-                hits = await self._facts.find(one.text, _NEAREST) if one.is_user else ()
-                wanted.update(dict.fromkeys(hit.fact.id for hit in hits))
+        if sum(map(_weight, active.values())) > _SHOWN_TOKENS:
             newest = sorted(active.values(), key=_creation)[-_NEWEST:]
-            wanted.update(dict.fromkeys(fact.id for fact in newest))
-            active = {i: active[i] for i in wanted if i in active}
+            first = (*(active[i] for i in hinted if i in active), *newest)
+            near = [await self._facts.nearest(text, _NEAREST) for text in _asked_by(spoken)]
+            in_turn = (fact for each in zip_longest(*near) for fact in each if fact is not None)
+            active = _fitting(chain(first, (f for f in in_turn if f.id in active)))
         return sorted(active.values(), key=_creation)
 
     async def _before(self, session: SessionKey, first: int) -> Spoken | None:
@@ -278,6 +279,36 @@ def _sentence_like(fact: str, text: str) -> Span | None:
         if shared > most:
             best, most = (start, at), shared
     return best
+
+
+def _asked_by(spoken: Sequence[Spoken]) -> list[str]:
+    """What the user says, each message also with what the agent said before it: an answer alone tells
+    little.
+    """
+    texts = []
+    for before, one in pairwise((None, *spoken)):
+        if one is not None and one.is_user:
+            texts.append(one.text)
+            if before is not None and not before.is_user:
+                texts.append(f"{before.text[-wire.AGENT_CHARS :]}\n{one.text}")
+    return texts
+
+
+def _fitting(facts: Iterable[Fact]) -> dict[str, Fact]:
+    """As many of the facts, the first ones, as fit a request."""
+    found: dict[str, Fact] = {}
+    room = _SHOWN_TOKENS
+    for fact in facts:
+        if fact.id not in found:
+            room -= _weight(fact)
+            if room < 0:
+                break
+            found[fact.id] = fact
+    return found
+
+
+def _weight(fact: Fact) -> int:
+    return tokens.of_text(fact.text) + _ID_TOKENS
 
 
 def _creation(fact: Fact) -> tuple[object, ...]:
