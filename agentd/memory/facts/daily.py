@@ -190,7 +190,9 @@ class Review:
         now = self._clock.now()
         old = [fact for fact in facts if _is_old(fact, now)]
         seen = await self._store.evidence([fact.id for fact in old]) if old else {}
-        found.stale = tuple(fact.id for fact in old if len(seen.get(fact.id, ())) < 2)
+        found.stale = tuple(
+            fact.id for fact in old if sum(not one.is_context for one in seen[fact.id]) < 2
+        )
         gone = {*found.stale, *found.duplicates, *found.conflicts}
         left = [fact for fact in facts if fact.id not in gone]
         found.evicted = await asyncio.to_thread(
