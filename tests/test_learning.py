@@ -47,6 +47,7 @@ async def test_a_wrong_item_harms_nothing_but_what_it_is_about_and_can_be_undone
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", learning.MEASURES)
 async def test_every_figure_of_learning_reaches_its_goal(name: str) -> None:
     if name == "others" and not others():
