@@ -238,3 +238,21 @@ def test_facts_are_read_where_the_prompt_tells_them_and_nowhere_else():
     assert facts(fence("agentd alert", beside), clock) == ()
     assert facts(clock) == ()
     assert conversation.facts(Prompt((), (user(beside),))) == ()
+
+
+def test_facts_that_have_changed_since_are_told_as_they_are_now():
+    known = {"k3f9": DOG, "t3a2": "The user likes tea.", "c0c0": "a", "b1b1": "b", "h0m3": "c"}
+    changed = """- [k3f9] no longer holds; since 2026-11-21: [m4a1] The user's dog is called Max.
+- [t3a2] no longer holds since 2026-11-20.
+- [c0c0] no longer holds.
+- [b1b1] no longer holds; since 2026-11-21: [m4a1]
+- [n3w1 since 2026-11-21] The user's boat no longer holds."""
+    fenced = fence("agentd, facts the user told", changed)
+    beside = f"## Changes to what is known about the user\n{fenced}\n\n[Now: Saturday 2026-11-21 12:00 UTC]"
+    system = (f"## What is known about the user\n{fact_lines(known)}",)
+    said = Message(Role.USER, (Text(beside), Text("what is my dog called?")))
+    assert conversation.facts(Prompt(system, (said,))) == (
+        "c",
+        "The user's dog is called Max.",
+        "The user's boat no longer holds.",
+    )

@@ -106,9 +106,10 @@ RULES = (
     Rule(rf"(?:i am|i'm|i work as|my job is) (?P<v>an? {_JOB})(?: by (?:profession|trade))?", "{S} is {v}.", "job"),
     Rule(rf"i study {PHRASE.replace('<v>', '<w>')} at {PROPER}", "{S} studies {w} at {v}.", "studies at"),
     # people and pets
+    Rule(rf"{MY} {_PET}{_CALLED} (?:{NAME}|{_LOWER})(?: now)?|the name of {MY} {_PET} is {NAME}", "{P} {n} is called {v}.", "{n} name", sole=True),
     Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}{_CALLED} (?:{NAME}|{_LOWER})|{_SOMEONE}{_CALLED} {NAME})(?: now)?", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"{MY} {_WHO}(?: is|'s) (?:now )?(?P<v>(?-i:Dr|Prof|Mr|Mrs|Ms|Frau|Herr)\.? (?!Google)(?-i:[A-Z])[\w'-]+)", "{P} {n} is called {v}.", "{n} name"),
-    Rule(rf"the name of {MY} (?:{_PET}|{_SOMEONE}) is {NAME}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"the name of {MY} {_SOMEONE} is {NAME}", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"(?:{I_HAVE}|(?:we|i)(?:'ve| have)?(?: just| recently)? (?:got|adopted|bought)) an? {_ADJECTIVE}(?:{_PET}|{_SOMEONE}),? (?:called|named) {NAME}", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}|{_CHILD}),? {NAME},? {_GOES_ON} (?!(?:in|at|for|an?|\d+)\b)[^\d?!]{{1,80}}", "{P} {n} is called {v}.", "{n} name", passing=True),
     Rule(rf"(?:i am|i'm) married to {NO_HOME}{NAME}", "{S} is married to {v}.", "spouse name"),
