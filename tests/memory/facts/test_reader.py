@@ -136,7 +136,7 @@ async def test_of_very_many_facts_the_nearest_and_the_newest_are_shown(talk):
     await home.reader.read(await home.reader.next(MAIN))
     assert f"[{near} since" in home.shown()
     assert "friend number 14 " in home.shown()
-    assert home.shown().count(" since 2026") < 40
+    assert home.shown().count(" since 2026") < 250, "as many as fit"
 
 
 @pytest.mark.parametrize(
