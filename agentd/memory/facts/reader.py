@@ -241,7 +241,8 @@ class Reader:
                 now.append(one)
             elif await self._sessions.exists(one.session):
                 rows = await self._sessions.rows(one.session, one.seq, 1)
-                now += spoken_in(one.session, [row for row in rows if row.seq == one.seq])
+                there = [row for row in rows if row.seq == one.seq]
+                now += await asyncio.to_thread(spoken_in, one.session, there)
         return now
 
 
