@@ -27,6 +27,7 @@ class Small(Enum):
     WHO = auto()
     HELP = auto()
     TIME = auto()
+    KNOWN = auto()
     STATEMENT = auto()
     UNKNOWN = auto()
 
@@ -146,6 +147,9 @@ _SMALL = {
     Small.TIME: "what time is it|what s the time|what is the time|what day is it|what day is it today"
     "|what day is today|what is the date|what s the date|what is today s date|what date is it"
     "|what is the date today|what time is it now",
+    Small.KNOWN: "who am i|what do you know about me|what do you know of me|what do you remember about me"
+    "|what have i told you|what have i told you about me|what did i tell you about me|tell me about me"
+    "|wer bin ich|was weißt du über mich|was weißt du von mir",
 }
 _FORGET_WHAT = frozenset(
     [
