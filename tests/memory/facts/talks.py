@@ -110,7 +110,7 @@ class Talk(BookHome):
 
     @property
     def told(self) -> list[FactsChanged]:
-        return self.sink.of(FactsChanged)  # type: ignore[return-value]
+        return [event for event in self.sink.events if isinstance(event, FactsChanged)]
 
     def shown(self, call: int = -1) -> str:
         """What the model was shown."""
