@@ -109,7 +109,9 @@ _READ = re.compile(
     re.IGNORECASE,
 )
 _TODAY = re.compile(
-    r"(?:show|read|open)(?: me)? (?:my |the )?(?:today['’]?s? |daily )notes?[ ?.!]*", re.IGNORECASE
+    r"(?:(?:show|read|open)(?: me)? (?:my |the )?(?:today['’]?s? |daily )notes?"
+    r"|what (?:did i|have i) (?:note|noted|write down|written down) today)[ ?.!]*",
+    re.IGNORECASE,
 )
 _FILES = re.compile(
     r"(?:list|show|what)(?: me)?(?: all| my| the| your| memory)*(?: memory)? (?:files|notes)"
@@ -123,7 +125,7 @@ _NOTIFY = re.compile(
 )
 _FORGET = re.compile(
     r"(?:forget|erase|delete|remove|vergiss)"
-    r"(?:,? (?:that|about|all about|everything about|what i said about|dass|alles über))?"
+    r"(?:,? (?:that|about|(?:all|everything|what)(?: (?:that )?(?:i|you) (?:said|told you|know|learnt|learned))? (?:about|of)|dass|alles über))?"
     r"(?::)? (?P<topic>.+)",
     re.IGNORECASE | re.DOTALL,
 )

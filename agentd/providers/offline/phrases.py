@@ -58,6 +58,7 @@ TOLD = "You told me:"
 TOLD_ITEM = "· "
 TOLD_NOTHING = "I was not told any fact here. “remember that …” adds one; `agentd facts list` shows all there are."
 HEARD = "Earlier in this conversation you said:"
+OTHERWISE = "What was kept before that says otherwise:"
 OLDER = "Only an older line says that:"
 WHICH = "Which one? Nothing was erased yet."
 CHOOSE = "Answer with a number, its words, “all” or “none”."
@@ -90,6 +91,7 @@ _OPENINGS = (
     TOLD_ITEM,
     TOLD_NOTHING,
     HEARD,
+    OTHERWISE,
     "Older: ",
     OLDER,
     WHICH,
