@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,9 @@ from agentd.memory.facts.settings import FactsSettings
 from agentd.storage.sqlite import Database
 from agentd.testing import MemoryLedger, MemorySessions, RecordingSink, ScriptedProvider
 from tests.memory.facts.books import BookHome
+
+_STEP = 30.0  # seconds: how often learning looks at what is due
+_ROUNDS = 25
 
 
 def answer(*items: Any) -> str:
@@ -51,6 +55,7 @@ class Talk(BookHome):
 
     def __init__(self, db: Database, *replies: Any, provider: Any = None, **settings: Any) -> None:
         super().__init__(db)
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         self.sessions = MemorySessions(self.clock)
         self.provider = provider or ScriptedProvider(*replies, default="[]")
         self.ledger = MemoryLedger(self.clock)
@@ -127,13 +132,16 @@ class Talk(BookHome):
             task.cancel()
 
     async def pass_(self, seconds: float) -> None:
-        """Let time pass, and what is due be done."""
-        await self.clock.advance(seconds)
-        await self.settle()
+        """Let time pass, and what is due be done at its time."""
+        while seconds > 0:
+            await self.clock.advance(min(seconds, _STEP))
+            await self.settle()
+            seconds -= _STEP
 
     async def settle(self) -> None:
-        """Let work in threads come to its end, too."""
-        for _ in range(30):
+        """Let work in threads come to its end, too: each of them has one queue."""
+        for _ in range(_ROUNDS):
+            await self.db.read(lambda conn: None)
             await asyncio.to_thread(lambda: None)
             await self.clock.settle(5)
 

@@ -62,7 +62,7 @@ class House:
 
 
 @pytest.fixture
-def house(talk):
+async def house(talk):
     return House(talk())
 
 
