@@ -55,7 +55,7 @@ class Passage:
 
 class Reader:
     """Turns what was said into changes of what is known. The mark of a session moves with the changes,
-    in their transaction. `model` is asked; "" asks the chat's.
+    in their transaction.
     """
 
     def __init__(
@@ -66,7 +66,6 @@ class Reader:
         calls: SideCall,
         clock: Clock,
         settings: FactsSettings,
-        model: str = "",
     ) -> None:
         self._sessions = sessions
         self._store = store
@@ -74,7 +73,7 @@ class Reader:
         self._calls = calls
         self._clock = clock
         self._settings = settings
-        self._model = settings.extraction_model or model
+        self._model = settings.extraction_model or calls.cheap_model
 
     async def next(self, session: SessionKey) -> Passage | None:
         """What comes behind the mark; None if nothing does. Raises StorageError, NotFound."""

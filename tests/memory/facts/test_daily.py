@@ -261,10 +261,9 @@ async def test_it_does_nothing_when_facts_are_off(house):
 
 
 async def test_a_model_of_its_own_is_asked(talk):
-    house = House(talk(provider=ScriptedProvider(default="[]")))
-    house.review = Review(
-        house.book, house.store, house.home.calls, house.clock, FactsSettings(), "small-1"
-    )
+    home = talk(provider=ScriptedProvider(default="[]"))
+    home.calls.cheap_model = "small-1"
+    house = House(home)
     await house.put(BOAT)
     await house.look()
     assert house.home.provider.prompts[0].model == "small-1"
