@@ -75,7 +75,7 @@ def test_one_shares_and_the_other_finds_it_until_it_is_taken_back(ada: Shell, bo
     ada.ok("facts", "forget", "Bern", "--yes")
     back = sent(ada)
     assert taken(bob, back) == [0, 0, 1]
-    assert known(bob) == {"ada sister_name klara": 0.45}
+    assert known(bob) == {"ada sister_name klara": 0.463}
     assert taken(bob, sent(ada, "--all")) == [0, 1, 0]
     assert not holding(bob.workspace, b"bern")
 
