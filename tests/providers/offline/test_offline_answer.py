@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from agentd.providers.offline.answer import answer
 from agentd.providers.offline.hits import Line, lines
+from agentd.providers.offline.language.german import ENGLISH
+from agentd.providers.offline.language.words import query, terms
 from agentd.providers.offline.phrases import NOTHING
 from agentd.tools.fence import fenced
 
@@ -135,6 +137,13 @@ def test_a_fact_whose_line_was_not_found_is_told_with_its_file():
 @pytest.mark.parametrize("fact", [BROTHER, "The user no longer works at Hasselblad in Gothenburg."])
 def test_another_fact_is_no_sure_answer(fact):
     assert not answer("where do I work?", [], [fact]).startswith("You told me")
+
+
+@pytest.mark.parametrize("word", ENGLISH)
+def test_every_german_word_is_searched_for_in_english_too(word):
+    english = ENGLISH[word].replace("'s", "")
+    assert {word, *english.split()} <= set(query(f"Wie war {word}?").split())
+    assert terms(word) == terms(english)
 
 
 def test_what_comes_from_outside_is_not_what_the_user_said_of_himself():

@@ -37,6 +37,9 @@ _TRANSLATED = (
     "no longer allergic to",
     "does not eat",
     "does not drink",
+    "likes",
+    "dislikes",
+    "preference between {pair}",
 )
 # Clauses with a subject of their own.
 _CLAUSE = re.compile(
@@ -245,7 +248,7 @@ def _values(rule: Rule, match: re.Match[str]) -> dict[str, str] | None:
     if rule in _GERMAN:
         values["n"] = _in_english(values["n"])
         if rule.relation in _TRANSLATED:
-            values["v"] = _in_english(values["v"])
+            values |= {name: _in_english(values[name]) for name in ("v", "w")}
     if rule.subject != "{n}":
         values["n"] = values["n"].lower()
     values |= {"S": "The user", "P": "The user's", "A": values["a"].capitalize()}
@@ -254,7 +257,7 @@ def _values(rule: Rule, match: re.Match[str]) -> dict[str, str] | None:
 
 
 def _in_english(words: str) -> str:
-    return re.sub(r"[^\W\d_]+", lambda m: german.ENGLISH.get(m[0].casefold(), m[0]), words)
+    return re.sub(r"[^\W\d_]+", lambda m: german.ENGLISH.get(m[0].casefold(), m[0].lower()), words)
 
 
 def _of_the_user(words: str, *, is_order: bool) -> str:

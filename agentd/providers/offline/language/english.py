@@ -11,7 +11,6 @@ from agentd.providers.offline.language.rule import (
     NAME,
     NO_HOME,
     NO_TIME,
-    PHRASE,
     PROPER,
     TASTE,
     TOWN,
@@ -61,10 +60,9 @@ _TOOL = rf"{NO_TIME}(?-i:[A-Z])[\w.+#-]{{1,30}}(?: (?-i:[A-Z0-9])[\w.+#-]*){{0,2
 _FOR = r"(?P<rest>(?: (?:for|as) (?:my |our |the )?(?!(?:this|that|it|now|these|those|once|a change|today)\b)[^,;:!?]{2,40})?)"
 _ITEM = r"(?P<n>(?!(?:our|my|the)\b)(?:project )?(?-i:[A-Z])[\w.-]*(?: (?-i:[A-Z0-9])[\w.-]*){0,2}(?: project| app| release| launch)?|(?:[\w-]+ )?(?:project|paper|report|proposal|grant|thesis|release|launch|migration))"
 _MOVED = r"(?: is now| is| was moved to| has been moved to| moved to| was changed to)"
-_SERVER = r"(?P<n>(?:[a-z]+ )?(?:app|api|backend|frontend|website|server|database|cluster|router|nas|proxy|dashboard|gateway))"
 _EVENT = r"(?:appointment|meeting|interview|exam|surgery|operation|checkup|check-up|reservation|wedding|conference|presentation|concert|viva|driving test|graduation|flight|trip|vacation|holiday)"
 _WHAT = rf"(?P<n>(?:(?!to |and |next |last |first )[\w'-]+ ){{0,2}}?{_EVENT})"
-_WITH = r"(?P<w> (?:with|to|at|in|for) (?:the |my |Dr\.? )?(?-i:[A-Z])[\w'.-]+(?: (?-i:[A-Z])[\w'.-]*){0,2}| (?:with|at) (?:the|my) (?:dentist|doctor|boss|vet|landlord|bank))?"
+_WITH = r"(?P<w> (?:with|to|at|in|for|nach|beim?|mit) (?:the |my |Dr\.? )?(?-i:[A-Z])[\w'.-]+(?: (?-i:[A-Z])[\w'.-]*){0,2}| (?:with|at) (?:the|my) (?:dentist|doctor|boss|vet|landlord|bank))?"
 _STARTS = (
     r"(?: is| starts| begins| leaves| is scheduled| is set| is booked| is now)?(?: (?:on|at|for))?"
 )
@@ -82,29 +80,20 @@ RULES = (
     Rule(rf"{MY} {_WHAT}{_WITH}{_STARTS} (?P<v>{WHEN})", "{P} {n}{w} is on {v}.", "{n}{w}"),
     Rule(rf"{MY} {_WHAT}{_WITH}(?: was| has been| got)? (?:moved|rescheduled|postponed|changed|brought forward)(?: from [\w ]{{2,20}})? to (?P<v>{WHEN})", "{P} {n}{w} is on {v}.", "{n}{w}"),
     Rule(rf"(?:{I_AM}|i'll be|we'll be) (?:flying|travelling|traveling) to {TOWN.replace('<v>', '<w>')}(?: on)? (?P<v>{WHEN})", "{P} flight to {w} is on {v}.", "flight to {w}"),
-    Rule(rf"{I_AM} getting married(?: on)? (?P<v>{WHEN})", "{P} wedding is on {v}.", "wedding"),
     # who he is
     Rule(rf"my (?:full |real )?name(?: is|'s) {NAME}", "{P} name is {v}.", "name"),
     Rule(rf"my (?P<n>first|last|middle|maiden|family) name(?: is|'s) {NAME}", "{P} {n} name is {v}.", "{n} name"),
-    Rule(rf"(?:please call me|i go by) {NAME}|(?:my )?friends call me {NAME}", "{S} is called {v}.", "called name"),
+    Rule(rf"(?:please call me|i go by|i(?:'m| am) called) {NAME}|(?:my )?friends call me {NAME}", "{S} is called {v}.", "called name"),
     Rule(rf"{I_AM} (?P<v>[1-9]\d)(?: years? old| yo)|i(?:'ve)? (?:just |recently )?turned (?P<v>[1-9]\d)(?: (?:today|yesterday|last (?:week|month)))?", "{S} is {v} years old.", "age"),
-    Rule(r"(?:i am|i'm) (?P<v>\d[.,]\d\d ?m|1\d\d ?cm|2[01]\d ?cm) tall|my height is (?P<v>\d[.,]\d\d ?m|[12]\d\d ?cm)", "{S} is {v} tall.", "height"),
-    Rule(r"i weigh (?P<v>\d{2,3}(?:[.,]\d)? ?(?:kg|kilos|lbs?|pounds))", "{P} weight is {v}.", "weight"),
-    Rule(r"(?:my shoe size is|i wear (?:shoe )?size) (?P<v>\d[\w.,/]{0,4})(?: shoes)?", "{P} shoe size is {v}.", "shoe size"),
     Rule(r"my (?P<n>blood type) is (?P<v>(?:ab|a|b|o|0)(?:[+-]| positive| negative)?)", "{P} {n} is {v}.", "{n}"),
-    Rule(r"my (?P<n>star sign|zodiac sign|nationality|religion|pronouns) (?:is|are) (?P<v>[\w/-]{3,16})", "{P} {n} is {v}.", "{n}"),
     Rule(rf"my birthday(?: is|'s)(?: on)? (?P<v>{WHEN})|i was born on (?P<v>{WHEN})", "{P} birthday is {v}.", "birthday"),
-    Rule(r"i was born in (?P<v>(?:19|20)\d\d)", "{S} was born in {v}.", "birth year"),
     Rule(rf"i was born(?: and raised)? in {TOWN}", "{S} was born in {v}.", "birthplace"),
     Rule(r"(?:i am|i'm) (?P<v>an only child|married|divorced|widowed|engaged|pregnant|retired|left-handed|right-handed|colou?r-?blind|diabetic|autistic|dyslexic|lactose[- ]intolerant|gluten[- ]intolerant|coeliac|celiac)", "{S} is {v}.", "is"),
     Rule(rf"{I_HAVE} (?P<v>(?:type [12] )?(?:diabetes|asthma|epilepsy|adhd|celiac disease|coeliac disease|high blood pressure|hay fever|arthritis))", "{S} has {v}.", "has"),
     Rule(rf"i speak (?:fluent |some |a little |a bit of )?(?P<v>{_LANGUAGE}(?:(?:,| and|, and) (?:fluent |some |a little )?{_LANGUAGE}){{0,5}})(?: fluently| at home)?", "{S} speaks {v}.", "speaks", lists=True),
-    Rule(rf"my (?:native language|mother tongue|first language) is (?P<v>{_LANGUAGE})", "{P} native language is {v}.", "native language"),
-    Rule(rf"{I_AM} (?:currently )?learning (?P<v>{_LANGUAGE})", "{S} is learning {v}.", "learning"),
     Rule(r"i play (?:the )?(?P<v>piano|guitar|violin|cello|drums|bass|flute|saxophone|trumpet|clarinet|ukulele|harp|organ|chess|tennis|football|soccer|basketball|volleyball|handball|badminton|golf|hockey|rugby|cricket)(?: in (?:a|an|the) (?:band|orchestra|club|team|choir)| every .{1,20}| on \w+days)?", "{S} plays {v}.", "plays"),
     Rule(rf"(?:i am|i'm) (?P<w>an? {_JOB}) (?:at|for|with) (?:the )?{PROPER}", "{S} is {w} at {v}.", "employer"),
     Rule(rf"(?:i am|i'm|i work as|my job is) (?P<v>an? {_JOB})(?: by (?:profession|trade))?", "{S} is {v}.", "job"),
-    Rule(rf"i study {PHRASE.replace('<v>', '<w>')} at {PROPER}", "{S} studies {w} at {v}.", "studies at"),
     # people and pets
     Rule(rf"{MY} {_PET}{_CALLED} (?:{NAME}|{_LOWER})(?: now)?|the name of {MY} {_PET} is {NAME}", "{P} {n} is called {v}.", "{n} name", sole=True),
     Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}{_CALLED} (?:{NAME}|{_LOWER})|{_SOMEONE}{_CALLED} {NAME})(?: now)?", "{P} {n} is called {v}.", "{n} name"),
@@ -135,17 +124,13 @@ RULES = (
     Rule(rf"(?:i|we) no longer live in {PROPER}", "{S} no longer lives in {v}.", "no longer home"),
     Rule(rf"{MY} (?P<n>home |postal |mailing |work |office )?address(?: is|'s) (?P<v>(?-i:[A-Z0-9])[^;:!?]{{5,90}})", "{P} {n}address is {v}.", "{n}address", loose=True),
     Rule(rf"{I_AM} (?:originally )?from {TOWN}(?: originally)?|i come from {TOWN}|i grew up in {TOWN}", "{S} comes from {v}.", "origin"),
-    Rule(r"my time ?zone is (?P<v>(?-i:[A-Z])[\w/+:-]{1,40}(?: time)?)", "{P} timezone is {v}.", "timezone"),
     Rule(rf"{MY} (?:new )?(?P<n>car|bike|motorbike|van) is (?:now )?{_MAKE}", "{P} {n} is {v}.", "{n}"),
     Rule(rf"i (?:now )?drive {_MAKE}", "{P} car is {v}.", "car"),
     Rule(rf"{MY} (?:new |main )?{_SERVICE} is (?:now )?(?:(?:called|named) )?(?P<v>(?!(?:Dead|Broken|Slow|Down|Gone|Offline|Closed)\b)(?-i:[A-Z0-9])[\w.&+-]*(?: (?-i:[A-Z0-9])[\w.&+-]*){{0,3}})", "{P} {n} is {v}.", "{n}"),
     Rule(rf"{MY} (?:new )?(?P<n>car|bike|boat|guitar|piano|printer|robot vacuum|house|van|band|company|blog)(?: is (?:called|named)|'s (?:called|named|name is)) {PROPER}", "{P} {n} is called {v}.", "{n} name"),
-    Rule(rf"{MY} (?:monthly )?(?P<n>rent|salary) is (?:now )?(?P<v>[$€£]?[1-9][\d.,]*k? ?(?:€|\$|£|euros?|dollars?|pounds|usd|eur|gbp)?(?: (?:a|per) month)?)", "{P} {n} is {v}.", "{n}"),
     Rule(rf"{MY} (?P<n>passport|visa|driving licen[cs]e|insurance|lease|contract|residence permit) (?:expires|ends|runs out)(?: on)? (?P<v>{WHEN})", "{P} {n} expires on {v}.", "{n} expiry date"),
     Rule(rf"{MY} (?:new )?(?P<n>office |work |mobile |cell |home )?(?:phone )?(?:number|phone)(?: is|'s) (?:now )?(?P<v>\+?\d[\d ()/.-]{{4,24}}\d)", "{P} {n}phone number is {v}.", "{n}phone number"),
     Rule(rf"{MY} (?:new )?(?P<n>work |office |private )?e-?mail(?: address)?(?: is|'s) (?:now )?(?P<v>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)", "{P} {n}email is {v}.", "{n}email"),
-    Rule(rf"{MY} (?:car's |car )?(?:licen[cs]e|number|registration) plate(?: number)?(?: is|'s) (?:now )?(?P<v>(?=[\w -]*\d)[\w -]{{3,14}})", "{P} licence plate is {v}.", "licence plate"),
-    Rule(rf"{MY} (?:home |guest )?(?:wi-?fi|wlan)(?: network)?(?: is (?:called|named)|(?:'s)? name is) {PROPER}", "{P} Wi-Fi is called {v}.", "wifi name"),
     # work
     Rule(rf"i {_NOW}work (?:now )?(?:at|for) (?P<a>the )?(?P<v>{PROPER.removeprefix('(?P<v>')}(?P<rest>(?: in {NAME.replace('(?P<v>', '(?:')})?)(?: as an? .{{2,40}}| since .{{2,20}}| now)?", "{S} works at {a}{v}{rest}.", "employer"),
     Rule(rf"{I_AM} {_NOW}(?:working|employed) (?:at|for|by) {PROPER}", "{S} works at {v}.", "employer"),
@@ -159,12 +144,7 @@ RULES = (
     Rule(rf"(?:my|our) (?:new |side |main |current )?project is (?:called|named) {PROPER}|{I_AM} (?:currently |now )?(?:working on|building) (?:an? (?:\w+ )?)?(?:project|app|game) (?:called|named|codenamed) {PROPER}|{I_AM} (?:currently |now )?working on (?:project {PROPER}|{PROPER} project)", "{S} works on {v}.", "works on", PROJECT),
     Rule(rf"(?:the |our |my )?(?P<a>deadline|due date|release date|launch date) (?:for|of) (?:the |my |our )?{_ITEM}{_MOVED} (?:(?:on|by) )?(?P<v>{WHEN})", "The {a} of {n} is {v}.", "{a}", PROJECT, subject="{n}"),
     Rule(rf"(?:the |our |my )?{_ITEM}(?:'s)? (?P<a>deadline|due date|release date|launch date){_MOVED} (?P<v>{WHEN})", "The {a} of {n} is {v}.", "{a}", PROJECT, subject="{n}"),
-    Rule(rf"(?:my|our) (?P<a>deadline|release date|launch date|sprint review|demo){_MOVED} (?:on )?(?P<v>{WHEN})", "{P} {a} is {v}.", "{a}", PROJECT),
-    Rule(rf"(?:our|my|the) {_SERVER} (?:now )?(?:runs|listens) on port (?P<v>\d{{2,5}})(?: now)?|the port of (?:the |our |my )?{_SERVER} is (?:now )?(?P<v>\d{{2,5}})", "The port of {n} is {v}.", "port", PROJECT, subject="{n}"),
-    Rule(rf"(?:our|my) (?:{_SERVER}|(?P<n>team|company)) (?:uses|runs on|is written in|is built with) {PROPER}", "{P} {n} uses {v}.", "{n} uses", PROJECT),
     Rule(r"(?:i|we)(?:'ve| have)? decided (?P<v>(?:to (?:use|go with|switch to|migrate to|hire) (?-i:[A-Z])|against (?:buying|using|hiring) )[^;:!?]{2,80})", "{S} decided {v}.", "decided", Category.DECISION, loose=True),
-    Rule(rf"(?:i|we)(?:'ve| have)? (?:chose|chosen|picked|settled on) (?P<v>{_TOOL} (?:over|instead of) {_TOOL})", "{S} chose {v}.", "decided", Category.DECISION, loose=True),
-    Rule(r"(?:i|we)(?:'ve| have)? (?:just |finally )?(?P<v>passed my [\w ]{2,30}(?:exam|test)|graduated from (?:the )?(?:University of )?(?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+){0,3}|signed the (?:lease|contract))", "{S} {v}.", "outcome", Category.OUTCOME, loose=True),
     Rule(rf"(?:please |from now on,? |in (?:the )?future,? )*(?P<a>always|never),? (?P<v>{_ACT}[^!?]{{1,120}})", "{A} {v}.", "instruction", ORDER, value="{a} {v}", loose=True),
     Rule(rf"(?:please )?(?:from now on|in (?:the )?future|going forward),? (?:please )?(?P<v>(?:(?:don't|do not) )?(?:{_ACT}|push to|deploy|merge|book|include|add|put the|keep (?:your|answers))[^!?]{{1,120}})", "From now on, {v}.", "instruction", ORDER, loose=True),
     # tastes

@@ -22,6 +22,8 @@ ENGLISH = {
         "meat": "fleisch", "fish": "fisch", "alcohol": "alkohol", "coffee": "kaffee",
         "nuts": "nüsse", "peanuts": "erdnüsse", "pollen": "pollen", "milk": "milch", "cats": "katzen",
         "dogs": "hunde", "eggs": "eier", "penicillin": "penicillin", "gluten": "gluten", "dust": "hausstaub",
+        "tea": "tee", "chocolate": "schokolade", "beer": "bier", "wine": "wein", "cheese": "käse", "music": "musik",
+        "onions": "zwiebeln", "mushrooms": "pilze", "coriander": "koriander", "garlic": "knoblauch", "olives": "oliven",
         "flight": "flug", "appointment": "termin", "dentist appointment": "zahnarzttermin",
         "doctor's appointment": "arzttermin", "hazelnuts": "haselnüsse", "shellfish": "meeresfrüchte", "bees": "bienen", "wasps": "wespen",
     }.items()

@@ -13,7 +13,8 @@ from agentd.providers.offline.language.calendar import MONTHS, WEEKDAYS
 MY = r"(?:my|our)"
 I_AM = r"(?:i am|i'm|im|we are|we're)"
 I_HAVE = r"(?:i have|i've got|i have got|we have|we've got)"
-_TIMES = "|".join((*MONTHS, *WEEKDAYS, "christmas", "easter", "weihnachten", "ostern", "winter"))
+_NAMED_TIMES = "christmas|easter|weihnachten|ostern|winter|today|tomorrow|heute|morgen"
+_TIMES = "|".join((*MONTHS, *WEEKDAYS, _NAMED_TIMES))
 NO_TIME = rf"(?!(?:{_TIMES})s?\b)"
 # Capitalised words that stand where a name would, and are none.
 _NO_NAME = (
@@ -57,7 +58,6 @@ TOWN = (
     r"|(?-i:[A-ZÄÖÜ][a-zäöüß]{2,12}(?:burg|berg|heim|stadt|dorf|hausen|furt|kirchen|haven|bruck|brück|weiler|ingen|münde|stedt)))"
     r"(?:, (?-i:[A-Z])[\w'-]+)?)"
 )
-PHRASE = r"(?P<v>[^\s,;:!?()][^,;:!?()]{0,60})"
 TASTE = Category.PREFERENCE
 
 _GROUP = re.compile(r"\(\?P<([a-z]+)>")

@@ -12,7 +12,7 @@ LONGEST = 300  # characters of a sentence
 
 _ABOUT = re.compile(
     r"\b(?:i|i'm|im|i've|my|our|we|we're|we've|ich|mein|meine|wir|unser|unsere|always|never|from now on"
-    r"|in future|in the future|going forward|antworte|deadline|port|(?:lives|works) (?:in|at))\b",
+    r"|call me|in future|in the future|going forward|antworte|deadline|port|(?:lives|works) (?:in|at))\b",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(

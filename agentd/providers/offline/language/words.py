@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from agentd.providers.offline.language.german import ENGLISH
 
@@ -69,7 +69,7 @@ def terms(text: str) -> tuple[str, ...]:
         if _RUN.match(word):
             found.update(dict.fromkeys(_pairs(word)))
         elif word not in _STOP:
-            found[_common(word)] = None
+            found.update(dict.fromkeys(map(_common, _tokens(ENGLISH.get(word, word)))))
     return tuple(found)
 
 
@@ -116,7 +116,6 @@ def _pairs(run: str) -> Iterable[str]:
 
 
 def _common(word: str) -> str:
-    word = ENGLISH.get(word, word)
     return _FORM.get(word) or _FORM.get(_stem(word)) or _stem(word)
 
 
@@ -129,13 +128,13 @@ def _stem(word: str) -> str:
     return word.rstrip("e")
 
 
-def _forms(word: str) -> tuple[str, ...]:
-    if english := ENGLISH.get(word):
-        return (word, *(form for part in english.split() for form in _forms(part) if part != word))
-    if not word.isascii() or word.isdigit():
-        return (word,)
-    plural = word[:-1] if word.endswith("s") and len(word) > 3 else f"{word}s"
-    return (word, plural, *_GROUP.get(word, ()))
+def _forms(word: str) -> Iterator[str]:
+    """The word as an exact index may hold it, and its English ones."""
+    for form in (word, *_tokens(ENGLISH.get(word, ""))):
+        yield form
+        if form.isascii() and not form.isdigit():
+            yield form[:-1] if form.endswith("s") and len(form) > 3 else f"{form}s"
+        yield from _GROUP.get(form, ())
 
 
 _GROUP = {word: tuple(group.split()) for group in _SAME for word in group.split()}

@@ -64,14 +64,102 @@ SAID = [
     ("My dog is called Rex, as I said.", ["The user's dog is called Rex."]),
     ("I like jazz, but my wife prefers rock", ["The user likes jazz."]),
 ]
+# The forms of sentences that nothing else here has.
+FORMS = [
+    ("I'm flying to Rome on May 4", ["The user's flight to Rome is on May 4."]),
+    ("My last name is Weber", ["The user's last name is Weber."]),
+    ("Please call me Jo", ["The user is called Jo."]),
+    ("I was born in Lyon", ["The user was born in Lyon."]),
+    ("I have asthma", ["The user has asthma."]),
+    ("I play the cello", ["The user plays cello."]),
+    ("The name of my wife is Ana", ["The user's wife is called Ana."]),
+    ("I'm married to Ana", ["The user is married to Ana."]),
+    ("I have three cats", ["The user has three cats."]),
+    ("My brother Tom is a nurse", ["The user's brother Tom is a nurse.", "The user's brother is called Tom."]),
+    ("My son Tim is 7", ["The user's son Tim is 7 years old.", "The user's son is called Tim."]),
+    ("My mother's birthday is on 3 May", ["The user's mother's birthday is 3 May."]),
+    ("My dad is 71 years old", ["The user's dad is 71 years old."]),
+    ("My wife is a dentist", ["The user's wife is a dentist."]),
+    ("My son is allergic to eggs", ["The user's son is allergic to eggs."]),
+    ("I'm based in Ghent", ["The user lives in Ghent."]),
+    ("We're moving to Oslo", ["The user is moving to Oslo."]),
+    ("I don't live in Ulm any more", ["The user no longer lives in Ulm."]),
+    ("We no longer live in Ulm", ["The user no longer lives in Ulm."]),
+    ("I'm originally from Cork", ["The user comes from Cork."]),
+    ("My car is a red Skoda", ["The user's car is a red Skoda."]),
+    ("I drive a Volvo", ["The user's car is a Volvo."]),
+    ("My bank is Sparda", ["The user's bank is Sparda."]),
+    ("My passport expires on 3 May 2027", ["The user's passport expires on 3 May 2027."]),
+    ("My phone number is +49 170 1234567", ["The user's phone number is +49 170 1234567."]),
+    ("I'm working for Bosch", ["The user works at Bosch."]),
+    ("I just started a new job at Roche", ["The user works at Roche."]),
+    ("I got a new job at Roche", ["The user works at Roche."]),
+    ("I quit my job at Siemens", ["The user no longer works at Siemens."]),
+    ("We switched from Jira to Linear", ["The user switched from Jira to Linear.", "The user no longer uses Jira."]),
+    ("I no longer use Vim", ["The user no longer uses Vim."]),
+    ("We're building an app called Fernweh", ["The user works on Fernweh."]),
+    ("I no longer like sushi", ["The user no longer likes sushi."]),
+    ("I'm no longer allergic to nuts", ["The user is no longer allergic to nuts."]),
+    ("I don't eat pork", ["The user does not eat pork."]),
+    ("I eat meat again", ["The user eats meat."]),
+    ("I drink coffee again", ["The user drinks coffee."]),
+    ("Ich heiße Carla", ["The user's name is Carla."]),
+    ("Ich bin 34 Jahre alt", ["The user is 34 years old."]),
+    ("Mein Geburtstag ist am 3. Mai", ["The user's birthday is 3. Mai."]),
+    ("Meine Schwester Klara wohnt in Bern", ["The user's sister Klara lives in Bern.", "The user's sister is called Klara."]),
+    ("Mein Bruder Tom arbeitet bei Bosch", ["The user's brother Tom works at Bosch.", "The user's brother is called Tom."]),
+    ("Meine Mutter wohnt in Kiel", ["The user's mother lives in Kiel."]),
+    ("Mein Vater arbeitet bei Siemens", ["The user's father works at Siemens."]),
+    ("Ich wohne nicht mehr in Ulm", ["The user no longer lives in Ulm."]),
+    ("Ich komme aus Graz", ["The user comes from Graz."]),
+    ("Ich bin nicht mehr allergisch gegen Nüsse", ["The user is no longer allergic to nuts."]),
+    ("Ich bin kein Vegetarier mehr", ["The user is no longer vegetarian."]),
+    ("Ich bin vegan", ["The user is vegan."]),
+    ("Ich esse kein Fleisch mehr", ["The user does not eat meat."]),
+    ("Ich habe aufgehört zu rauchen", ["The user does not smoke."]),
+    ("Ich hasse Koriander", ["The user dislikes coriander."]),
+    ("Ich mag Kaffee", ["The user likes coffee."]),
+    ("Ich trinke lieber Tee als Kaffee", ["The user prefers tea over coffee."]),
+    ("Ich benutze kein Vim mehr", ["The user no longer uses Vim."]),
+    ("Antworte mir immer auf Deutsch", ["Always answer auf Deutsch."]),
+    ("Mein Flug nach Rom ist am 4. Mai", ["The user's flight nach Rom is on 4. Mai."]),
+]  # fmt: skip
+# Believed only of what is to be remembered.
+MEANT = [
+    ("I dislike loud alarms", ["The user dislikes loud alarms."]),
+    ("I'm fond of old maps", ["The user likes old maps."]),
+    ("Always book aisle seats", ["Always book aisle seats."]),
+    ("My sister Klara lives in Erebor", ["The user's sister Klara lives in Erebor.", "The user's sister is called Klara."]),
+    ("My sister Klara moved to Mossfield", ["The user's sister Klara lives in Mossfield.", "The user's sister is called Klara."]),
+    ("My wife lives in Mossfield", ["The user's wife lives in Mossfield."]),
+    ("I joined Hasselblad", ["The user works at Hasselblad."]),
+    ("My bike is a Blitz", ["The user's bike is a Blitz."]),
+    ("I drive a Kona", ["The user's car is a Kona."]),
+    ("My bank is a Raiffeisen", ["The user's bank is a Raiffeisen."]),
+    ("Tom works at the Charité", ["Tom works at the Charité."]),
+    ("Ich wohne in Titisee", ["The user lives in Titisee."]),
+    ("Meine Schwester Klara wohnt in Titisee", ["The user's sister Klara lives in Titisee.", "The user's sister is called Klara."]),
+    ("Meine Mutter wohnt in Titisee", ["The user's mother lives in Titisee."]),
+    ("Mein Bruder Tom arbeitet bei Hasselblad", ["The user's brother Tom works at Hasselblad.", "The user's brother is called Tom."]),
+    ("Mein Vater arbeitet bei Hasselblad", ["The user's father works at Hasselblad."]),
+    ("Ich mag Blumenkohl", ["The user likes blumenkohl."]),
+    ("Ich hasse Blumenkohl", ["The user dislikes blumenkohl."]),
+    ("Ich esse lieber Nudeln als Reis", ["The user prefers nudeln over reis."]),
+    ("Ich nutze Obsidian für Notizen", ["The user uses Obsidian für Notizen."]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "told"), SAID)
+@pytest.mark.parametrize(("said", "told"), SAID + FORMS)
 def test_a_statement_is_told_in_the_third_person(said, told):
     assert [claim.text for claim in claims(said, SUNDAY)] == told
 
 
-@pytest.mark.parametrize("said", [said for said, _ in SAID])
+@pytest.mark.parametrize(("said", "told"), MEANT)
+def test_what_is_to_be_remembered_is_told_in_the_third_person(said, told):
+    assert [claim.text for claim in claims(said, SUNDAY, is_meant=True)] == told
+
+
+@pytest.mark.parametrize("said", [said for said, _ in SAID + FORMS])
 def test_a_claim_told_is_read_back_as_the_same_triple(said):
     for claim in claims(said, SUNDAY):
         again = claims_of(claim.text)
