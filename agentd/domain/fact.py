@@ -173,14 +173,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A fact that is near a text in meaning. `cosine` is -1..1."""
-
-    fact: Fact
-    cosine: float
-
-
-@dataclass(frozen=True, slots=True)
 class FactHit:
     """A fact that was found, with every partial score."""
 

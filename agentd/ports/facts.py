@@ -18,7 +18,6 @@ from agentd.domain.fact import (
     FactWrite,
     Learned,
     Matches,
-    Neighbour,
     Operation,
 )
 from agentd.domain.turn import SessionKey
@@ -103,10 +102,6 @@ class ErasureStore(Protocol):
 class FactIndex(Protocol):
     """Finds facts."""
 
-    @property
-    def model(self) -> str:
-        """The model whose cosines `near` gives; "" while that is not known."""
-
     async def put(self, facts: Sequence[Fact]) -> None:
         """Make these findable in their present form; what is not active is taken out."""
 
@@ -119,9 +114,9 @@ class FactIndex(Protocol):
     async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
         """The active facts nearest to a text by words and by meaning in turn, however far they are."""
 
-    async def near(self, text: str, floor: float, limit: int) -> Sequence[Neighbour]:
-        """Active facts whose cosine with `text` is at least `floor`, the nearest first; none while
-        there is no embedder.
+    async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
+        """How near each of these facts is in meaning to what is looked for, -1..1; without those that
+        have no vector, and empty while no embedder answers in time.
         """
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
 
-from agentd.domain.fact import Fact, FactHit, Neighbour
+from agentd.domain.fact import Fact, FactHit
 from agentd.domain.health import Problem
 from agentd.domain.sentences import sentences
 from agentd.errors import AgentdError, EmbedderFault
@@ -73,7 +73,6 @@ class LiveFacts:
         self._mirror: FactMirror | None = None
         self._cold, self._warm = asyncio.Event(), asyncio.Event()
         self._runs = False
-        self._model = ""
 
     @classmethod
     @asynccontextmanager
@@ -92,11 +91,6 @@ class LiveFacts:
             yield cls(store, embedders, clock, pool, similarity, candidates, patience)
         finally:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
-
-    @property
-    def model(self) -> str:
-        """The model whose vectors answered last; "" while none has."""
-        return self._model
 
     @property
     def pending(self) -> int:
@@ -164,32 +158,16 @@ class LiveFacts:
         held = self._facts or {}
         return [FactHit(held[f.id], f.score, f.scores) for f in found if f.id in held][:limit]
 
-    async def near(self, text: str, floor: float, limit: int) -> Sequence[Neighbour]:
-        """See FactIndex."""
-        mirror = await self._ready()
-        if mirror is None:
-            return ()
-        vectors, model = await self._asked(
-            [text[:MAX_LETTERS]], JUDGING * self._patience, query=False
-        )
-        if vectors is None:
-            return ()
-        found = await self._run(mirror.near, vectors[0], model, floor, limit)
-        held = self._facts or {}
-        return [Neighbour(held[name], cosine) for name, cosine in found if name in held]
-
     async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
         """See FactIndex."""
         by_words = [hit.fact for hit in await self.find(text, limit)]
-        by_meaning = [one.fact for one in await self.near(text, -1.0, limit)]
+        by_meaning = await self._by_meaning(text, limit)
         pairs = zip_longest(by_words, by_meaning)
         found = {fact.id: fact for pair in pairs for fact in pair if fact is not None}
         return tuple(found.values())[:limit]
 
     async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
-        """How near each of these facts is in meaning to what is looked for, -1..1; without those that
-        have no vector, and empty while no embedder answers in time.
-        """
+        """See FactIndex."""
         mirror = await self._ready()
         if mirror is None or not fact_ids:
             return {}
@@ -202,6 +180,20 @@ class LiveFacts:
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and the facts that they fail at."""
         return tuple(problem for vectors in self._vectors for problem in vectors.problems())
+
+    async def _by_meaning(self, text: str, limit: int) -> Sequence[Fact]:
+        """The facts nearest to a text, nearest first; none while no embedder answers."""
+        mirror = await self._ready()
+        if mirror is None:
+            return ()
+        vectors, model = await self._asked(
+            [text[:MAX_LETTERS]], JUDGING * self._patience, query=False
+        )
+        if vectors is None:
+            return ()
+        found = await self._run(mirror.nearest, vectors[0], model, limit)
+        held = self._facts or {}
+        return [held[name] for name in found if name in held]
 
     async def _asked(
         self, texts: Sequence[str], patience: float, *, query: bool
@@ -227,7 +219,6 @@ class LiveFacts:
                 continue
             except EmbedderFault:
                 continue
-            self._model = vectors.model
             return found, vectors.model
         return None, ""
 

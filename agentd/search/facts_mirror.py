@@ -1,7 +1,6 @@
 """Facts in memory, where they are searched. One thread uses it at a time.
 
-Vectors are compared exactly, all of them: facts are thousands, and the judge of duplicates goes by
-the cosine.
+Vectors are compared exactly, all of them: facts are thousands.
 """
 
 from __future__ import annotations
@@ -108,18 +107,14 @@ class FactMirror:
             self._matrices[model] = Matrix(rows.shape[1])
         self._matrices[model].put([self._slots[fact_id] for fact_id in known], rows)
 
-    def near(self, vector: bytes, model: str, floor: float, limit: int) -> list[tuple[str, float]]:
-        """The facts whose cosine with a vector of `model` is at least `floor`, nearest first."""
+    def nearest(self, vector: bytes, model: str, limit: int) -> list[str]:
+        """The facts nearest to a vector of `model`, nearest first, however far they are."""
         cosines = self._cosines([vector], model)
         if cosines is None:
             return []
-        slots, nearest = best(cosines[0], limit, above=-1.0)
-        pairs = zip(slots[:limit].tolist(), nearest[:limit].tolist(), strict=True)
-        return [
-            (fact.id, cosine)
-            for slot, cosine in pairs
-            if cosine >= floor and (fact := self._facts[slot]) is not None
-        ]
+        slots, _ = best(cosines[0], limit, above=-1.0)
+        found = (self._facts[slot] for slot in slots[:limit].tolist())
+        return [fact.id for fact in found if fact is not None]
 
     def cosines(
         self, fact_ids: Sequence[str], vectors: Sequence[bytes], model: str

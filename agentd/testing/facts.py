@@ -19,7 +19,6 @@ from agentd.domain.fact import (
     FactWrite,
     Learned,
     Matches,
-    Neighbour,
 )
 from agentd.domain.turn import SessionKey
 from agentd.errors import NotFound
@@ -133,12 +132,11 @@ class MemoryFactStore:
 
 
 class FactIndexDouble:
-    """A FactIndex that counts words; `cosines` says how near two texts are, none being 0."""
+    """A FactIndex that counts words. `near` says by id how near facts are in meaning, whatever is asked."""
 
-    def __init__(self, cosines: Mapping[frozenset[str], float] | None = None) -> None:
+    def __init__(self, near: Mapping[str, float] | None = None) -> None:
         self.facts: dict[str, Fact] = {}
-        self.model = ""
-        self._cosines = {} if cosines is None else cosines
+        self._near = {} if near is None else near
 
     async def put(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
@@ -162,13 +160,8 @@ class FactIndexDouble:
         others = (fact for fact in self.facts.values() if fact not in hits)
         return [*hits, *others][:limit]
 
-    async def near(self, text: str, floor: float, limit: int) -> Sequence[Neighbour]:
-        found = [
-            Neighbour(fact, cosine)
-            for fact in self.facts.values()
-            if (cosine := self._cosines.get(frozenset((text, fact.text)), 0.0)) >= floor
-        ]
-        return sorted(found, key=lambda one: -one.cosine)[:limit]
+    async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
+        return {i: self._near[i] for i in fact_ids if i in self._near}
 
 
 class FactServiceDouble:

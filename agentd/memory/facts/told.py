@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 import structlog
 
@@ -53,15 +52,6 @@ _COMPACTION = "compaction"  # the tag of notices that a conversation was shorten
 log = structlog.get_logger()
 
 
-class TurnIndex(FactIndex, Protocol):
-    """Finds facts for a turn."""
-
-    async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
-        """How near each of these is in meaning to what is looked for, -1..1; without those that have no
-        vector, and empty while no embedder answers in time.
-        """
-
-
 @dataclass(slots=True)
 class _Session:
     """What a conversation has in its system prompt. `facts` is None where all would be too many."""
@@ -79,7 +69,7 @@ class FactsInPrompt:
     def __init__(
         self,
         facts: Facts,
-        index: TurnIndex,
+        index: FactIndex,
         clock: Clock,
         framing: str,
         settings: FactsSettings,

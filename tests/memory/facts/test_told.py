@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
@@ -24,7 +24,7 @@ from agentd.domain.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.told import FACT_BYTES, SESSIONS, FactsInPrompt
-from agentd.testing import FakeClock
+from agentd.testing import FactIndexDouble, FakeClock
 
 NOW = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
 FRAMING = (files("agentd") / "prompts" / "known.md").read_text("utf-8")
@@ -65,22 +65,17 @@ class Held:
         self.facts = tuple(Fact.grave(f.id, NOW) if f.id == gone.id else f for f in self.facts)
 
 
-class Found:
+class Found(FactIndexDouble):
     """An index that finds what it is told to, whatever is asked."""
 
-    model = ""
-
-    def __init__(self, *hits: FactHit) -> None:
+    def __init__(self, *hits: FactHit, near: Mapping[str, float] | None = None) -> None:
+        super().__init__(near)
         self.hits: Sequence[FactHit] = hits
-        self.near_ones: dict[str, float] = {}
         self.asked: list[str] = []
 
     async def find(self, query, limit):
         self.asked.append(query)
         return self.hits[:limit]
-
-    async def cosines(self, query, fact_ids):
-        return {i: self.near_ones[i] for i in fact_ids if i in self.near_ones}
 
 
 def request(text="hello", session=MAIN, **more) -> TurnRequest:
@@ -396,8 +391,7 @@ async def test_what_hangs_on_the_facts_that_a_message_names_is_told_with_them(cl
 
 
 async def test_what_hangs_on_a_fact_that_was_found_is_told_with_it(clock) -> None:
-    index = Found(hit(JOB))
-    index.near_ones = {"job1": 0.5, "cit1": 0.9}
+    index = Found(hit(JOB), near={"job1": 0.5, "cit1": 0.9})
     told = await news(by_message(Held(*KIN), clock, index), request("What is the town like?"))
     assert [line[3:7] for line in told] == ["job1", "cit1"]
 
