@@ -34,11 +34,7 @@ def bury_again(file: Path, graves: frozenset[bytes], digest: Digest, now: dateti
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA secure_delete = ON")
         conn.execute("BEGIN IMMEDIATE")
-        found = [
-            fact
-            for fact in rows_of(conn)
-            if fact.text and digest(fact.text) in graves
-        ]
+        found = [fact for fact in rows_of(conn) if fact.text and digest(fact.text) in graves]
         for fact in found:
             put_row(conn, Fact.grave(fact.id, now))
             conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact.id,))

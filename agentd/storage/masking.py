@@ -176,7 +176,9 @@ def _mask_page(
             changed += 1
             if table == "rows":
                 _move_evidence(conn, row, _spans(erasure, row["blocks"], places))
-            if table == "alerts":  # what makes it equal to others tells its words to who guesses them
+            if (
+                table == "alerts"
+            ):  # what makes it equal to others tells its words to who guesses them
                 conn.execute(_DIGEST, (alert_digest(new["text"]), row["place"]))
     return (rows[-1]["place"] if rows else None), changed
 
@@ -239,9 +241,7 @@ def _blocks(erasure: Erasure, text: str, places: tuple[str, ...]) -> str:
     return dumps(kept or [encode_block(Text(MASK))])
 
 
-def _block(
-    erasure: Erasure, block: Block, places: tuple[str, ...], begins: int
-) -> dict[str, Any]:
+def _block(erasure: Erasure, block: Block, places: tuple[str, ...], begins: int) -> dict[str, Any]:
     if isinstance(block, Text):
         found = erasure.found(block.text, *places, begins=begins)
         quoted = tuple((moved(start, found), moved(end, found)) for start, end in block.quoted)

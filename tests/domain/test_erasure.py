@@ -48,7 +48,10 @@ def test_only_the_words_themselves_are_masked(text, left):
 
 
 words = st.lists(
-    st.sampled_from(["tea", "my", "is", "Rex", "dog", "a,", "Zürich.", "小红", "“so”", "3\n", "–", "x's"]), max_size=30
+    st.sampled_from(
+        ["tea", "my", "is", "Rex", "dog", "a,", "Zürich.", "小红", "“so”", "3\n", "–", "x's"]
+    ),
+    max_size=30,
 )
 
 

@@ -52,7 +52,9 @@ def test_search_and_answer_say_first_what_holds(shell: Shell) -> None:
     place = f"{_PAGE}:{first['start_line']}"
     old = [hit for hit in others if "called Rex" in hit["text"] and "Max" not in hit["text"]]
     assert old
-    assert [hit["newer"] for hit in others if "park" in hit["text"]] == [""]  # it says nothing of that
+    assert [hit["newer"] for hit in others if "park" in hit["text"]] == [
+        ""
+    ]  # it says nothing of that
     assert {hit["newer"] for hit in old} == {place}
     assert f"older, see {place}" in shell.ok("memory", "search", _ASKED).out
     [one] = found(shell, "--limit", "1")
