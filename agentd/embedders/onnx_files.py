@@ -91,7 +91,9 @@ class OnnxFiles:
                     f"{path} cannot be read: {error.strerror}.", cure=self.cure
                 ) from error
             if found != digest:
-                raise EmbedderFault(f"{path} is not the file that was exported.", cure=self.cure)
+                raise EmbedderFault(
+                    f"{path} is not the file that its manifest names.", cure=self.cure
+                )
 
 
 def sha256(path: Path) -> str:
