@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     ending,
+    fact_chains,
     facts,
     forgetting,
     graph_chains,
@@ -42,6 +43,7 @@ _ALL = {
     "year": year.rows,
     "scale": scale.rows,
     "facts": facts.rows,
+    "fact_chains": fact_chains.rows,
     "learning": learning.rows,
     "forgetting": forgetting.rows,
     "stalls": stalls.rows,

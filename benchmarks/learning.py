@@ -57,10 +57,10 @@ async def of_others() -> Figures:
 
 
 async def of_fallible() -> Figures:
-    """The same conversations, with one item in ten wrong."""
+    """The same conversations and the everyday changes, with one item in ten wrong."""
     found, undone, wrong = Score(), Undone(), list[str]()
     items = mistakes = 0
-    for seed, conversation in enumerate((*own(), *others())):
+    for seed, conversation in enumerate((*own(), *others(), everyday())):
         model = Fallible(Random(seed))
         async with staged(conversation, model.spoil) as stage:
             played = await perform(stage, conversation)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(ROOT.glob("agentd/**/*.py"))
 SOURCES = [*MODULES, *sorted(ROOT.glob("tests/**/*.py")), *sorted(ROOT.glob("benchmarks/**/*.py"))]
 
-MODULE_LINES = 350
+MODULE_LINES = 500  # a subject in one module reads better than in several that call each other
 FUNCTION_LINES = 55
 EXEMPTIONS = 9  # may only go down
 REEXPORTING = (

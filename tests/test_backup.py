@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from agentd import backup
 from agentd.cli.app import app
-from agentd.domain.fact import Category, Fact, FactSource, FactStatus
+from agentd.domain.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.errors import AgentdError, AlreadyRunning, InvalidRequest, StorageCorrupt
-from agentd.facts.known import Digests
+from agentd.memory.facts.known import Digests
 from agentd.paths import Places, daemon_places
 from agentd.restoring import restore
 from agentd.storage.facts import SqliteFacts
@@ -121,7 +121,8 @@ async def remembering(state: Path, *texts: str, key: bytes = b"k" * 32) -> None:
     state.mkdir(parents=True)
     (state / "facts.key").write_bytes(key)
     async with Database.open(state / "state.db", STATE) as db:
-        await SqliteFacts(db).save([known(f"f{n}", text) for n, text in enumerate(texts)])
+        facts = tuple(known(f"f{n}", text) for n, text in enumerate(texts))
+        await SqliteFacts(db).write(FactWrite(facts))
 
 
 def known(fact_id: str, text: str) -> Fact:
@@ -147,13 +148,13 @@ async def test_what_was_forgotten_since_is_forgotten_in_what_comes_back(
     backup.write(contents, tmp_path / "facts.tar.gz", NOW)
     await remembering(places.state_dir, rex, tea, key=key)
     async with Database.open(places.state_dir / "state.db", STATE) as db:
-        digests = Digests(key).of(rex, None)
-        await SqliteFacts(db).bury(["f0"], digests, NOW)
+        digests = {Digests(key).of(rex)}
+        await SqliteFacts(db).bury(["f0"], [*digests], NOW)
     told = put(tmp_path / "facts.tar.gz", places, force=True)
     assert told["forgotten"] == forgotten
     first = ("", FactStatus.FORGOTTEN) if forgotten else (rex, FactStatus.ACTIVE)
     assert await facts_of(places.state_dir) == [first, (tea, FactStatus.ACTIVE)]
-    assert (graves_in(places.state_dir / "state.db") == set(digests)) is bool(forgotten)
+    assert (graves_in(places.state_dir / "state.db") == digests) is bool(forgotten)
     assert (rex.encode() in (places.state_dir / "state.db").read_bytes()) is not bool(forgotten)
 
 

@@ -7,12 +7,14 @@ from random import Random
 import pytest
 
 from benchmarks import learning
+from benchmarks.conversations.everyday import everyday
 from benchmarks.conversations.faults import Fallible, beyond, take_back
 from benchmarks.conversations.player import perform, play, staged
 from benchmarks.conversations.reading import others, own, written
 from benchmarks.conversations.scoring import score
 
 _SHORT = ("night-nurse", "tokyo")  # a few sessions that have something of everything
+_SEED = 11  # with which some of the mistakes change facts
 
 
 @pytest.mark.parametrize("name", _SHORT)
@@ -34,17 +36,18 @@ async def test_answers_of_one_word_in_any_script_reach_the_model_and_are_kept() 
 
 
 async def test_a_wrong_item_harms_nothing_but_what_it_is_about_and_can_be_undone() -> None:
-    conversation = next(one for one in own() if one.name == "two-households")
-    model = Fallible(Random(3), rate=0.5)
+    conversation = everyday()
+    model = Fallible(Random(_SEED))
     async with staged(conversation, model.spoil) as stage:
         played = await perform(stage, conversation)
         undone = await take_back(stage, played, model.mistakes)
-    assert len(model.mistakes) > 3
     assert beyond(played, model.mistakes) == []
-    assert undone.restored == undone.made - undone.built_upon > 0, undone.wrong
+    assert (undone.restored, undone.wrong) == (undone.made, [])
+    assert undone.made > 1
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", learning.MEASURES)
 async def test_every_figure_of_learning_reaches_its_goal(name: str) -> None:
     if name == "others" and not others():

@@ -98,10 +98,9 @@ async def open_facts(
     *,
     shown: EventSink,
     output: OpenLog,
-    cheap_model: str = "",
 ) -> AsyncIterator[Facts]:
     """The facts, level with their page once their work runs. `shown` is told their changes, `output` is
-    the log, `cheap_model` reads conversations unless the configuration names another.
+    the log.
 
     Raises StorageError.
     """
@@ -127,13 +126,13 @@ async def open_facts(
         if graph.desk is not None:
             graph.desk.refresh_with(book.all)
             graph.exchange.refresh_with(book.all)
-        reader = Reader(stores.sessions, stores.facts, book, calls, clock, settings, cheap_model)
+        reader = Reader(stores.sessions, stores.facts, book, calls, clock, settings)
         learning = Learning(stores.sessions, reader, shown, clock, settings)
         learnt = Learnt(
             book,
             Service(book, reader, learning, stores.sessions, clock),
             learning,
-            Review(book, stores.facts, calls, clock, settings, cheap_model),
+            Review(book, stores.facts, calls, clock, settings),
             _proposals(ground, stores, memory, book),
             FactsInPrompt(book, index, clock, prompt("known"), settings),
         )
@@ -181,5 +180,3 @@ def _proposals(ground: Ground, stores: Stores, memory: Memory, book: FactBook) -
 
 def _new_id() -> str:
     return "".join(secrets.choice(_LETTERS) for _ in range(_ID_LENGTH))
-
-

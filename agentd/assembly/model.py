@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from agentd.assembly.ground import Ground
 from agentd.assembly.storage import Stores
 from agentd.config import Config
 from agentd.engine.nudged import Nudged
+from agentd.engine.sidecall import SideCall
 from agentd.errors import ConfigError
 from agentd.ports import Provider
 from agentd.providers import assembly
@@ -19,8 +21,11 @@ from agentd.providers.settings import ServiceSettings
 
 
 @asynccontextmanager
-async def open_model(ground: Ground, stores: Stores) -> AsyncIterator[Model]:
-    """The provider that the configuration and the keys at hand call for, and its fallbacks.
+async def open_model(
+    ground: Ground, stores: Stores, provider: Provider | None = None
+) -> AsyncIterator[Model]:
+    """The provider that the configuration and the keys at hand call for, and its fallbacks; `provider`
+    answers in its place.
 
     Raises ConfigError.
     """
@@ -32,15 +37,16 @@ async def open_model(ground: Ground, stores: Stores) -> AsyncIterator[Model]:
         ground.config.provider, ground.environ, ground.clock, metered, stores.blobs
     ) as model:
         check_prices(ground.config, model.choices)
-        yield model
+        yield model if provider is None else replace(model, provider=provider)
 
 
-def cheap_model(config: Config, model: Model) -> str:
-    """What the provider's service has for less, "" where it has none, or one whose price is not known
+def side_calls(ground: Ground, stores: Stores, model: Model) -> SideCall:
+    """What asks the model beside conversations. Its cheap model is none where its price is not known
     though a limit in dollars is set.
     """
     cheap = model.choices[0].cheap_model
-    return "" if config.budget.unpriced([cheap]) else cheap
+    known = "" if ground.config.budget.unpriced([cheap]) else cheap
+    return SideCall(model.provider, stores.ledger, ground.clock, ground.budget.price, known)
 
 
 def warming(model: Model) -> Nudged:

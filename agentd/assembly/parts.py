@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from agentd.assembly.alerting import Alerting, open_alerting
 from agentd.assembly.engine import open_engine
@@ -12,13 +12,12 @@ from agentd.assembly.facts import Facts, open_facts
 from agentd.assembly.graph import Graph, build_graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory, open_memory
-from agentd.assembly.model import cheap_model, open_model
+from agentd.assembly.model import open_model, side_calls
 from agentd.assembly.schedule import Schedule, build_agenda, open_schedule
 from agentd.assembly.storage import Stores, open_stores
 from agentd.assembly.tools import build_tools
 from agentd.domain.health import Problem
 from agentd.engine.assembly import Engine
-from agentd.engine.sidecall import SideCall
 from agentd.engine.watchers import Watchers
 from agentd.logs import OpenLog
 from agentd.ports import Approver, EventSink, Provider, Tool
@@ -80,22 +79,11 @@ async def open_parts(
         opened = stack.enter_async_context
         stores = await opened(open_stores(ground))
         memory = await opened(open_memory(ground, stores))
-        model = await opened(open_model(ground, stores))
-        if provider is not None:
-            model = replace(model, provider=provider)
-        calls = SideCall(model.provider, stores.ledger, ground.clock, ground.budget.price)
+        model = await opened(open_model(ground, stores, provider))
+        calls = side_calls(ground, stores, model)
         graph = build_graph(ground, stores, memory)
         facts = await opened(
-            open_facts(
-                ground,
-                stores,
-                memory,
-                graph,
-                calls,
-                shown=shown,
-                output=output,
-                cheap_model=cheap_model(ground.config, model),
-            )
+            open_facts(ground, stores, memory, graph, calls, shown=shown, output=output)
         )
         events = Watchers(shown, *memory.watchers, *facts.watchers)
         alerts = await opened(open_alerting(ground, stores, clients, events))

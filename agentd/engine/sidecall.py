@@ -15,12 +15,15 @@ from agentd.ports import Clock, Ledger, Provider
 
 @dataclass(slots=True)
 class SideCall:
-    """Asks the model and pays for it. No call begins once `draining` is set."""
+    """Asks the model and pays for it. `cheap_model` is what the service has for less, "" where that is
+    not known. No call begins once `draining` is set.
+    """
 
     provider: Provider
     ledger: Ledger
     clock: Clock
     price: Callable[[str, Usage], float]
+    cheap_model: str = ""
     draining: bool = False
 
     async def ask(

@@ -116,6 +116,9 @@ class FactIndex(Protocol):
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
         """The best active facts for any text, best first; without an embedder by keywords alone."""
 
+    async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
+        """The active facts nearest to a text by words and by meaning in turn, however far they are."""
+
     async def near(self, text: str, floor: float, limit: int) -> Sequence[Neighbour]:
         """Active facts whose cosine with `text` is at least `floor`, the nearest first; none while
         there is no embedder.
@@ -142,6 +145,9 @@ class Facts(Protocol):
 
     async def find(self, query: str, limit: int) -> Sequence[FactHit]:
         """The best active facts."""
+
+    async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
+        """See FactIndex."""
 
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
         """The fact with all it replaced and was replaced by, the oldest first. Raises NotFound."""

@@ -7,12 +7,10 @@ What was measured: 40 questions that one of 200 facts answers, and 60 messages t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentd.domain.fact import Fact, FactSource
 from agentd.ranking import diversity, fusion
 
 Floats = NDArray[np.float32]
@@ -28,9 +26,6 @@ SAID = 0.5  # of the best fact's share of the words: what holds less has only co
 WEAK = 0.01  # what such words count for
 
 BOOST = 0.1  # of a score, at most: rank 7 may pass rank 1, rank 8 never
-DAILY = 0.95  # a day's share of what age leaves
-OLDEST = 0.1  # what age leaves at least
-IMPORTANCE = {FactSource.EXPLICIT: 1.0, FactSource.FILE: 0.8, FactSource.EXTRACTED: 0.6}
 TRADE = 0.7  # between how well a fact fits and how new it is beside the others
 
 
@@ -55,18 +50,6 @@ def rarity(frequencies: Sequence[int], facts: int) -> Floats:
     held = np.asarray(frequencies, np.float32)
     size = max(facts, KNOWN_LEAST)
     return np.log1p((size - held + 0.5) / (held + 0.5)).astype(np.float32)
-
-
-def importance(fact: Fact, now: datetime) -> float:
-    """0..1: what its source is worth, times age; what stands in the file does not age."""
-    days = max(0.0, (now - fact.valid_from).total_seconds() / 86_400)
-    fresh = 1.0 if fact.source is FactSource.FILE else max(DAILY**days, OLDEST)
-    return IMPORTANCE[fact.source] * fresh
-
-
-def worth(fact: Fact, now: datetime) -> float:
-    """0..1: confidence times importance."""
-    return min(1.0, max(0.0, fact.confidence)) * importance(fact, now)
 
 
 def is_said(cover: Floats) -> NDArray[np.bool_]:

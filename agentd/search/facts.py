@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
@@ -176,6 +177,14 @@ class LiveFacts:
         found = await self._run(mirror.near, vectors[0], model, floor, limit)
         held = self._facts or {}
         return [Neighbour(held[name], cosine) for name, cosine in found if name in held]
+
+    async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
+        """See FactIndex."""
+        by_words = [hit.fact for hit in await self.find(text, limit)]
+        by_meaning = [one.fact for one in await self.near(text, -1.0, limit)]
+        pairs = zip_longest(by_words, by_meaning)
+        found = {fact.id: fact for pair in pairs for fact in pair if fact is not None}
+        return tuple(found.values())[:limit]
 
     async def cosines(self, query: str, fact_ids: Sequence[str]) -> Mapping[str, float]:
         """How near each of these facts is in meaning to what is looked for, -1..1; without those that

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from agentd.domain.fact import Fact
 from agentd.domain.sentences import sentences
 from agentd.ranking import facts as ranking
+from agentd.ranking import importance
 from agentd.search import words
 from agentd.search.postings import Floats, Postings, Slots, best
 from agentd.search.vectors import unit_rows
@@ -221,7 +222,7 @@ class FactMirror:
     ) -> list[Found]:
         """Candidates in their order. `legs` have names; the last one has what its words hardly found."""
         facts = [self._facts[slot] for slot in slots.tolist()]
-        worths = [ranking.worth(fact, now) if fact else 0.0 for fact in facts]
+        worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
         fused = ranking.scores([leg for _, leg in legs], np.array(worths, np.float32), weak=1)
         first = np.argsort(-fused, kind="stable")
         matrix = self._matrices.get(model)

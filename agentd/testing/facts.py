@@ -157,6 +157,11 @@ class FactIndexDouble:
         hits = [FactHit(fact, float(count), {"keyword": count}) for count, fact in counted if count]
         return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
+    async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
+        hits = [hit.fact for hit in await self.find(text, limit)]
+        others = (fact for fact in self.facts.values() if fact not in hits)
+        return [*hits, *others][:limit]
+
     async def near(self, text: str, floor: float, limit: int) -> Sequence[Neighbour]:
         found = [
             Neighbour(fact, cosine)

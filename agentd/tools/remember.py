@@ -103,9 +103,8 @@ def _line(learned: Learned) -> str:
     old = " ".join(fact.text for fact in learned.gone)
     if learned.fact is None:
         return f"No longer so: {old}"
-    if not learned.is_new:
-        return f"Known already: {learned.fact.text}"
-    return f"Remembered: {learned.fact.text}" + (f" It replaces: {old}" if old else "")
+    what = "Remembered" if learned.is_new else "Known already"
+    return f"{what}: {learned.fact.text}" + (f" It replaces: {old}" if old else "")
 
 
 def _one_line(text: str) -> str:

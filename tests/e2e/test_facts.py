@@ -104,8 +104,9 @@ def test_an_edited_line_is_a_new_version(shell: Shell, wire: Wire) -> None:
     ]
 
 
-def test_a_deleted_line_is_forgotten_and_erased(shell: Shell, wire: Wire) -> None:
-    wire.call("_agentd/memory/write", {"content": "met the cat Zwirbelina"})
+def test_a_deleted_line_is_forgotten_and_its_words_are_erased(shell: Shell, wire: Wire) -> None:
+    note = "My cat is called Zwirbelina.\nThe neighbours have a cat, too."
+    wire.call("_agentd/memory/write", {"content": note, "target": "notes/cats.md"})
     others = add(wire, *(f"I like sort {n} of Gouda." for n in range(6)))
     (fact_id,) = add(wire, "My cat is called Zwirbelina.")
     assert len(holding(shell.root, "zwirbelina")) >= 3
@@ -113,6 +114,9 @@ def test_a_deleted_line_is_forgotten_and_erased(shell: Shell, wire: Wire) -> Non
     assert soon(lambda: not holding(shell.root, "zwirbelina"))
     assert fact_id not in known(wire)
     assert set(others) <= known(wire).keys()
+    assert "The neighbours have a cat, too." in (shell.workspace / "notes/cats.md").read_text(
+        "utf-8"
+    )
 
 
 def test_many_deleted_lines_are_asked_about(shell: Shell, wire: Wire) -> None:

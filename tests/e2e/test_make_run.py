@@ -31,11 +31,12 @@ def replies(done: Done) -> list[str]:
 
 
 def check_remembered(answers: list[str], shell: Shell) -> None:
-    """Each answer is the fact, in the very words of its line on the page of facts."""
+    """Each answer is the fact, in the very words of its line on the page of facts, which it names."""
     page = (shell.workspace / "memory" / "facts.md").read_text("utf-8").splitlines()
     for answer, word in zip(answers, ("Max", "4711"), strict=True):
-        [fact] = [line.split(" <!-- ")[0].removeprefix("- ") for line in page if word in line]
-        assert answer == f"You told me: {fact}"
+        [(number, line)] = [(n, line) for n, line in enumerate(page, start=1) if word in line]
+        fact = line.split(" <!-- ")[0].removeprefix("- ")
+        assert answer == f"You told me: {fact} (memory/facts.md:{number})"
 
 
 def test_a_pipe_gets_four_replies_and_a_memory_that_outlives_the_daemon(shell: Shell) -> None:

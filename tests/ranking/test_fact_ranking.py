@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentd.domain.fact import Category, Fact, FactSource
 from agentd.ranking import facts as ranking
+from agentd.ranking import importance
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 shares = st.floats(0, 1, width=32)
@@ -52,15 +53,15 @@ def test_a_weak_leg_counts_only_among_what_no_other_found() -> None:
 
 def test_confidence_decides_between_facts_of_equal_rank() -> None:
     sure, unsure = fact(confidence=0.9), fact(confidence=0.6)
-    worths = leg(ranking.worth(unsure, NOW), ranking.worth(sure, NOW))
+    worths = leg(importance.worth(unsure, NOW), importance.worth(sure, NOW))
     scores = ranking.scores([leg(2.0, 2.0), leg(0.5, 0.5)], worths)
     assert scores[1] > scores[0]
 
 
 def test_what_was_told_passes_what_was_extracted_one_rank_before_it() -> None:
     worths = leg(
-        ranking.worth(fact(FactSource.EXTRACTED, confidence=0.6), NOW),
-        ranking.worth(fact(FactSource.EXPLICIT), NOW),
+        importance.worth(fact(FactSource.EXTRACTED, confidence=0.6), NOW),
+        importance.worth(fact(FactSource.EXPLICIT), NOW),
     )
     scores = ranking.scores([leg(2.0, 1.9)], worths)
     assert scores[1] > scores[0]
@@ -82,18 +83,18 @@ def test_rank_thirty_with_all_the_worth_stays_behind_rank_one_without_any() -> N
 
 
 def test_worth_sinks_by_a_twentieth_a_day_down_to_a_tenth() -> None:
-    assert ranking.worth(fact(days=1), NOW) == pytest.approx(0.9 * 0.95)
-    assert ranking.worth(fact(days=1000), NOW) == pytest.approx(0.9 * 0.1)
-    assert ranking.worth(fact(days=-5), NOW) == pytest.approx(0.9)
+    assert importance.worth(fact(days=1), NOW) == pytest.approx(0.9 * 0.95)
+    assert importance.worth(fact(days=1000), NOW) == pytest.approx(0.9 * 0.1)
+    assert importance.worth(fact(days=-5), NOW) == pytest.approx(0.9)
 
 
 def test_what_stands_in_the_file_does_not_age() -> None:
-    assert ranking.worth(fact(FactSource.FILE, days=1000), NOW) == pytest.approx(0.9 * 0.8)
+    assert importance.worth(fact(FactSource.FILE, days=1000), NOW) == pytest.approx(0.9 * 0.8)
 
 
 @given(st.sampled_from(FactSource), st.floats(-1e4, 1e6), st.floats(-1, 2, allow_nan=False))
 def test_worth_lies_between_0_and_1(source, days, confidence) -> None:
-    assert 0.0 <= ranking.worth(fact(source, min(days, 7e5), confidence), NOW) <= 1.0
+    assert 0.0 <= importance.worth(fact(source, min(days, 7e5), confidence), NOW) <= 1.0
 
 
 def test_a_turn_is_told_of_what_is_nearer_than_a_candidate_has_to_be() -> None:

@@ -50,6 +50,7 @@ log = structlog.get_logger()
 
 _T = TypeVar("_T")
 _TRIES = 5
+_SLICE = 100  # operations that are done before others have their turn
 _FAR_TOO_LONG = 16 * MOST_CHARS  # not even looked at
 
 
@@ -98,7 +99,12 @@ class FactBook:
         """See Facts."""
 
         async def work(batch: Batch) -> tuple[Learned, ...]:
-            return tuple(_done(batch, operation) for operation in operations)
+            learned = []
+            for number, operation in enumerate(operations, start=1):
+                learned.append(_done(batch, operation))
+                if number % _SLICE == 0:
+                    await asyncio.sleep(0)
+            return tuple(learned)
 
         concerned = [i for operation in operations for i in operation.ids]
         texts = [operation.text for operation in operations if operation.text]
@@ -116,6 +122,11 @@ class FactBook:
         """See Facts."""
         await self._refresh()
         return await self._index.find(query, limit)
+
+    async def nearest(self, text: str, limit: int) -> Sequence[Fact]:
+        """See Facts."""
+        await self._refresh()
+        return await self._index.nearest(text, limit)
 
     async def history(self, fact_id: str) -> tuple[Fact, ...]:
         """See Facts."""
@@ -261,7 +272,7 @@ class FactBook:
             def work() -> tuple[Fact, ...]:
                 return page_facts(page, known, now, lambda f: keeps_all or f.id in parked)
 
-            await self._store.rebuild(await quietly(text or "", work))
+            await self._store.rebuild(await quietly(len(text or ""), work))
             self._tell()
             self._digest = None
             await self._level()
@@ -400,7 +411,7 @@ class FactBook:
             return found, *reconciled(found, batch, objection, now)
 
         self._digest = None  # until it is done nobody is to look at what is known
-        found, change, refused = await quietly(text, work)
+        found, change, refused = await quietly(len(text), work)
         if change.write.parked == self._parked:
             change = replace(change, write=replace(change.write, parked=None))
         self._digest = digest

@@ -37,13 +37,14 @@ from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import told
 from agentd.paths import prompt
 from agentd.ports import Clock, Facts, FactStore
-from agentd.ranking.facts import DAILY, OLDEST, importance
+from agentd.ranking.importance import DAILY, OLDEST, importance
 
 _INSTRUCTIONS = prompt("review")
 _ASK = "Say now which of these belong together."
 _REVIEW = SessionKey("review")  # under this name the mark of the last review is kept, as a day
 _MAX_TOKENS = 2_048
 _NEW = timedelta(days=2)
+_UNDESCRIBED = timedelta(days=7)  # in which a fact without a triple is asked about
 _MOST = 60  # facts that one review begins with
 _NEAR = 4  # that are shown beside each
 _MOST_OBJECTS = 200
@@ -94,7 +95,7 @@ class Findings:
 
 
 class Review:
-    """`run` is its long life. When facts are off, nothing happens. `model` is asked; "" asks the chat's."""
+    """`run` is its long life. When facts are off, nothing happens."""
 
     def __init__(
         self,
@@ -103,14 +104,13 @@ class Review:
         calls: SideCall,
         clock: Clock,
         settings: FactsSettings,
-        model: str = "",
     ) -> None:
         self._book = book
         self._store = store
         self._calls = calls
         self._clock = clock
         self._settings = settings
-        self._model = settings.extraction_model or model
+        self._model = settings.extraction_model or calls.cheap_model
         self._daily = Daily("facts_review", self._if_due, clock)
         self._looking = asyncio.Lock()
         self._failure: Problem | None = None
@@ -176,8 +176,12 @@ class Review:
     async def _shown(self, facts: Sequence[Fact]) -> list[Fact]:
         """The facts of the last days and those without a triple, each with those near it."""
         known = {fact.id: fact for fact in facts}
-        since = self._clock.now() - _NEW
-        new = [fact for fact in facts if fact.noted_at >= since or fact.triple is None]
+        now = self._clock.now()
+        new = [
+            fact
+            for fact in facts
+            if now - fact.noted_at <= (_NEW if fact.triple is not None else _UNDESCRIBED)
+        ]
         shown: dict[str, Fact] = {}
         for fact in sorted(new, key=lambda fact: fact.noted_at, reverse=True)[:_MOST]:
             shown[fact.id] = fact
@@ -190,7 +194,9 @@ class Review:
         now = self._clock.now()
         old = [fact for fact in facts if _is_old(fact, now)]
         seen = await self._store.evidence([fact.id for fact in old]) if old else {}
-        found.stale = tuple(fact.id for fact in old if len(seen.get(fact.id, ())) < 2)
+        found.stale = tuple(
+            fact.id for fact in old if sum(not one.is_context for one in seen[fact.id]) < 2
+        )
         gone = {*found.stale, *found.duplicates, *found.conflicts}
         left = [fact for fact in facts if fact.id not in gone]
         found.evicted = await asyncio.to_thread(

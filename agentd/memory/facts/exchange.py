@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
@@ -38,14 +39,7 @@ async def take_in(facts: Carrier, rows: Sequence[Mapping[str, Any]]) -> dict[str
 
     Raises InvalidRequest, which names the first row that is no fact; nothing is learnt then.
     """
-    read = [
-        (_operation(number, row), row)
-        for number, row in enumerate(rows, start=1)
-        if row.get("status") != FactStatus.FORGOTTEN
-    ]
-    here = {(comparable(f.text), f.valid_from) for f in await facts.all() if f.text}
-    new = [pair for pair in read if (comparable(pair[0].text), pair[0].valid_from) not in here]
-    new.sort(key=lambda pair: pair[0].at)
+    read, new = await asyncio.to_thread(_read, rows, await facts.all())
     learned = await facts.learn([said for said, _ in new])
     active = {fact.id for fact in await facts.all() if fact.is_active}
     if over := _over([(row, one) for (_, row), one in zip(new, learned, strict=True)], active):
@@ -55,7 +49,21 @@ async def take_in(facts: Carrier, rows: Sequence[Mapping[str, Any]]) -> dict[str
         if one.reason is not None:
             refused[one.reason] = refused.get(one.reason, 0) + 1
     added = sum(one.is_new for one in learned)
-    return {"added": added, "known": len(read) - added - sum(refused.values()), "refused": refused}
+    return {"added": added, "known": read - added - sum(refused.values()), "refused": refused}
+
+
+def _read(
+    rows: Sequence[Mapping[str, Any]], known: Sequence[Fact]
+) -> tuple[int, list[tuple[Operation, Mapping[str, Any]]]]:
+    """How many rows say something, and those of them that are new, the oldest first."""
+    read = [
+        (_operation(number, row), row)
+        for number, row in enumerate(rows, start=1)
+        if row.get("status") != FactStatus.FORGOTTEN
+    ]
+    here = {(comparable(fact.text), fact.valid_from) for fact in known if fact.text}
+    new = [pair for pair in read if (comparable(pair[0].text), pair[0].valid_from) not in here]
+    return len(read), sorted(new, key=lambda pair: pair[0].at)
 
 
 def _over(

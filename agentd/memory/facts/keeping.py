@@ -23,7 +23,8 @@ _T = TypeVar("_T")
 
 _READER = Reader(SessionKey("facts"), Kind.MAIN)
 _AUTHOR = Author("facts")
-_SHORT = 20_000  # letters that are read at once; more would keep others waiting
+_SHORT = 20_000  # characters that are read at once; more would keep others waiting
+_LINE = 200  # characters of a line, about
 
 
 class Forgetting(Protocol):
@@ -85,7 +86,8 @@ class Keeping:
             text, now = await self.look()
             if now != digest:
                 raise moved()
-            after = await quietly(text or "", lambda: _rendered(text or "", change))
+            size = len(text or "") + _LINE * len(change.written)
+            after = await quietly(size, lambda: _rendered(text or "", change))
             if after == (text or ""):
                 return digest, await self._save(change, known)
             intent = await self._workspace.plan(path, FileAction.WRITE, _bytes(after))
@@ -123,7 +125,7 @@ class Keeping:
 
 async def parsed(text: str) -> Page:
     """The page, read without keeping others waiting."""
-    return await quietly(text, lambda: parse(text))
+    return await quietly(len(text), lambda: parse(text))
 
 
 def _bytes(text: str) -> bytes:
@@ -142,9 +144,9 @@ def _rendered(text: str, change: Change) -> str:
     return page.render()
 
 
-async def quietly(text: str, work: Callable[[], _T]) -> _T:
-    """The result of work on a text; a long one is worked on in a thread."""
-    return work() if len(text) <= _SHORT else await asyncio.to_thread(work)
+async def quietly(size: int, work: Callable[[], _T]) -> _T:
+    """The result of work on so many characters; much work is done in a thread."""
+    return work() if size <= _SHORT else await asyncio.to_thread(work)
 
 
 def moved() -> EditConflict:

@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import structlog
 
@@ -297,9 +298,15 @@ def in_words(changed: Sequence[Learned]) -> str:
 
 def _told(learned: Learned) -> str:
     if learned.fact is None:
-        return f"no longer so: {_texts(learned.gone)}"
+        return "; ".join(map(_ended, learned.gone))
     was = f" (before: {_texts(learned.gone)})" if learned.gone else ""
     return f"remembered: {learned.fact.text}{was}"
+
+
+def _ended(fact: Fact) -> str:
+    if fact.is_active and fact.valid_to is not None:  # it holds to the end of that day
+        return f"so until {fact.valid_to - timedelta(microseconds=1):%Y-%m-%d}: {fact.text}"
+    return f"no longer so: {fact.text}"
 
 
 def _texts(facts: Sequence[Fact]) -> str:

@@ -7,9 +7,11 @@ equal words count.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 
 from agentd.domain.fact import (
     Before,
@@ -25,9 +27,10 @@ from agentd.domain.fact import (
     Operation,
     Provenance,
     Refusal,
+    Triple,
 )
 from agentd.domain.turn import SessionKey
-from agentd.memory.facts.known import Digests, Known
+from agentd.memory.facts.known import Digests, Known, comparable
 
 _MOST_SURE = 0.95  # however often it is said
 _TOWARDS = 0.5  # of what is missing to that, with each new saying
@@ -54,7 +57,7 @@ class Batch:
     known: Known
     context: Context
     _before: dict[str, Fact | None] = field(default_factory=dict)
-    _evidence: list[Evidence] = field(default_factory=list)
+    _evidence: dict[str, list[Evidence]] = field(default_factory=lambda: defaultdict(list))
     _unburied: list[bytes] = field(default_factory=list)
     _changes: list[FactChange] = field(default_factory=list)
 
@@ -77,7 +80,7 @@ class Batch:
         """Let one fact stand for others that say the same; what says them says it."""
         for fact in others:
             self._set_aside(fact, self.context.now, kept.id)
-        self._evidence += [replace(one, fact_id=kept.id) for one in evidence]
+        self._add_evidence(kept.id, evidence)
         return self._changed(ChangeKind.MERGE, kept.id, tuple(map(_before, others)))
 
     def edit(self, old: Fact, operation: Operation) -> Learned:
@@ -133,7 +136,7 @@ class Batch:
         """What is to be stored."""
         return FactWrite(
             self.facts(),
-            evidence=tuple(self._evidence),
+            evidence=tuple(chain.from_iterable(self._evidence.values())),
             changes=tuple(self._changes),
             marks=marks or {},
             unburied=tuple(self._unburied),
@@ -146,7 +149,8 @@ class Batch:
                 return Learned(reason=Refusal.FORGOTTEN)
         elif self.is_buried(operation.text, operation.at):
             return Learned(reason=Refusal.FORGOTTEN)
-        olds = self._targets(operation.ids) if operation.op is Op.REPLACE else ()
+        is_change = operation.op is Op.REPLACE
+        olds = self._targets(operation.ids, operation.triple) if is_change else ()
         there = self.known.saying(operation.text)
         if there is not None and (there.is_active or not operation.is_proven):
             return self._confirm(there, operation, [old for old in olds if old.id != there.id])
@@ -187,7 +191,9 @@ class Batch:
             return learned
         by = learned.fact.id
         gone = tuple(self._set_aside(old, operation.at, by) for old in older)
-        change = self._changed(ChangeKind.REPLACE, by, tuple(map(_before, older)))
+        # A known fact is not to go when the others are restored.
+        kind = ChangeKind.REPLACE if learned.is_new else ChangeKind.MERGE
+        change = self._changed(kind, by, tuple(map(_before, older)))
         return replace(learned, gone=gone, change=change)
 
     def _prove(self, proposed: Fact, operation: Operation, olds: Sequence[Fact]) -> Learned:
@@ -249,12 +255,37 @@ class Batch:
         fact = self.known.get(fact_id)
         if fact is not None and fact.status is FactStatus.PROPOSED:
             return fact
-        return self.known.current(fact_id)
+        return self._standing(fact_id)
 
-    def _targets(self, ids: Sequence[str]) -> tuple[Fact, ...]:
-        """The facts that hold now under these ids, or in their place."""
-        found = (self.known.current(fact_id) for fact_id in ids)
-        return tuple({fact.id: fact for fact in found if fact is not None}.values())
+    def _targets(self, ids: Sequence[str], triple: Triple | None = None) -> tuple[Fact, ...]:
+        """The facts that held under these ids, or in their place, and still do. What took the place of
+        one in this batch is meant as well if it says the same of the same thing as the `triple` does.
+        """
+        found: dict[str, Fact] = {}
+        for fact_id in ids:
+            fact = self._standing(fact_id)
+            if fact is None:
+                fact = self.known.current(fact_id)
+                if fact is None or not _is_of_one(fact.triple, triple):
+                    continue
+            found[fact.id] = fact
+        return tuple(found.values())
+
+    def _standing(self, fact_id: str) -> Fact | None:
+        """The fact that held under this id, or in its place, before this batch; None if it holds no
+        longer. The ids of one answer mean the facts as they were shown: otherwise a second operation on
+        one of them would undo what the first has brought.
+        """
+        passed: set[str] = set()
+        fact = self._as_it_was(fact_id)
+        while fact is not None and fact.status is FactStatus.SUPERSEDED and fact.id not in passed:
+            passed.add(fact.id)
+            fact = self._as_it_was(fact.superseded_by)
+        now = self.known.get(fact.id) if fact is not None and fact.is_active else None
+        return now if now is not None and now.is_active else None
+
+    def _as_it_was(self, fact_id: str) -> Fact | None:
+        return self._before[fact_id] if fact_id in self._before else self.known.alive(fact_id)
 
     def _new(
         self,
@@ -317,8 +348,8 @@ class Batch:
         return max((fact.noted_at, *(one.at for one in self._sayings(fact.id))))
 
     def _sayings(self, fact_id: str) -> list[Evidence]:
-        new = (one for one in self._evidence if one.fact_id == fact_id)
-        return [one for one in (*self.context.said.get(fact_id, ()), *new) if not one.is_context]
+        said = (*self.context.said.get(fact_id, ()), *self._evidence.get(fact_id, ()))
+        return [one for one in said if not one.is_context]
 
     def _set_aside(self, old: Fact, at: datetime, by: str = "") -> Fact:
         status = FactStatus.SUPERSEDED if by else FactStatus.ENDED
@@ -338,12 +369,22 @@ class Batch:
             self._unburied.append(digest)
 
     def _add_evidence(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
-        self._evidence += [replace(one, fact_id=fact_id) for one in evidence]
+        self._evidence[fact_id] += [replace(one, fact_id=fact_id) for one in evidence]
 
     def _fresh_id(self) -> str:
         while self.known.get(fact_id := self.context.new_id()) is not None:
             pass
         return fact_id
+
+
+def _is_of_one(one: Triple | None, other: Triple | None) -> bool:
+    """Whether both triples say the same of the same thing, with whatever value."""
+    if one is None or other is None:
+        return False
+    return all(
+        comparable(mine) == comparable(theirs)
+        for mine, theirs in ((one.subject, other.subject), (one.relation, other.relation))
+    )
 
 
 def _before(fact: Fact) -> Before:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise, zip_longest
 
 import structlog
 
@@ -23,7 +24,7 @@ from agentd.engine import tokens
 from agentd.engine.sidecall import SideCall
 from agentd.memory.facts import wire
 from agentd.memory.facts.settings import FactsSettings
-from agentd.memory.facts.wire import Spoken
+from agentd.memory.facts.wire import Item, Spoken
 from agentd.paths import prompt
 from agentd.ports import Clock, Facts, FactStore, SessionStore
 from agentd.redaction import tells_secret
@@ -31,9 +32,10 @@ from agentd.redaction import tells_secret
 _INSTRUCTIONS = prompt("learning")
 _MAX_TOKENS = 4_096
 _PAGE = 200  # rows that are looked at together
-_ALL_TOKENS = 2_000  # of facts: as long as they fit, all are shown
-_NEAREST = 8  # facts for each message, where not all are shown
+_SHOWN_TOKENS = 4_000  # of facts, at most: about 350
+_NEAREST = 200  # facts that are asked for with each message, where not all are shown
 _WORD = re.compile(r"\w+")
+_ID_TOKENS = 10  # beside the sentence: id and date
 _NEWEST = 10  # that are shown besides: what is corrected was often said just before
 
 log = structlog.get_logger()
@@ -53,7 +55,7 @@ class Passage:
 
 class Reader:
     """Turns what was said into changes of what is known. The mark of a session moves with the changes,
-    in their transaction. `model` is asked; "" asks the chat's.
+    in their transaction.
     """
 
     def __init__(
@@ -64,7 +66,6 @@ class Reader:
         calls: SideCall,
         clock: Clock,
         settings: FactsSettings,
-        model: str = "",
     ) -> None:
         self._sessions = sessions
         self._store = store
@@ -72,7 +73,7 @@ class Reader:
         self._calls = calls
         self._clock = clock
         self._settings = settings
-        self._model = settings.extraction_model or model
+        self._model = settings.extraction_model or calls.cheap_model
 
     async def next(self, session: SessionKey) -> Passage | None:
         """What comes behind the mark; None if nothing does. Raises StorageError, NotFound."""
@@ -171,46 +172,58 @@ class Reader:
         hinted: Sequence[str] = (),
         asked: Evidence | None = None,
     ) -> tuple[Operation, ...]:
-        """The changes that the model reads out of the words, with their evidence."""
+        """The changes that the model reads out of the words, with their evidence. If some of them were
+        forgotten while it read, its answer is not kept, and it reads what is left.
+        """
+        items, dropped, shown = await self._answered(session, spoken, hinted)
+        while (now := await self._as_they_stand(spoken)) != list(spoken):
+            spoken = now
+            if not any(one.is_user for one in spoken):
+                return ()
+            items, dropped, shown = await self._answered(session, spoken, hinted)
         zone = self._clock.zone
-        known = await self._known(spoken, hinted)
-        async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
-            answer = await self._calls.ask(
-                session,
-                Origin.EXTRACTION,
-                _INSTRUCTIONS,
-                await asyncio.to_thread(wire.request, spoken, known, zone),
-                self._model,
-                max_tokens=_MAX_TOKENS,
-            )
-        items, dropped = await asyncio.to_thread(wire.read, answer)
-        now = await self._as_they_stand(spoken)
         found = await asyncio.to_thread(
-            lambda: tuple(wire.operations(items, now, source, zone, asked))
+            lambda: tuple(wire.operations(items, spoken, source, zone, asked))
         )
         log.info(
             "facts_read",
             session=session,
             messages=len(spoken),
-            shown=len(known),
+            shown=shown,
             found=len(found),
             unproven=sum(not operation.is_proven for operation in found),
             malformed=dropped,
         )
         return found
 
+    async def _answered(
+        self, session: SessionKey, spoken: Sequence[Spoken], hinted: Sequence[str]
+    ) -> tuple[tuple[Item, ...], int, int]:
+        """What the model answers, how many objects could not be read, and how many facts it was shown."""
+        known = await self._known(spoken, hinted)
+        async with asyncio.timeout(self._settings.extraction_timeout.total_seconds()):
+            answer = await self._calls.ask(
+                session,
+                Origin.EXTRACTION,
+                _INSTRUCTIONS,
+                await asyncio.to_thread(wire.request, spoken, known, self._clock.zone),
+                self._model,
+                max_tokens=_MAX_TOKENS,
+            )
+        items, dropped = await asyncio.to_thread(wire.read, answer)
+        return items, dropped, len(known)
+
     async def _known(self, spoken: Sequence[Spoken], hinted: Sequence[str]) -> list[Fact]:
-        """The facts that the model is shown: all of them, or those nearest to what was said."""
+        """The facts that the model is shown: all of them as long as they fit, or those nearest to what
+        was said, each message's in turn.
+        """
         active = {fact.id: fact for fact in await self._facts.all() if fact.is_active}
-        weight = sum(tokens.of_text(fact.text) for fact in active.values())
-        if weight > _ALL_TOKENS:
-            wanted = dict.fromkeys(hinted)
-            for one in spoken:
-                hits = await self._facts.find(one.text, _NEAREST) if one.is_user else ()
-                wanted.update(dict.fromkeys(hit.fact.id for hit in hits))
+        if sum(map(_weight, active.values())) > _SHOWN_TOKENS:
             newest = sorted(active.values(), key=_creation)[-_NEWEST:]
-            wanted.update(dict.fromkeys(fact.id for fact in newest))
-            active = {i: active[i] for i in wanted if i in active}
+            first = (*(active[i] for i in hinted if i in active), *newest)
+            near = [await self._facts.nearest(text, _NEAREST) for text in _asked_by(spoken)]
+            in_turn = (fact for each in zip_longest(*near) for fact in each if fact is not None)
+            active = _fitting(chain(first, (f for f in in_turn if f.id in active)))
         return sorted(active.values(), key=_creation)
 
     async def _before(self, session: SessionKey, first: int) -> Spoken | None:
@@ -220,12 +233,15 @@ class Reader:
         return spoken[-1] if spoken and not spoken[-1].is_user else None
 
     async def _as_they_stand(self, spoken: Sequence[Spoken]) -> list[Spoken]:
-        """The messages as they are now: some of it may have been forgotten while the model was reading."""
+        """Those of the messages that are still there, as they are now."""
         now: list[Spoken] = []
         for one in spoken:
-            rows = await self._sessions.rows(one.session, one.seq, 1) if one.seq else ()
-            again = _spoken(one.session, rows[0]) if rows and rows[0].seq == one.seq else None
-            now.append(again or (one if not one.seq else _emptied(one)))
+            if not one.seq:
+                now.append(one)
+            elif await self._sessions.exists(one.session):
+                rows = await self._sessions.rows(one.session, one.seq, 1)
+                there = [row for row in rows if row.seq == one.seq]
+                now += await asyncio.to_thread(spoken_in, one.session, there)
         return now
 
 
@@ -265,8 +281,34 @@ def _sentence_like(fact: str, text: str) -> Span | None:
     return best
 
 
-def _emptied(one: Spoken) -> Spoken:
-    return Spoken(one.session, one.seq, one.at, "", one.is_user, False)
+def _asked_by(spoken: Sequence[Spoken]) -> list[str]:
+    """What the user says, each message also with what the agent said before it: an answer alone tells
+    little.
+    """
+    texts = []
+    for before, one in pairwise((None, *spoken)):
+        if one is not None and one.is_user:
+            texts.append(one.text)
+            if before is not None and not before.is_user:
+                texts.append(f"{before.text[-wire.AGENT_CHARS :]}\n{one.text}")
+    return texts
+
+
+def _fitting(facts: Iterable[Fact]) -> dict[str, Fact]:
+    """As many of the facts, the first ones, as fit a request."""
+    found: dict[str, Fact] = {}
+    room = _SHOWN_TOKENS
+    for fact in facts:
+        if fact.id not in found:
+            room -= _weight(fact)
+            if room < 0:
+                break
+            found[fact.id] = fact
+    return found
+
+
+def _weight(fact: Fact) -> int:
+    return tokens.of_text(fact.text) + _ID_TOKENS
 
 
 def _creation(fact: Fact) -> tuple[object, ...]:

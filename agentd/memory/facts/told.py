@@ -36,6 +36,7 @@ RANK = 40  # behind the files of the workspace, which change less often
 IDLE = 300.0  # seconds after which services keep no cache
 SESSIONS = 256  # that are remembered
 USUAL_TOKENS = 1_000  # of a block where the settings allow no snapshot
+TEXT_CHARS = 4_000  # of a message that facts are looked for with
 FACT_BYTES = 512  # of one fact among others
 
 SECONDS = 0.5  # that a turn waits for what is found
@@ -214,7 +215,8 @@ class FactsInPrompt:
 
     async def _relevant(self, message: str, now: datetime) -> str:
         """The facts that a message has to do with, and what hangs on them; "" without any."""
-        if not message.strip():
+        message = _ends_of(message.strip())
+        if not message:
             return ""
         hits = [hit.fact for hit in await self._hits(message) if _holds(hit.fact, now)]
         links = await self._level()
@@ -291,6 +293,12 @@ def _linked(hits: Sequence[Fact], ways: Sequence[Way]) -> list[Fact]:
         if len(found | new) <= LINKED:
             found |= new
     return list(found.values())
+
+
+def _ends_of(text: str) -> str:
+    """A long text's beginning and end: what it is about stands there, and nobody waits for the rest."""
+    half = TEXT_CHARS // 2
+    return text if len(text) <= TEXT_CHARS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _holds(fact: Fact, now: datetime) -> bool:

@@ -23,6 +23,7 @@ from agentd.providers.offline.phrases import (
     HEARD,
     NOTHING,
     OLDER,
+    OTHERWISE,
     TOLD,
     is_ours,
 )
@@ -45,6 +46,9 @@ _NOW = r"(?: (?:now|currently|right now|at the moment|these days|jetzt|derzeit|g
 _STILL = r"(?:(?:now|currently|still) )?"
 # Questions that ask for one relation of the user and for nothing else.
 _ASKED = {
+    ("name",): re.compile(
+        r"\bwhat(?: is|'s) my (?:full |real )?name|\bwie (?:heiße ich|ist mein name)"
+    ),
     ("employer",): re.compile(
         rf"\bwhere (?:do )?(?:i|we) {_STILL}work{_NOW}|\bwhere (?:am i|i am|i'm) {_STILL}(?:working|employed){_NOW}"
         rf"|\b(?:who|what company|which company) (?:do )?i {_STILL}work (?:for|at){_NOW}"
@@ -76,7 +80,7 @@ def answer(
 ) -> str:
     """The facts that surely answer, else the best lines, each with its place, or that there are none.
     `found` is what a search has found, `facts` what the prompt tells, `heard` what the user has said in
-    this conversation: what it says otherwise is named as well.
+    this conversation: what it says otherwise goes first, since it is not learnt yet.
     """
     asks_past = _PAST.search(question) is not None
     lines = list(found) if asks_past else _holding(found)
@@ -87,9 +91,10 @@ def answer(
     best = _best(_PAST.sub("", question), lines)
     sure = [m for m in best if m.line.is_fact and _is_sure(question, m)] if not asks_past else []
     if sure and sure[0] is best[0]:
+        if later := _said_otherwise(sure[0].text, heard):
+            return f"{HEARD} “{later}”\n{OTHERWISE} {_placed(sure[0])}"
         told = [f"{TOLD} {_placed(sure[0])}", *(f"Also: {_placed(match)}" for match in sure[1:])]
-        later = _said_otherwise(sure[0].text, heard)
-        return "\n".join([*told, f"{HEARD} “{later}”"] if later else told)
+        return "\n".join(told)
     if not best:
         return NOTHING
     top, *others = best

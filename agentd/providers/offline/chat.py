@@ -29,6 +29,7 @@ from agentd.providers.offline.intent import (
     intent,
 )
 from agentd.providers.offline.language import words
+from agentd.providers.offline.language.claims import claims
 from agentd.providers.offline.language.sentences import is_question, order
 from agentd.providers.offline.reply import Call, Reply, Say
 
@@ -53,7 +54,7 @@ def _step(prompt: Prompt) -> Reply:
     tools = {spec.name for spec in prompt.tools}
     wanted = _wanted(prompt, tools)
     if isinstance(wanted, Small):
-        return Say(_small(wanted, prompt))
+        return Say(_small(wanted, prompt, is_learning=_REMEMBER in tools))
     call = _next(wanted, conversation.done(prompt), tools, prompt)
     if isinstance(call, Call) and call.tool not in tools:
         if isinstance(wanted, Ask) and (facts := conversation.facts(prompt)):
@@ -197,13 +198,18 @@ def _refused(wanted: Intent, tool: str, why: str) -> str:
             return phrases.NOT_READ.format(why=_sentence(why))
 
 
-def _small(kind: Small, prompt: Prompt) -> str:
+def _small(kind: Small, prompt: Prompt, *, is_learning: bool) -> str:
     match kind:
         case Small.GREETING if _is_first(prompt):
             return f"{phrases.GREETING}\n{phrases.FIRST}"
         case Small.TIME:
             now = conversation.now(prompt)
             return phrases.TIME.format(now=now) if now else phrases.NO_TIME
+        case Small.KNOWN:
+            facts = [f"{phrases.TOLD_ITEM}{fact}" for fact in conversation.facts(prompt)]
+            return "\n".join((phrases.TOLD, *facts)) if facts else phrases.TOLD_NOTHING
+        case Small.STATEMENT if is_learning and _states_fact(prompt):
+            return phrases.LEARNT_LATER
         case _:
             return _SAID[kind]
 
@@ -217,6 +223,12 @@ _SAID = {
     Small.STATEMENT: phrases.STATED,
     Small.UNKNOWN: phrases.UNKNOWN,
 }
+
+
+def _states_fact(prompt: Prompt) -> bool:
+    """Whether the user's words say something that is going to be learnt."""
+    now = conversation.now(prompt)
+    return bool(claims(conversation.own_words(prompt), now.date() if now else None))
 
 
 def _is_first(prompt: Prompt) -> bool:

@@ -16,13 +16,17 @@ from agentd.domain.prompt import Prompt
 
 _CLOCK = re.compile(r"\[Now: \w+ (\d{4}-\d{2}-\d{2} \d{2}:\d{2})[^\]\n]{0,40}\]\s*\Z")
 _FENCE = '<data source="'
-# Where a prompt tells facts: for the whole session, or beside the words that they have to do with.
+# Where a prompt tells facts: for the whole session, and beside the words that they have to do with.
 _TOLD = re.compile(
-    r"^## (?:What is known about the user|Relevant Memories)\n(?s:.{0,4000}?)"
-    r'^<data source="agentd, facts the user told">\n(?P<facts>(?s:.*?))^</data>$',
+    r"^## (?:What is known about the user|Changes to what is known about the user|Relevant Memories)\n"
+    r'(?s:.{0,4000}?)^<data source="agentd, facts the user told">\n(?P<facts>(?s:.*?))^</data>$',
     re.MULTILINE,
 )
-_FACT = re.compile(r"- \[[^\s\]]{1,40}(?: since [\d-]{10})?\] (.+)")
+_FACT = re.compile(r"- \[(?P<id>[^\s\]]{1,40})(?: since [\d-]{10})?\] (?P<text>.+)")
+_OVER = re.compile(
+    r"- \[(?P<old>[^\s\]]{1,40})\] no longer holds"
+    r"(?:; since [\d-]{10}: \[(?P<id>[^\s\]]{1,40})\](?: (?P<text>.+))?|(?: since [\d-]{10})?\.)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +84,18 @@ def said_before(prompt: Prompt) -> tuple[str, ...]:
 
 
 def facts(prompt: Prompt) -> tuple[str, ...]:
-    """What the prompt tells of the user, for the session and beside his own words: one sentence each,
-    those that have most to do with his words first.
+    """What the prompt tells of the user that holds, one sentence each: for the session, then what has
+    changed since, or what his words have to do with.
     """
     at = _start(prompt)
     texts = [b.text for b in prompt.messages[at].blocks if isinstance(b, Text)] if at >= 0 else []
     beside = (text for text in texts[:-1] if not text.startswith(_FENCE))
-    found = (match["facts"] for text in (*beside, *prompt.system) for match in _TOLD.finditer(text))
-    told = (match for lines in found for line in lines.split("\n") if (match := _FACT.match(line)))
-    return tuple(dict.fromkeys(match[1] for match in told))
+    holding: dict[str, str] = {}
+    for text in (*prompt.system, *beside):
+        for told in _TOLD.finditer(text):
+            for line in told["facts"].split("\n"):
+                _take(line, holding)
+    return tuple(dict.fromkeys(holding.values()))
 
 
 def fenced(text: str, label: str) -> str:
@@ -147,6 +154,16 @@ def now(prompt: Prompt) -> datetime | None:
         if match := _CLOCK.search(text[-200:]):
             return _parsed(match[1])
     return None
+
+
+def _take(line: str, holding: dict[str, str]) -> None:
+    """Do to the facts that hold, by id, what a line says of them."""
+    over = _OVER.fullmatch(line)
+    if over is not None:
+        holding.pop(over["old"], None)
+    told = over or _FACT.fullmatch(line)
+    if told is not None and told["text"]:
+        holding[told["id"]] = told["text"]
 
 
 def _ends_in_clock(text: str) -> bool:

@@ -27,7 +27,9 @@ _FACT = re.compile(r"\[(?P<id>[^\s\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.
 _CANDIDATE = re.compile(r"\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
 _CHARS = 20_000  # of a candidate that are looked at
 _SENTENCES, _SENTENCE_CHARS = 400, 500
-_STAMP = re.compile(r"\A\[\d\d:\d\d\] ")
+_STAMP = re.compile(
+    r"\A\[(?:\d\d:\d\d|user|assistant)\] "
+)  # of a note, of a search in a conversation
 _ASKED = re.compile(r"\?[\"'”’)]{0,3}\Z")
 _NEGATED = re.compile(
     r"n['’]t\b|\b(?:no|not|never|no longer|neither|nicht|nie|kein\w{0,2}|ohne|used to)\b",

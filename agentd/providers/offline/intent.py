@@ -27,6 +27,7 @@ class Small(Enum):
     WHO = auto()
     HELP = auto()
     TIME = auto()
+    KNOWN = auto()
     STATEMENT = auto()
     UNKNOWN = auto()
 
@@ -108,7 +109,9 @@ _READ = re.compile(
     re.IGNORECASE,
 )
 _TODAY = re.compile(
-    r"(?:show|read|open)(?: me)? (?:my |the )?(?:today['’]?s? |daily )notes?[ ?.!]*", re.IGNORECASE
+    r"(?:(?:show|read|open)(?: me)? (?:my |the )?(?:today['’]?s? |daily )notes?"
+    r"|what (?:did i|have i) (?:note|noted|write down|written down) today)[ ?.!]*",
+    re.IGNORECASE,
 )
 _FILES = re.compile(
     r"(?:list|show|what)(?: me)?(?: all| my| the| your| memory)*(?: memory)? (?:files|notes)"
@@ -122,7 +125,7 @@ _NOTIFY = re.compile(
 )
 _FORGET = re.compile(
     r"(?:forget|erase|delete|remove|vergiss)"
-    r"(?:,? (?:that|about|all about|everything about|what i said about|dass|alles über))?"
+    r"(?:,? (?:that|about|(?:all|everything|what)(?: (?:that )?(?:i|you) (?:said|told you|know|learnt|learned))? (?:about|of)|dass|alles über))?"
     r"(?::)? (?P<topic>.+)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -146,6 +149,9 @@ _SMALL = {
     Small.TIME: "what time is it|what s the time|what is the time|what day is it|what day is it today"
     "|what day is today|what is the date|what s the date|what is today s date|what date is it"
     "|what is the date today|what time is it now",
+    Small.KNOWN: "who am i|what do you know about me|what do you know of me|what do you remember about me"
+    "|what have i told you|what have i told you about me|what did i tell you about me|tell me about me"
+    "|wer bin ich|was weißt du über mich|was weißt du von mir",
 }
 _FORGET_WHAT = frozenset(
     [

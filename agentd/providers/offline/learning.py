@@ -26,7 +26,7 @@ from agentd.providers.offline.language.claims import (
     slot,
     thing,
 )
-from agentd.providers.offline.language.relations import canonical, normalised
+from agentd.providers.offline.language.relations import canonical, is_single, normalised
 from agentd.providers.offline.language.rule import NAME
 from agentd.providers.offline.language.sentences import Sentence, bare, order, sentences
 from agentd.providers.offline.language.statements import is_retraction
@@ -278,7 +278,7 @@ def _operations(learnt: Sequence[_Learnt], known: Sequence[_Known]) -> Iterator[
             plainest = min(same, key=lambda fact: len(fact.text))
             yield _as_json("same", one, [plainest.id])
             continue
-        old = [fact.id for fact in known if _is_over(one, fact, learnt)]
+        old = _over(one, known, learnt)
         is_ending = one.claim is not None and one.claim.is_ending
         if old and (is_ending or (one.claim is not None and one.claim.is_denial)):
             yield _as_json("end", one, old)
@@ -297,6 +297,18 @@ def _says(one: Triple, other: Triple) -> bool:
     return (
         is_denied and slot(one) == slot(other) and normalised(one.value) == normalised(other.value)
     )
+
+
+def _over(one: _Learnt, known: Sequence[_Known], learnt: Sequence[_Learnt]) -> list[str]:
+    """The facts that no longer hold when this does; none where several values hold at once of which
+    it may replace any.
+    """
+    over = [fact for fact in known if _is_over(one, fact, learnt)]
+    triples = [t for fact in over for t in fact.triples if _contradicts(one, t)]
+    values = {normalised(triple.value) for triple in triples}
+    if len(values) > 1 and not all(is_single(triple.relation) for triple in triples):
+        return []
+    return [fact.id for fact in over]
 
 
 def _is_over(one: _Learnt, fact: _Known, learnt: Sequence[_Learnt]) -> bool:

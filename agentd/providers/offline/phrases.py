@@ -23,6 +23,10 @@ STATED = (
     "I have kept that in this conversation, without a note of it. Say “remember that …” to have it "
     "written down. (Offline mode: I do not understand what I am told, I only store and find it.)"
 )
+LEARNT_LATER = (
+    "That becomes a fact when this conversation has rested for a while. Say “remember that …” to "
+    "have it kept at once."
+)
 UNKNOWN = (
     "I have no rule for that in offline mode. Ask a question and I look in your notes, say "
     "“remember that …” to note something, or “help” for the rest."
@@ -51,7 +55,10 @@ FOUND = "From memory:"
 CLOSEST = "Nothing says exactly that. The closest I find:"
 NOTHING = "I find nothing about that in your notes or conversations."
 TOLD = "You told me:"
+TOLD_ITEM = "· "
+TOLD_NOTHING = "I was not told any fact here. “remember that …” adds one; `agentd facts list` shows all there are."
 HEARD = "Earlier in this conversation you said:"
+OTHERWISE = "What was kept before that says otherwise:"
 OLDER = "Only an older line says that:"
 WHICH = "Which one? Nothing was erased yet."
 CHOOSE = "Answer with a number, its words, “all” or “none”."
@@ -81,7 +88,10 @@ _OPENINGS = (
     "It replaces: ",
     "I know that already: ",
     TOLD,
+    TOLD_ITEM,
+    TOLD_NOTHING,
     HEARD,
+    OTHERWISE,
     "Older: ",
     OLDER,
     WHICH,
@@ -104,6 +114,7 @@ _OPENINGS = (
     CANNOT_FORGET,
     FORGET_WHAT,
     STATED[:40],
+    LEARNT_LATER,
     UNKNOWN[:40],
     WHAT_TO_REMEMBER[:20],
     "I am agentd",

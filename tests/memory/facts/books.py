@@ -59,7 +59,7 @@ class Forgotten:
 
 
 class BookHome:
-    """The book, and short ways to use it. Time goes on by a minute with each thing that is said."""
+    """The book, and short ways to use it. A minute passes before each thing that is said now."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -88,8 +88,10 @@ class BookHome:
 
     def said(self, text: str = "", op: Op = Op.ADD, *ids: str, **fields: Any) -> Operation:
         """What was read out of the user's next message; without evidence where it is not proven."""
-        self.clock.jump(timedelta(minutes=1))
-        at = fields.pop("at", self.clock.now())
+        at = fields.pop("at", None)
+        if at is None:
+            self.clock.jump(timedelta(minutes=1))
+            at = self.clock.now()
         row = fields.pop("row", None) or next(self.rows)
         source = fields.pop("source", FactSource.EXTRACTED)
         evidence = (Evidence(at, MAIN, row, 0, 10),) if fields.get("is_proven", True) else ()

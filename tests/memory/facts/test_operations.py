@@ -190,6 +190,9 @@ async def test_what_is_replaced_in_known_words_goes_for_the_fact_that_has_them(h
     )
     assert learned.change.old == (kassel,)
     await home.check()
+    await home.book.undo()
+    assert await home.texts() == [KASSEL, FULDA], "what was known before stays known"
+    await home.check()
 
 
 async def test_who_moves_back_has_a_new_fact_of_the_old_words(home):
@@ -425,19 +428,36 @@ async def test_a_bad_item_costs_itself_alone_and_is_counted(home, bad, reason):
 
 
 async def test_each_operation_sees_what_those_before_it_did(home):
+    learned = await home.learn(home.said(KASSEL), home.said(KASSEL), home.said(FULDA))
+    assert [one.is_new for one in learned] == [True, False, True]
+    assert [one.change and one.change.id for one in learned] == [1, None, 2]
+    await home.check()
+
+
+async def test_the_ids_of_one_answer_mean_the_facts_as_they_were_shown(home):
     [kassel] = await home.add(KASSEL)
     learned = await home.learn(
         home.said(FULDA, Op.REPLACE, kassel),
-        home.said(FULDA),
-        home.said("The user lives in Hanau.", Op.REPLACE, kassel),
+        home.said("The user works in Hanau.", Op.REPLACE, kassel),
         home.said("", Op.END, kassel),
     )
-    assert [one.is_new for one in learned] == [True, False, True, False]
-    assert await home.texts() == []
-    chain = await home.book.history(kassel)
-    assert [fact.status for fact in chain] == [SUPERSEDED, SUPERSEDED, ENDED]
-    assert [one.change and one.change.id for one in learned] == [2, None, 3, 4]
+    assert [one.is_new for one in learned] == [True, True, False]
+    assert learned[2].reason is Refusal.UNKNOWN_ID
+    assert await home.texts() == [FULDA, "The user works in Hanau."]
     await home.check()
+
+
+async def test_of_two_values_of_one_thing_in_one_answer_the_later_holds(home):
+    [kassel] = await home.add(KASSEL)
+    learned = await home.learn(
+        home.said(FULDA, Op.REPLACE, kassel, triple=Triple("user", "home", "Fulda")),
+        home.said("Hanau, rather.", Op.REPLACE, kassel, triple=Triple("User", "Home", "Hanau")),
+    )
+    assert await home.texts() == ["Hanau, rather."]
+    assert [fact.text for fact in learned[1].gone] == [FULDA]
+    await home.check()
+    await home.book.undo()
+    assert await home.texts() == [FULDA]
 
 
 async def test_text_and_triple_are_made_one_line(home):
@@ -454,3 +474,32 @@ async def test_context_evidence_is_kept_but_is_no_place_where_it_was_said(home):
     [learned] = await home.learn(home.said(REX, evidence=evidence))
     assert learned.fact.origin.seq == 6
     assert {one.is_context for one in await home.evidence(learned.fact.id)} == {True, False}
+
+
+# Several operations of one answer
+
+
+async def test_a_second_replacement_of_the_same_fact_harms_nothing_that_the_first_brought(home):
+    [old] = await home.add("The user lives and works in Lille.")
+    await home.learn(
+        home.said("The user lives in Ghent.", Op.REPLACE, old),
+        home.said("The user works in Bruges.", Op.REPLACE, old),
+    )
+    assert sorted(await home.texts()) == ["The user lives in Ghent.", "The user works in Bruges."]
+
+
+async def test_a_wrong_end_of_what_was_just_replaced_ends_nothing(home):
+    [old] = await home.add(KASSEL)
+    learned = await home.learn(home.said(FULDA, Op.REPLACE, old), home.said("", Op.END, old))
+    assert learned[1].reason is Refusal.UNKNOWN_ID
+    assert await home.texts() == [FULDA]
+
+
+async def test_what_changes_twice_in_one_answer_is_what_it_was_changed_to_last(home):
+    [old] = await home.add(KASSEL, triple=Triple("user", "lives in", "Kassel"))
+    bern = "The user lives in Bern."
+    await home.learn(
+        home.said(FULDA, Op.REPLACE, old, triple=Triple("user", "lives in", "Fulda")),
+        home.said(bern, Op.REPLACE, old, triple=Triple("User", "lives in", "Bern")),
+    )
+    assert await home.texts() == [bern]

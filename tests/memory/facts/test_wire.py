@@ -346,7 +346,7 @@ def test_no_date_raises(text: str, zone: str) -> None:
 
 async def test_a_message_of_450_kilobytes_is_looked_through_beside_the_loop() -> None:
     spoken = talk("Ich mag Tee für müde Käuze. " * 16_000 + "my dog is called Rex")
-    given = [{"content": "x", "quote": f"my dog is called Rex {n}"} for n in range(20)]
+    given = [{"content": "x", "quote": f"my dog is called Rex {n}"} for n in range(5)]
     given.append({"content": "y", "quote": "my dog is called Rex"})
     work = asyncio.create_task(asyncio.to_thread(operations, spoken, *given))
     turns = 0
@@ -354,4 +354,4 @@ async def test_a_message_of_450_kilobytes_is_looked_through_beside_the_loop() ->
         await asyncio.sleep(0)
         turns += 1
     assert work.result()[-1].is_proven
-    assert turns > 50
+    assert turns > 20

@@ -115,6 +115,9 @@ BROTHER = "The user's brother works at Siemens."
         ("where do I work?", "The user is a nurse at Charité."),
         ("where do I live?", "The user lives in Frankfurt am Main."),
         ("where do I live?", "The user's address is Elm Street 5."),
+        ("what's my name?", "The user's name is Carla."),
+        ("Wie heißt meine Schwester?", "The user's sister is called Klara."),
+        ("Wie heißt mein Hund?", "The user's dog is called Rex."),
     ],
 )
 def test_the_fact_that_is_asked_for_answers_whatever_else_it_says(question, fact):
@@ -140,10 +143,13 @@ def test_what_comes_from_outside_is_not_what_the_user_said_of_himself():
     assert reply == f"You told me: {EMPLOYER} (memory/facts.md:3)"
 
 
-def test_what_was_said_otherwise_since_is_named_beside_the_fact():
+def test_what_was_said_otherwise_since_goes_before_the_fact():
     fact = Line("memory/facts.md:3", "The user's dog is called Rex.")
     reply = answer("what is my dog called?", [fact], (), ["My dog is called Max now."])
-    assert reply.endswith("Earlier in this conversation you said: “My dog is called Max now.”")
+    assert reply.split("\n") == [
+        "Earlier in this conversation you said: “My dog is called Max now.”",
+        f"What was kept before that says otherwise: {fact.text} (memory/facts.md:3)",
+    ]
     for same in (
         "My dog is called Rex.",
         "remember that my dog is called Max",

@@ -35,6 +35,7 @@ def request(facts: list[str], candidates: list[str]) -> Prompt:
         (DOG, "Weather was nice.\nYour dog is called Rex.\nRoom 4 is free.", "Your dog is called Rex."),
         (DOG, "My dog Rex loves bones.", "My dog Rex loves bones."),
         (LONDON, "remember that I live in London", "I live in London"),
+        (DOG, "[user] remember that my dog is called Rex", "my dog is called Rex"),
         (LONDON, "You live in London, so the tube is near.", "You live in London, so the tube is near."),
         (LONDON, "Since 2019 I live in London.", "Since 2019 I live in London."),
         ("the boiler code is 4417", "So: the boiler code is 4417!", "the boiler code is 4417!"),

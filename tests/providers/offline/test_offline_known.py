@@ -70,6 +70,28 @@ async def test_a_fact_is_told_with_its_line(talk, page):
     assert talk.called == ["memory_search"]
 
 
+@pytest.mark.parametrize("said", ["What do you know about me?", "who am I?", "Wer bin ich?"])
+async def test_all_that_is_told_of_the_user_is_listed(talk, page, said):
+    assert (await talk.say(said)).startswith("I was not told any fact here.")
+    await talk.say("remember that my sister is called Klara and lives in Bern")
+    assert (await talk.say(said)).split("\n") == [
+        "You told me:",
+        "· The user's sister is called Klara.",
+        "· The user's sister Klara lives in Bern.",
+    ]
+    await talk.say("remember that my sister Klara lives in Basel now")
+    page.is_told = False
+    assert "Bern" not in await talk.say("where does Klara live?")
+
+
+async def test_a_plain_statement_is_said_to_be_learnt_where_facts_are(talk, page):
+    later = "That becomes a fact when this conversation has rested for a while."
+    assert (await talk.say("My dog is called Rex.")).startswith(later)
+    assert not (await talk.say("My dog ate the sofa.")).startswith(later)
+    reply = await talk.say("My dog is called Rex.", session="group:friends")
+    assert not reply.startswith(later)
+
+
 async def test_the_first_question_knows_as_much_as_the_second(talk, page):
     await talk.say("remember that my dog is called Rex")
     fresh = "chat:after-restart"
@@ -238,3 +260,21 @@ def test_facts_are_read_where_the_prompt_tells_them_and_nowhere_else():
     assert facts(fence("agentd alert", beside), clock) == ()
     assert facts(clock) == ()
     assert conversation.facts(Prompt((), (user(beside),))) == ()
+
+
+def test_facts_that_have_changed_since_are_told_as_they_are_now():
+    known = {"k3f9": DOG, "t3a2": "The user likes tea.", "c0c0": "a", "b1b1": "b", "h0m3": "c"}
+    changed = """- [k3f9] no longer holds; since 2026-11-21: [m4a1] The user's dog is called Max.
+- [t3a2] no longer holds since 2026-11-20.
+- [c0c0] no longer holds.
+- [b1b1] no longer holds; since 2026-11-21: [m4a1]
+- [n3w1 since 2026-11-21] The user's boat no longer holds."""
+    fenced = fence("agentd, facts the user told", changed)
+    beside = f"## Changes to what is known about the user\n{fenced}\n\n[Now: Saturday 2026-11-21 12:00 UTC]"
+    system = (f"## What is known about the user\n{fact_lines(known)}",)
+    said = Message(Role.USER, (Text(beside), Text("what is my dog called?")))
+    assert conversation.facts(Prompt(system, (said,))) == (
+        "c",
+        "The user's dog is called Max.",
+        "The user's boat no longer holds.",
+    )

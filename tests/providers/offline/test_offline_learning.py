@@ -79,6 +79,8 @@ async def test_a_statement_is_told_with_message_quote_and_triple():
         ("I quit smoking!", "The user smokes.", "end", "The user does not smoke."),
         ("I'm no longer vegan", "The user is vegan.", "end", "The user is no longer vegan."),
         ("Ich arbeite nicht mehr bei Bosch", "The user works at Bosch.", "end", "The user no longer works at Bosch."),
+        ("My dog is called Max.", "The user's dog is called Rex.", "replace", "The user's dog is called Max."),
+        ("Unser Hund heißt Max", "The user's dog is called Rex.", "replace", "The user's dog is called Max."),
         ("I live in Kassel", "I live in Kassel.", "same", "The user lives in Kassel."),
         ("My dog's name is Rex", "The user's dog is called Rex.", "same", "The user's dog is called Rex."),
         ("remember that the boiler code is 4418", "The boiler code is 4417.", "replace", "the boiler code is 4418"),
@@ -94,7 +96,12 @@ async def test_what_is_known_is_replaced_ended_or_the_same(message, fact, op, co
     ("message", "fact"),
     [
         ("My other dog is called Max.", "The user's dog is called Rex."),
+        ("My new dog is called Max.", "The user's dog is called Rex."),
+        ("My dog Max loves the beach.", "The user's dog is called Rex."),
+        ("We have a dog called Max.", "The user's dog is called Rex."),
+        ("Unsere zweite Katze heißt Mia", "The user's cat is called Leo."),
         ("My sister is called Klara.", "The user's sister is called Anna."),
+        ("I also work at Bosch.", "The user works at Siemens."),
         ("I love sushi", "The user likes pizza."),
         ("My sister lives in Oslo", "The user lives in Kassel."),
         ("I live in Fulda", "The user's sister Klara lives in Bern."),
@@ -105,6 +112,12 @@ async def test_two_that_hold_at_once_stay(message, fact):
     found = await one(message, fact)
     assert found["op"] == "add"
     assert "ids" not in found
+
+
+async def test_of_several_that_hold_at_once_none_is_replaced():
+    cats = ("The user's cat is called Leo.", "The user's cat is called Mia.")
+    assert (await one("My cat is called Zoe.", *cats))["op"] == "add"
+    assert (await one("My cat is now called Zoe.", *cats))["op"] == "add"
 
 
 async def test_an_ending_of_what_nobody_knows_is_nothing():

@@ -84,6 +84,7 @@ _CHANGES = re.compile(
     r"\b(?:now|actually|correction|renamed|jetzt|eigentlich|sondern|korrektur)\b|, (?:not|nicht)\b|\A(?:no|nein|doch)\b",
     re.IGNORECASE,
 )
+_BESIDES = re.compile(r"\b(?:also|as well|too|auch|außerdem|zusätzlich)\b", re.IGNORECASE)
 _SPOKEN = {"is": "am", "has": "have", "does": "do", "goes": "go", "studies": "study", "was": "was"}
 _TOLD = re.compile(
     r"(?:the )?user (?P<how>(?:(?:no longer|never|now|also|always|currently) )?)(?P<verb>[a-z]+)",
@@ -108,8 +109,8 @@ _SEVERAL = re.compile(
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One thing said. `text` is a sentence in the third person, `message[start:end]` the sentence that
-    says it. `changes` says that the sentence itself speaks of a change. `until` is the day after which
-    it says nothing any more. `is_all` unless the sentence says more than its claims.
+    says it. `is_single` if it takes the place of what was said of the same before. `until` is the day
+    after which it says nothing any more. `is_all` unless the sentence says more than its claims.
     """
 
     text: str
@@ -117,7 +118,7 @@ class Claim:
     category: Category
     start: int
     end: int
-    changes: bool = False
+    is_single: bool = False
     until: date | None = None
     is_all: bool = True
 
@@ -130,12 +131,6 @@ class Claim:
     def is_ending(self) -> bool:
         """Whether it only says that something is no longer so."""
         return ends(self.triple.relation)
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it takes the place of what was said of the same before."""
-        relation = self.triple.relation
-        return is_single(relation) or (self.changes and relation.endswith(" name"))
 
     @property
     def slot(self) -> tuple[str, str]:
@@ -303,10 +298,18 @@ def _claim(
         rule.category,
         sentence.start,
         sentence.end,
-        _CHANGES.search(sentence.text) is not None,
+        _is_single(relation, sentence.text, is_sole=rule.sole),
         last_day(value, said_on) if rule.told.endswith(" is on {v}.") else None,
         not rule.passing,
     )
+
+
+def _is_single(relation: str, sentence: str, *, is_sole: bool) -> bool:
+    if _BESIDES.search(sentence):
+        return False
+    if relation.endswith(" name") and (is_sole or _CHANGES.search(sentence)):
+        return True
+    return is_single(relation)
 
 
 def _as_spoken(text: str) -> str:

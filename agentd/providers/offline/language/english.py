@@ -35,7 +35,7 @@ _GOES_ON = r"(?:loves|likes|lives|works|turned|turns|starts|plays|got|wants|need
 _NATION = r"(?![A-Z]\w+(?:ish|ian|ese|can|man|tch)\b)"
 _LANGUAGE = r"(?:English|German|French|Spanish|Italian|Portuguese|Dutch|Polish|Russian|Ukrainian|Turkish|Arabic|Hebrew|Hindi|Urdu|Bengali|Tamil|Mandarin|Chinese|Cantonese|Japanese|Korean|Vietnamese|Thai|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Hungarian|Romanian|Farsi|Swahili|Esperanto|Catalan|Bulgarian|Croatian|Serbian)"
 _JOB = r"(?:(?:software|data|civil|electrical|mechanical|senior|junior|primary school|school|high school|freelance|graphic|web|retired|trained|registered|dental|tax|product|project|social|research) ){0,2}(?:engineer|developer|programmer|designer|teacher|nurse|doctor|physician|surgeon|dentist|lawyer|attorney|accountant|architect|scientist|researcher|professor|lecturer|student|writer|author|journalist|editor|photographer|musician|chef|cook|baker|electrician|plumber|carpenter|mechanic|pilot|firefighter|paramedic|pharmacist|psychologist|therapist|consultant|analyst|manager|administrator|librarian|translator|farmer|gardener|sysadmin|biologist|chemist|physicist|economist|vet|veterinarian|barista|bartender|beekeeper|florist|midwife|social worker)"
-_SINCE = r"(?: (?:last|this) (?:week|month|year|spring|summer|autumn|fall|winter)| in \d{4}| since [^,;:!?]{1,20}| recently)?"
+_SINCE = r"(?: (?:last|this) (?:week|month|year|spring|summer|autumn|fall|winter)| in \d{4}| since [^,;:!?]{1,20}| recently| now)?"
 _NOW = r"(?:(?:now|currently|still|also) )?"
 _ALLERGEN = r"(?:(?:tree |cow'?s |house )?(?:nuts?|peanuts?|hazelnuts?|walnuts?|almonds?|cashews?|shellfish|seafood|fish|crab|shrimps?|prawns?|milk|dairy|lactose|eggs?|soya?|wheat|gluten|rye|pollen|grass(?: pollen)?|birch(?: pollen)?|ragweed|dust(?: mites)?|mold|mould|cats?|dogs?|cat hair|dog hair|horses|feathers|bees?|wasps?|bee stings|wasp stings|penicillin|amoxicillin|ibuprofen|aspirin|latex|nickel|strawberries|kiwis?|apples|celery|sesame|mustard|tomatoes|bananas|coriander))"
 _ALLERGENS = rf"(?P<v>{_ALLERGEN}(?:(?:,| and|, and| or) {_ALLERGEN}){{0,5}})"
@@ -106,9 +106,10 @@ RULES = (
     Rule(rf"(?:i am|i'm|i work as|my job is) (?P<v>an? {_JOB})(?: by (?:profession|trade))?", "{S} is {v}.", "job"),
     Rule(rf"i study {PHRASE.replace('<v>', '<w>')} at {PROPER}", "{S} studies {w} at {v}.", "studies at"),
     # people and pets
+    Rule(rf"{MY} {_PET}{_CALLED} (?:{NAME}|{_LOWER})(?: now)?|the name of {MY} {_PET} is {NAME}", "{P} {n} is called {v}.", "{n} name", sole=True),
     Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}{_CALLED} (?:{NAME}|{_LOWER})|{_SOMEONE}{_CALLED} {NAME})(?: now)?", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"{MY} {_WHO}(?: is|'s) (?:now )?(?P<v>(?-i:Dr|Prof|Mr|Mrs|Ms|Frau|Herr)\.? (?!Google)(?-i:[A-Z])[\w'-]+)", "{P} {n} is called {v}.", "{n} name"),
-    Rule(rf"the name of {MY} (?:{_PET}|{_SOMEONE}) is {NAME}", "{P} {n} is called {v}.", "{n} name"),
+    Rule(rf"the name of {MY} {_SOMEONE} is {NAME}", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"(?:{I_HAVE}|(?:we|i)(?:'ve| have)?(?: just| recently)? (?:got|adopted|bought)) an? {_ADJECTIVE}(?:{_PET}|{_SOMEONE}),? (?:called|named) {NAME}", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"{MY} {_ADJECTIVE}(?:{_PET}|{_CHILD}),? {NAME},? {_GOES_ON} (?!(?:in|at|for|an?|\d+)\b)[^\d?!]{{1,80}}", "{P} {n} is called {v}.", "{n} name", passing=True),
     Rule(rf"(?:i am|i'm) married to {NO_HOME}{NAME}", "{S} is married to {v}.", "spouse name"),

@@ -29,7 +29,8 @@ ENGLISH = {
 }  # fmt: skip
 
 _MY = r"(?:mein|meine|unser|unsere|unsre)"
-_PEOPLE = r"(?P<n>Hund|Hündin|Welpe|Katze|Kater|Kaninchen|Hase|Hamster|Pferd|Vogel|Wellensittich|Frau|Ehefrau|Mann|Ehemann|Freundin|Freund|Sohn|Tochter|Bruder|Schwester|Mutter|Mama|Vater|Papa|Chefin|Chef|Hausarzt|Hausärztin|Arzt|Ärztin|Tante|Onkel|Zahnarzt|Zahnärztin|Partnerin|Partner|Vermieterin|Vermieter)"
+_PETS = "Hund|Hündin|Welpe|Katze|Kater|Kaninchen|Hase|Hamster|Pferd|Vogel|Wellensittich"
+_PEOPLE = rf"(?P<n>{_PETS}|Frau|Ehefrau|Mann|Ehemann|Freundin|Freund|Sohn|Tochter|Bruder|Schwester|Mutter|Mama|Vater|Papa|Chefin|Chef|Hausarzt|Hausärztin|Arzt|Ärztin|Tante|Onkel|Zahnarzt|Zahnärztin|Partnerin|Partner|Vermieterin|Vermieter)"
 _NOW = r"(?:(?:jetzt|derzeit|zur Zeit|aktuell|inzwischen) )?"
 # What one lives or works in, by or for without a place or an employer being meant.
 _NO_PLACE = r"(?!(?:Angst|Scheidung|Trennung|Frieden|Ruhe|Armut|Sünde|Saus|Untermiete|Panik|Furcht|Gedanken|Erinnerungen|Partnerschaft|Beziehung|WG|Kartons|Hotels|Luxus|Not|Extremen|Gefangenschaft|Regen|Nacht|Tag|Kerzenlicht|Hitze|Kälte|Licht|Wind|Schnee|Sonne|Musik|Bedarf|Gelegenheit|Dunkelheit|Tageslicht|Geld|Freunde|Essen|Kunden|Zwei|Hause|Umme)\b)(?!\w+(?:heit|keit|ung|schaft|tät|ismus|licht|wetter)\b)"
@@ -47,6 +48,7 @@ RULES = (
     Rule(rf"ich (?:heiße|heisse) {NAME}|mein name ist {NAME}", "{P} name is {v}.", "name"),
     Rule(r"ich bin (?P<v>[1-9]\d) jahre alt", "{S} is {v} years old.", "age"),
     Rule(rf"mein geburtstag ist(?: am)? (?P<v>{WHEN})|ich habe? am (?P<v>{WHEN}) geburtstag|ich (?:bin|wurde) am (?P<v>{WHEN}) geboren", "{P} birthday is {v}.", "birthday"),
+    Rule(rf"{_MY} (?P<n>{_PETS}) (?:heißt|heisst) {_NOW}{NAME}(?: jetzt)?", "{P} {n} is called {v}.", "{n} name", sole=True),
     Rule(rf"{_MY} (?:[a-zäöü]+er |[a-zäöü]+e )?{_PEOPLE} (?:heißt|heisst) {_NOW}{NAME}(?: jetzt)?|{_MY} {_PEOPLE},? {NAME} (?:heißt|heisst)|der name {_MY.replace('meine', 'meiner|meines|meine')} {_PEOPLE} ist {NAME}", "{P} {n} is called {v}.", "{n} name"),
     Rule(rf"{_MY} {_PEOPLE},? {NAME.replace('<v>', '<w>')},? (?:wohnt|lebt) {_NOW}in {TOWN}", "{P} {n} {w} lives in {v}.", "home", subject="{w}", kin=True),
     Rule(rf"{_MY} {_PEOPLE},? {NAME.replace('<v>', '<w>')},? arbeitet {_NOW}{_AT_FIRM}", "{P} {n} {w} works at {v}.", "employer", subject="{w}", kin=True),

@@ -82,6 +82,7 @@ class Rule:
     past: str = ""
     loose: bool = False  # the value may be any words
     passing: bool = False  # the clause says more than this
+    sole: bool = False  # the user speaks of the only one of its kind
 
     def match(self, clause: str) -> re.Match[str] | None:
         """What the groups stand for, if the whole clause is of this form."""

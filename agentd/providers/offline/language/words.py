@@ -1,6 +1,6 @@
 """Words of sentences, brought to forms that can be compared. Pure.
 
-A light stem (plural, -ing, -ed), a few words for the same thing, and letter pairs for scripts
+A light stem (plural, -ing, -ed), a few words for the same thing, in German too, and letter pairs for scripts
 without spaces. Enough to find the line that a question is about; no claim to understand it.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+
+from agentd.providers.offline.language.german import ENGLISH
 
 MAX_CHARS = 2_000  # of one text that are compared
 _UNSPACED = (
@@ -114,6 +116,7 @@ def _pairs(run: str) -> Iterable[str]:
 
 
 def _common(word: str) -> str:
+    word = ENGLISH.get(word, word)
     return _FORM.get(word) or _FORM.get(_stem(word)) or _stem(word)
 
 
@@ -127,6 +130,8 @@ def _stem(word: str) -> str:
 
 
 def _forms(word: str) -> tuple[str, ...]:
+    if english := ENGLISH.get(word):
+        return (word, *(form for part in english.split() for form in _forms(part) if part != word))
     if not word.isascii() or word.isdigit():
         return (word,)
     plural = word[:-1] if word.endswith("s") and len(word) > 3 else f"{word}s"
