@@ -102,7 +102,10 @@ class Chain:
         if not self._backfills:
             return state
         left = [await backfill.look() for backfill in self._backfills]
-        serving = next((n for n, few in enumerate(left) if few <= FEW), len(left) - 1)
+        serving = next(
+            (n for n, few in enumerate(left) if few <= FEW and self._backfills[n].problem is None),
+            len(left) - 1,
+        )
         busy = any(backfill.is_busy for backfill in self._backfills)
         return replace(
             state,
