@@ -293,14 +293,14 @@ class Learning:
 
 def in_words(changed: Sequence[Learned]) -> str:
     """What was changed, in one line, and how it is taken back."""
-    return f"{'; '.join(map(_told, changed))} (/undo takes it back)"
+    kept = [_kept(one.fact, one.gone) for one in changed if one.fact is not None]
+    ended = [_ended(fact) for one in changed if one.fact is None for fact in one.gone]
+    lead = [f"remembered: {' '.join(kept)}"] if kept else []
+    return f"{' '.join((*lead, *ended))} (/undo takes it back)"
 
 
-def _told(learned: Learned) -> str:
-    if learned.fact is None:
-        return "; ".join(map(_ended, learned.gone))
-    was = f" (before: {_texts(learned.gone)})" if learned.gone else ""
-    return f"remembered: {learned.fact.text}{was}"
+def _kept(fact: Fact, gone: Sequence[Fact]) -> str:
+    return f"{fact.text} (before: {_texts(gone)})" if gone else fact.text
 
 
 def _ended(fact: Fact) -> str:
@@ -310,7 +310,7 @@ def _ended(fact: Fact) -> str:
 
 
 def _texts(facts: Sequence[Fact]) -> str:
-    return "; ".join(fact.text for fact in facts)
+    return " ".join(fact.text for fact in facts)
 
 
 def _as_json(learned: Learned) -> JsonObject:

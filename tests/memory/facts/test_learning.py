@@ -154,7 +154,7 @@ async def test_what_was_learnt_is_told_once_to_who_watches_and_to_who_comes_late
     await home.learning.read(MAIN)
     [event] = home.told
     assert event.session == MAIN
-    assert event.text == f"remembered: {REX}; remembered: {TEA} (/undo takes it back)"
+    assert event.text == f"remembered: {REX} {TEA} (/undo takes it back)"
     assert event.changes[0] == {"change": 1, "op": "add", "id": "f001", "text": REX, "old": []}
     [notice] = await home.notices()
     assert (notice.text, notice.tag) == (event.text, TAG)
@@ -173,7 +173,7 @@ async def test_a_change_and_an_end_are_told_with_what_was_before(talk):
     )
     await home.learning.read(MAIN)
     [event] = home.told
-    assert event.text.startswith(f"remembered: {REX} (before: {MAX}); no longer so: {TEA} (")
+    assert event.text.startswith(f"remembered: {REX} (before: {MAX}) no longer so: {TEA} (")
     assert [(one["op"], one["old"]) for one in event.changes] == [
         ("replace", [MAX]),
         ("end", [TEA]),
