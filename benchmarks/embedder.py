@@ -1,4 +1,6 @@
-"""Which embedder a benchmark measures: `EMBEDDER=onnx EMBEDDER_MODEL=DIR`, or the one that ships."""
+"""Which embedder a benchmark measures: the word table, `EMBEDDER=auto` the best that is installed, or
+`EMBEDDER=onnx EMBEDDER_MODEL=DIR`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Search over an invented year of notes and talks: `python -m benchmarks.year` prints every figure.
+"""Search over an invented year of notes and talks: `python -m benchmarks.year` prints every figure,
+`EMBEDDER=auto` before it those of a fresh installation once all vectors are there.
 
 Of the default pipeline it is asked that on no type of question it does worse than its better leg,
 and that a current value stands above the outdated ones.
@@ -21,6 +22,7 @@ from agentd.domain.search import Fusion, SearchOptions
 from agentd.embedders.static import load
 from agentd.ports import Embedder
 from agentd.search.searcher import Searcher
+from benchmarks import embedder
 from benchmarks.row import Row
 from benchmarks.workspace_year.baseline import Fts5
 from benchmarks.workspace_year.reading import Asked, questions
@@ -73,15 +75,15 @@ class Year:
         return Span(first.path, first.start_line, last.end_line, tokens, score)
 
 
-async def built(embedder: Embedder | None = None) -> Year:
-    """Everything indexed, with the vectors of this embedder or else of the one that ships with agentd."""
-    embedder = embedder or load()
+async def built(made_by: Embedder | None = None) -> Year:
+    """Everything indexed, with the vectors of this embedder or else of the word table."""
+    made_by = made_by or load()
     chunks = units()
     texts = [f"{one.speaker} {one.context} {one.text}".strip() for one in chunks]
-    searcher = Searcher(embedder.dimension)
-    slots = searcher.add(chunks, _matrix(await embedder.embed(texts)))
+    searcher = Searcher(made_by.dimension)
+    slots = searcher.add(chunks, _matrix(await made_by.embed(texts)))
     asked = questions()
-    vectors = _matrix(await embedder.embed([one.query for one in asked], query=True))
+    vectors = _matrix(await made_by.embed([one.query for one in asked], query=True))
     return Year(
         searcher,
         dict(zip(slots, chunks, strict=True)),
@@ -117,7 +119,8 @@ def refused(scores: Sequence[float], min_score: float) -> float:
 
 async def rows() -> AsyncIterator[Row]:
     """One line per type: the default beside its better leg; then newest first, refusals and pace."""
-    year = await built()
+    async with embedder.opened() as made:
+        year = await built(made)
     by_name = {name: marks(_search(year, name), "") for name in (*LEGS, "default")}
     for kind, own in by_name["default"].items():
         best = max(by_name[leg][kind].hit3 for leg in LEGS)
@@ -137,7 +140,8 @@ async def rows() -> AsyncIterator[Row]:
 
 async def tables(split: str) -> None:
     """Print every figure of every pipeline."""
-    year = await built()
+    async with embedder.opened() as made:
+        year = await built(made)
     engines: dict[str, Search] = {"fts5": Fts5(lines())}
     engines |= {name: _search(year, name) for name in PIPELINES}
     found = {name: marks(search, split) for name, search in engines.items()}

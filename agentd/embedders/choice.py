@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from agentd.domain.health import Problem
 from agentd.embedders import places
-from agentd.embedders.onnx_files import MANIFEST, NET, OnnxFiles
+from agentd.embedders.onnx_files import MANIFEST, NET, PACKAGED, REINSTALL, VOCABULARY, OnnxFiles
 from agentd.embedders.settings import EmbedderSettings, Kind, ModelSettings
 from agentd.embedders.spec import Backend, Spec
 from agentd.errors import ConfigError, EmbedderFault
@@ -68,8 +68,9 @@ def choose(settings: EmbedderSettings, environ: Mapping[str, str], models: Path)
     """The embedder that the configuration and what is installed lead to; never raises. `models` is
     the folder of exported and fetched models. Loads nothing, but reads files.
 
-    Automatic means: an exported model, else sentence-transformers, else the one that ships with
-    agentd. What is asked for by name and cannot be had is a problem, and static vectors stand in.
+    Automatic means: the sentence model that comes with agentd or an export of the one that is named,
+    else sentence-transformers, else the word table. What is asked for by name or is a part of agentd,
+    and cannot be had, is a problem, and static vectors stand in.
     """
     model = settings.embedder
     match settings.provider:
@@ -106,18 +107,17 @@ def export_source(settings: ModelSettings) -> Path:
 
 
 def _automatic(settings: ModelSettings, models: Path) -> Choice:
-    missing = []
-    cure = ""
+    faults: list[EmbedderFault] = []
     for local in (_onnx, _torch):
         try:
             return local(settings, models, "automatic: the best that is installed")
         except EmbedderFault as fault:
-            missing.append(fault.message)
-            cure = fault.cure
-    why = f"automatic: {' '.join(missing)}"
-    if settings.model:  # somebody means this model to be used
-        return Choice("static", why, Problem("embedder_unavailable", " ".join(missing), cure))
-    return Choice("static", why)
+            faults.append(fault)
+    missing = " ".join(fault.message for fault in faults)
+    # Of a model that is named the last fault says what helps; without one agentd is not whole.
+    cure = faults[-1 if settings.model else 0].cure
+    problem = Problem("embedder_unavailable", f"{missing} Static vectors stand in.", cure)
+    return Choice("static", f"automatic: {missing}", problem)
 
 
 def _asked_for(kind: str, make: Callable[[], Choice]) -> Choice:
@@ -168,28 +168,39 @@ def _from_hub(settings: ModelSettings, cache: Path) -> Spec:
 
 
 def _onnx(settings: ModelSettings, models: Path, why: str) -> Choice:
-    if not places.are_installed("onnxruntime", "tokenizers"):
+    if not places.are_installed("onnxruntime"):
+        raise EmbedderFault("onnxruntime is not installed.", cure=REINSTALL)
+    source = _net(settings, models)
+    files = OnnxFiles.at(source)
+    if files.tokenizer.name != VOCABULARY and not places.are_installed("tokenizers"):
         raise EmbedderFault(
-            "onnxruntime is not installed.",
+            f"tokenizers, which {_name(settings)} needs, is not installed.",
             cure="Install it: pip install 'agentd[onnx]', or EXTRAS=onnx make run.",
         )
-    named = Path(settings.model).expanduser()
-    is_own = settings.model.endswith(".onnx") or (
-        bool(settings.model) and ((named / MANIFEST).is_file() or (named / NET).is_file())
-    )
-    source = named if is_own else export_folder(settings, models)
-    if not is_own and not source.is_dir():
-        raise EmbedderFault(
-            f"{_name(settings)} has not been exported.",
-            cure="Export it: `agentd memory index --export-onnx`.",
-        )
-    files = OnnxFiles.at(source)
     found = settings.dimension or files.dimension
     mark = files.fingerprint
     if not mark:
         stat = files.model.stat()
         mark = f"{stat.st_size:x}-{stat.st_mtime_ns:x}"
     return Choice("onnx", why, spec=_spec(settings, "onnx", str(source), found, f"int8-{mark}"))
+
+
+def _net(settings: ModelSettings, models: Path) -> Path:
+    """Where the net is: one of the user's own, an export, or what came with agentd."""
+    named = Path(settings.model).expanduser()
+    if settings.model.endswith(".onnx") or (
+        settings.model and ((named / MANIFEST).is_file() or (named / NET).is_file())
+    ):
+        return named
+    export = export_folder(settings, models)
+    if export.is_dir():
+        return export
+    if settings.model:
+        raise EmbedderFault(
+            f"{_name(settings)} has not been exported.",
+            cure="Export it: `agentd memory index --export-onnx`.",
+        )
+    return PACKAGED
 
 
 def _spec(

@@ -1,4 +1,4 @@
-"""The files of an exported model: the net, its tokenizer, and a manifest with their digests."""
+"""The files of a model in ONNX format: the net, its tokenizer, and a manifest with their digests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from agentd.embedders import places
 from agentd.errors import EmbedderFault
 
 NET, TOKENIZER, MANIFEST = "model.onnx", "tokenizer.json", "manifest.json"
+VOCABULARY = "vocabulary.txt"  # in place of a tokenizer: agentd reads as BERT does by itself
 CURE = "`agentd memory index --export-onnx` makes it again."
+PACKAGED = Path(__file__).with_name("minilm_int8")
+REINSTALL = (
+    "Reinstall agentd (pip install --force-reinstall agentd, or rm -r .venv; make run), then restart "
+    'it; provider = "static" in [memory_search] does without.'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +32,16 @@ class OnnxFiles:
     limit: int = 0  # tokens of a text that it reads
     name: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
+    cure: str = CURE
 
     @classmethod
     def at(cls, source: Path) -> Self:
-        """An export's folder, or a single .onnx file with `tokenizer.json` beside it or one folder up.
+        """A folder with a manifest, or a single .onnx file with `tokenizer.json` beside it or one folder up.
 
         Raises EmbedderFault if it is neither.
         """
         if source.is_dir() and (source / MANIFEST).is_file():
-            return cls._exported(source)
+            return cls._listed(source)
         net = source / NET if source.is_dir() else source
         places = (net.with_name(TOKENIZER), net.parent.parent / TOKENIZER)
         tokenizer = next((place for place in places if place.is_file()), None)
@@ -47,20 +55,24 @@ class OnnxFiles:
         return cls(net, tokenizer, _dimension(tokenizer.with_name("config.json")))
 
     @classmethod
-    def _exported(cls, folder: Path) -> Self:
+    def _listed(cls, folder: Path) -> Self:
+        """Of an export, or of the model that agentd comes with: a package carries its net."""
+        cure = REINSTALL if folder == PACKAGED else CURE
         try:
             card: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+            package = str(card.get("package", ""))
             return cls(
-                folder / NET,
-                folder / TOKENIZER,
+                (places.package(package) if package else folder) / NET,
+                folder / str(card.get("tokenizer", TOKENIZER)),
                 int(card["dimension"]),
                 int(card["limit"]),
                 str(card["model"]),
                 dict(card["sha256"]),
+                cure,
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise EmbedderFault(
-                f"The export in {folder} cannot be read: {error}.", cure=CURE
+                f"The model in {folder} cannot be read: {error}.", cure=cure
             ) from error
 
     @property
@@ -69,17 +81,19 @@ class OnnxFiles:
         return self.digests.get(NET, "")[:12]
 
     def check(self) -> None:
-        """Raise EmbedderFault if a file is not the one that was exported."""
+        """Raise EmbedderFault if a file is not the one that the manifest means."""
         for name, digest in self.digests.items():
-            path = self.model.with_name(name)
+            path = self.model if name == NET else self.tokenizer.with_name(name)
             try:
                 found = sha256(path)
             except OSError as error:
                 raise EmbedderFault(
-                    f"{path} cannot be read: {error.strerror}.", cure=CURE
+                    f"{path} cannot be read: {error.strerror}.", cure=self.cure
                 ) from error
             if found != digest:
-                raise EmbedderFault(f"{path} is not the file that was exported.", cure=CURE)
+                raise EmbedderFault(
+                    f"{path} is not the file that its manifest names.", cure=self.cure
+                )
 
 
 def sha256(path: Path) -> str:

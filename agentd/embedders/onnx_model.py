@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
-from tokenizers import Tokenizer
 
-from agentd.embedders.onnx_files import OnnxFiles
-from agentd.embedders.windows import embed_whole
+from agentd.embedders.bert import BertTokenizer
+from agentd.embedders.onnx_files import VOCABULARY, OnnxFiles
+from agentd.embedders.windows import Tokenizer, embed_whole
 from agentd.errors import EmbedderFault
 
 _USUAL_LIMIT = 256  # tokens that a model reads, where nothing says so
+_SPECIAL = 2  # tokens that BERT puts around a text
 
 
 class OnnxModel:
@@ -33,17 +35,12 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(
                 str(files.model), options, providers=["CPUExecutionProvider"]
             )
-            self._tokenizer = Tokenizer.from_file(str(files.tokenizer))
+            self._tokenizer, self._limit, self._padding = _tokenizer(files)
         except Exception as error:  # both libraries raise bare exceptions for bad files
             raise EmbedderFault(
                 f"{files.model} cannot be loaded: {str(error)[:200]}",
-                cure="`agentd memory index --export-onnx` makes it again, or name another file.",
+                cure=files.cure,
             ) from error
-        special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
-        self._limit = _limit(files, self._tokenizer) - special
-        self._padding = _padding(self._tokenizer)
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
         self._inputs = [entry.name for entry in self._session.get_inputs()]
         self.dimension = self._encode(["probe"]).shape[1]
 
@@ -52,12 +49,12 @@ class OnnxModel:
         return embed_whole(texts, self._tokenizer, self._limit, self._encode, self.dimension)
 
     def _encode(self, windows: list[str]) -> npt.NDArray[np.float32]:
-        encodings = self._tokenizer.encode_batch(windows)
-        shape = (len(windows), max(len(encoding) for encoding in encodings))
+        encodings = [self._tokenizer.encode(window).ids for window in windows]
+        shape = (len(windows), max(map(len, encodings)))
         ids = np.full(shape, self._padding, np.int64)
         mask = np.zeros(shape, np.int64)
         for row, encoding in enumerate(encodings):
-            ids[row, : len(encoding)] = encoding.ids
+            ids[row, : len(encoding)] = encoding
             mask[row, : len(encoding)] = 1
         known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         found: npt.NDArray[np.float32] = np.asarray(
@@ -70,7 +67,21 @@ class OnnxModel:
         return found
 
 
-def _limit(files: OnnxFiles, tokenizer: Tokenizer) -> int:
+def _tokenizer(files: OnnxFiles) -> tuple[Tokenizer, int, int]:
+    """The tokenizer, how many tokens of a text the model reads at once, and what fills up."""
+    if files.tokenizer.name == VOCABULARY:
+        return BertTokenizer.from_file(files.tokenizer), files.limit - _SPECIAL, 0
+    from tokenizers import Tokenizer as Library
+
+    found = Library.from_file(str(files.tokenizer))
+    special = found.num_special_tokens_to_add(is_pair=False)
+    limit, padding = _limit(files, found) - special, _padding(found)
+    found.no_truncation()
+    found.no_padding()
+    return found, limit, padding
+
+
+def _limit(files: OnnxFiles, tokenizer: Any) -> int:
     settings = files.model.parent / "sentence_bert_config.json"
     if files.limit:
         return files.limit
@@ -79,7 +90,7 @@ def _limit(files: OnnxFiles, tokenizer: Tokenizer) -> int:
     return int((tokenizer.truncation or {}).get("max_length", _USUAL_LIMIT))
 
 
-def _padding(tokenizer: Tokenizer) -> int:
+def _padding(tokenizer: Any) -> int:
     if tokenizer.padding:
         return int(tokenizer.padding["pad_id"])
     for token in ("[PAD]", "<pad>"):

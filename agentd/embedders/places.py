@@ -24,11 +24,19 @@ def are_installed(*packages: str) -> bool:
 
 def packaged_model() -> Path | None:
     """The folder with the weights that a package carries."""
-    spec = importlib.util.find_spec(PACKAGED)
-    if spec is None or spec.origin is None:
+    try:
+        folder = package(PACKAGED) / "model"
+    except FileNotFoundError:
         return None
-    folder = Path(spec.origin).parent / "model"
     return folder if (folder / "model.safetensors").is_file() else None
+
+
+def package(name: str) -> Path:
+    """The folder of an installed package, which is not imported. Raises FileNotFoundError."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(f"the package {name} is not installed")
+    return Path(spec.origin).parent
 
 
 def hub_marker(cache: Path, name: str, revision: str) -> Path:

@@ -106,7 +106,8 @@ class EmbedderSettings(Settings):
 
     provider: Provider = Field(
         default="auto",
-        description='"auto" or "local" (the best that is installed), "static", '
-        '"sentence-transformers", "onnx", "openai" (and what speaks like it), or "none"',
+        description='"auto" or "local" (the best that is installed), "onnx" (the sentence model that '
+        'comes along), "static" (a table of words), "sentence-transformers", "openai" (and what '
+        'speaks like it), or "none"',
     )
     embedder: ModelSettings = ModelSettings()

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
 
 MOST_WINDOWS = 16  # what a text says is said in its first pages
+
+
+class Tokens(Protocol):
+    """The tokens of a text."""
+
+    @property
+    def ids(self) -> list[int]:
+        """What the model knows them by."""
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Where they begin and end in the text."""
+
+    @property
+    def word_ids(self) -> list[int | None]:
+        """The numbers of their words."""
+
+
+class Tokenizer(Protocol):
+    """What the library's tokenizers and `bert.py` can do."""
+
+    def encode(self, sequence: str, /, *, add_special_tokens: bool = True) -> Tokens:
+        """The tokens of all of the text."""
+
 
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]
 

@@ -31,6 +31,8 @@ class Chain:
         self._clock = clock
         self._seconds = seconds
         self._answered: dict[str, float] = {}  # when each model did last
+        self._tasks: asyncio.TaskGroup | None = None  # while it runs
+        self._filling: dict[str, asyncio.Task[AgentdError | None]] = {}  # by model
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -44,10 +46,13 @@ class Chain:
 
     async def run(self, is_asked: Callable[[], bool]) -> None:
         """Embed what is new until cancelled; a few chunks only if somebody searches at all."""
-        async with asyncio.TaskGroup() as tasks:
-            for backfill, wake in zip(self._backfills, self._wakes, strict=True):
-                wake.set()
-                tasks.create_task(self._embed(backfill, wake, is_asked))
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                for backfill, wake in zip(self._backfills, self._wakes, strict=True):
+                    wake.set()
+                    self._tasks.create_task(self._embed(backfill, wake, is_asked))
+        finally:
+            self._tasks = None
 
     def notice(self) -> None:
         """There are new chunks."""
@@ -97,7 +102,10 @@ class Chain:
         if not self._backfills:
             return state
         left = [await backfill.look() for backfill in self._backfills]
-        serving = next((n for n, few in enumerate(left) if few <= FEW), len(left) - 1)
+        serving = next(
+            (n for n, few in enumerate(left) if few <= FEW and self._backfills[n].problem is None),
+            len(left) - 1,
+        )
         busy = any(backfill.is_busy for backfill in self._backfills)
         return replace(
             state,
@@ -115,10 +123,22 @@ class Chain:
         """How many chunks have no vector after the few have got theirs."""
         left = await backfill.look()
         if 0 < left <= FEW:
-            await backfill.fill(left)
+            await self._fill_few(backfill, left)
         elif left:
             self._wakes[self._backfills.index(backfill)].set()
         return backfill.left
+
+    async def _fill_few(self, backfill: Backfill, left: int) -> None:
+        """Embed them; a search that stops waiting for that does not stop it."""
+        if self._tasks is None:
+            await backfill.fill(left)
+            return
+        task = self._filling.get(backfill.model)
+        if task is None or task.done():
+            task = self._tasks.create_task(_filled(backfill, left))
+            self._filling[backfill.model] = task
+        if (error := await asyncio.shield(task)) is not None:
+            raise error
 
     async def _embed(
         self, backfill: Backfill, wake: asyncio.Event, is_asked: Callable[[], bool]
@@ -136,3 +156,12 @@ class Chain:
             if backfill.pause:
                 await self._clock.sleep(backfill.pause)
                 wake.set()
+
+
+async def _filled(backfill: Backfill, left: int) -> AgentdError | None:
+    """What went wrong, for whoever still waits: an error would end all that runs."""
+    try:
+        await backfill.fill(left)
+    except AgentdError as error:
+        return error
+    return None

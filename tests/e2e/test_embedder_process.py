@@ -12,26 +12,81 @@ from typing import Any
 
 import pytest
 
+from agentd.embedders.places import are_installed
 from tests.e2e.shell import Shell, a_shell
 from tests.embedders.tiny_net import make_net
 
-for package in ("onnx", "onnxruntime", "tokenizers"):
-    pytest.importorskip(package, reason="the extra onnx is not installed (EXTRAS=onnx)")
+needs_onnx = pytest.mark.skipif(
+    not are_installed("onnx", "tokenizers"), reason="the extra onnx is not installed (EXTRAS=onnx)"
+)
 
 PATIENCE = 40.0  # seconds
 NUMBERS = count()
 
 
+def small_net(folder: Path) -> dict[str, str]:
+    """What makes a daemon embed with a small net of the user's own."""
+    return {
+        "AGENTD__MEMORY_SEARCH__PROVIDER": "onnx",
+        "AGENTD__MEMORY_SEARCH__EMBEDDER__MODEL": str(make_net(folder) / "model.onnx"),
+        "AGENTD__MEMORY_SEARCH__EMBEDDER__DIMENSION": "3",
+    }
+
+
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """A home whose daemon embeds with a small net."""
+    with a_shell(**small_net(tmp_path / "tiny")) as shell:
+        yield shell
+
+
+def libraries(pid: int) -> str:
+    """The files that a process has mapped."""
+    return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+
+
+def test_a_fresh_installation_finds_what_shares_no_word_with_the_question() -> None:
     variables = {
-        "AGENTD__MEMORY_SEARCH__PROVIDER": "onnx",
-        "AGENTD__MEMORY_SEARCH__EMBEDDER__MODEL": str(make_net(tmp_path / "tiny") / "model.onnx"),
-        "AGENTD__MEMORY_SEARCH__EMBEDDER__DIMENSION": "3",
+        "AGENTD__MEMORY_SEARCH__PROVIDER": "auto",
+        "AGENTD__MEMORY_SEARCH__EMBEDDER__IDLE": "3s",
     }
     with a_shell(**variables) as shell:
-        yield shell
+        shell.ok("up", given="remember that Anna has adopted a puppy\n")
+        pid = shell.json("status")["pid"]
+        assert embedders(pid) == []  # nobody has searched yet
+        until(lambda: searched(shell)["reason"] == "")
+        status = shell.json("status")
+        assert status["index"]["provider"] == "onnx"
+        assert status["index"]["why"] == "automatic: the best that is installed"
+        assert status["index"]["embedder"].startswith("all-MiniLM-L6-v2-384-int8-")
+        assert status["index"]["vectors_missing"] == 0
+        found = shell.json("memory", "search", "who got a young dog?")
+        assert "puppy" in found["results"][0]["text"]
+        (process,) = embedders(pid)
+        assert "onnxruntime" in libraries(process)
+        assert not {"onnxruntime", "torch", "tokenizers"} & set(
+            libraries(pid).replace("/", " ").split()
+        )
+        until(lambda: embedders(pid) == [])  # it was idle
+        again = shell.json("memory", "search", "a new pet in the family")
+        assert "puppy" in again["results"][0]["text"]
+
+
+@needs_onnx
+def test_the_word_table_goes_on_where_the_process_cannot_run(tmp_path: Path) -> None:
+    variables = small_net(tmp_path / "tiny")
+    (tmp_path / "tiny" / "model.onnx").write_bytes(b"damaged")
+    with a_shell(**variables) as shell:
+        shell.ok("up", given="remember that Anna has adopted a puppy\n")
+        found = until(lambda: (it := searched(shell))["reason"] == "embedder_down" and it)
+        assert found["results"]
+        status = shell.json("status")
+        assert status["index"]["embedder"].startswith("static-minilm-")
+        (problem,) = [it for it in status["problems"] if it["code"] == "embedder_down"]
+        assert "cannot be loaded" in problem["text"]
+        assert problem["cure"]
+        found = shell.json("memory", "search", "who got a dog?")
+        assert any("puppy" in hit["text"] for hit in found["results"])
 
 
 def embedders(parent: int) -> list[int]:
@@ -59,6 +114,7 @@ def searched(shell: Shell) -> dict[str, Any]:
     return shell.json("memory", "search", f"the dog in the tree {next(NUMBERS)}")
 
 
+@needs_onnx
 def test_search_goes_on_whatever_happens_to_the_process(shell: Shell) -> None:
     shell.ok("up", given="remember that the cat sleeps in the tree house\n")
     until(lambda: searched(shell)["reason"] == "")
@@ -77,6 +133,7 @@ def test_search_goes_on_whatever_happens_to_the_process(shell: Shell) -> None:
     assert until(lambda: not Path(f"/proc/{other}").exists())
 
 
+@needs_onnx
 def test_an_embedder_dies_with_a_daemon_that_is_killed(shell: Shell) -> None:
     shell.ok("up", given="remember that the cat sleeps in the tree house\n")
     pid = shell.json("status")["pid"]

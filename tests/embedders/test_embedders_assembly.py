@@ -45,15 +45,46 @@ print(sorted(HEAVY & {name.split(".")[0] for name in sys.modules}))
 """
 
 
+EMBEDS = """
+import asyncio, os, sys
+from pathlib import Path
+import agentd.app
+from agentd.embedders.assembly import open_embedders
+from agentd.embedders.settings import EmbedderSettings
+from agentd.testing import FakeClock
+
+HEAVY = {"torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers"}
+
+async def main():
+    async with (
+        open_embedders(EmbedderSettings(), os.environ, Path(sys.argv[1]), FakeClock()) as embedders,
+        asyncio.TaskGroup() as group,
+    ):
+        tasks = [group.create_task(work()) for work in embedders.work]
+        (row,) = await embedders.best.embed(["where is the key?"], query=True)
+        print(embedders.best.model, len(row))
+        for task in tasks:
+            task.cancel()
+
+asyncio.run(main())
+print(sorted(HEAVY & {name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def printed(script: str, state) -> list[str]:
+    command = [sys.executable, "-c", script, str(state)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
 def test_choosing_loads_no_library_of_a_model(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTS, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert printed(IMPORTS, tmp_path)[-1] == "[]"
+
+
+def test_the_daemon_gets_the_sentence_models_vectors_without_loading_its_libraries(tmp_path):
+    *_, made, loaded = printed(EMBEDS, tmp_path)
+    assert made == "all-MiniLM-L6-v2-384-int8-8199be6f699a 1536"
+    assert loaded == "[]"
 
 
 async def test_static_vectors_are_the_best_where_nothing_else_is(tmp_path, clock):

@@ -90,6 +90,6 @@ async def test_the_real_process_serves_it_and_refuses_a_changed_export(folder, t
         with pytest.raises(EmbedderFault):
             await worker.embed(["dog"])
         await clock.advance(2)
-        with pytest.raises(EmbedderFault, match="not the file that was exported"):
+        with pytest.raises(EmbedderFault, match="not the file that its manifest names"):
             await worker.embed(["dog"])
         run.cancel()

@@ -9,6 +9,7 @@ import pytest
 
 from agentd.embedders import places
 from agentd.embedders.assembly import open_embedders
+from agentd.embedders.choice import choose
 from agentd.embedders.settings import EmbedderSettings, ModelSettings
 from agentd.testing import FakeClock
 
@@ -51,9 +52,18 @@ async def embed(state: Path, *batches: tuple[tuple[str, ...], bool], provider: s
 def original(tmp_path_factory):
     """What the model makes of NEAR, ASKED and LONG: it takes seconds to load, so once."""
     state = tmp_path_factory.mktemp("state")
-    found, provider = asyncio.run(embed(state, (NEAR, False), (ASKED, True), (LONG, False)))
+    batches = (NEAR, False), (ASKED, True), (LONG, False)
+    found, provider = asyncio.run(embed(state, *batches, provider="sentence-transformers"))
     assert provider == "sentence-transformers"
     return found
+
+
+async def test_the_model_of_the_default_install_has_nearly_the_same_vectors(tmp_path, original):
+    made, provider = await embed(tmp_path, (NEAR, False), (ASKED, True), (LONG, False))
+    assert provider == "onnx"
+    for ours, theirs in zip(made[:2], original[:2], strict=True):
+        assert np.sum(ours * theirs, axis=1).min() > 0.998
+    assert np.sum(made[2] * original[2], axis=1) == pytest.approx([1, 1, 0, 1], abs=0.01)
 
 
 def test_what_means_the_same_is_near(original):
@@ -75,6 +85,9 @@ async def test_an_export_gives_nearly_the_same_vectors_and_is_then_preferred(tmp
     async with open_embedders(settings, os.environ, tmp_path, FakeClock()) as embedders:
         made = await embedders.exporter.export()
     assert made["agreement"] >= 0.98
+    spec = choose(settings, {}, Path(made["folder"]).parent).spec
+    assert spec is not None
+    assert spec.source == made["folder"]
     (exported,), provider = await embed(tmp_path, (NEAR, False))
     assert provider == "onnx"
     assert np.sum(exported * original[0], axis=1).min() > 0.97

@@ -351,6 +351,38 @@ async def test_a_slow_query_is_answered_by_the_next_embedder(store, clock, chunk
         assert len(quick.texts) == asked + 1
 
 
+async def test_searches_that_do_not_wait_for_a_slow_embedder_do_not_keep_it_from_its_work(
+    store, clock, chunk
+):
+    class Gated(HashEmbedder):
+        def __init__(self):
+            super().__init__(32)
+            self.gate = asyncio.Event()
+            self.begun = 0
+
+        async def embed(self, texts, *, query=False):
+            self.begun += 1
+            await self.gate.wait()
+            return await super().embed(texts, query=query)
+
+    best, quick = Gated(), HashEmbedder()
+    async with (
+        open_index(store, clock, best, quick, query_timeout_ms=20) as index,
+        asyncio.TaskGroup() as tasks,
+    ):
+        running = tasks.create_task(index.run())
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        for _ in range(3):
+            found = await index.search(SearchQuery("tea", limit=5), OWNER)
+            assert (bool(found.hits), found.reason) == (True, "embedder_slow")
+        assert best.begun == 1  # the same piece of work all the time
+        best.gate.set()
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert (bool(found.hits), found.reason) == (True, "")
+        assert (await index.state()).embedder == best.model
+        running.cancel()
+
+
 async def test_only_vectors_of_models_that_answer_are_in_memory(store, clock, chunk):
     class Synonyms(HashEmbedder):
         slow = False
