@@ -24,6 +24,7 @@ from agentd.engine import tokens
 from agentd.engine.prompt import fence
 from agentd.memory.facts.links import FactLinks, Way
 from agentd.memory.facts.settings import FactsSettings
+from agentd.memory.facts.wire import day, in_line, told
 from agentd.ports import Clock, FactIndex, Facts
 
 ALL_HEADING = "## What is known about the user"
@@ -36,7 +37,7 @@ IDLE = 300.0  # seconds after which services keep no cache
 SESSIONS = 256  # that are remembered
 USUAL_TOKENS = 1_000  # of a block where the settings allow no snapshot
 TEXT_CHARS = 4_000  # of a message that facts are looked for with
-FACT_BYTES = 512  # of one fact among others
+LINE_BYTES = 512  # of one fact among others
 
 SECONDS = 0.5  # that a turn waits for what is found
 FIRST_SECONDS = 5.0  # that it waits for facts that are read, and the first time for the index
@@ -150,7 +151,7 @@ class FactsInPrompt:
         size = 0
         for fact in self._holding(now):
             facts[fact.id] = fact
-            lines.append(_line(fact))
+            lines.append(self._line(fact))
             size += tokens.of_text(lines[-1]) - 1
             if size > self._budget:
                 return _Session("", None, 0.0)
@@ -171,24 +172,37 @@ class FactsInPrompt:
 
     def _changes(self, session: _Session, now: datetime) -> str:
         """What is not as the session was told any more; "" if all is."""
-        told = session.facts or {}
+        before = session.facts or {}
         lines: list[str] = []
         replacing: set[str] = set()
-        for fact_id in told:
+        for fact_id in before:
             fact = self._known.get(fact_id)
             if fact is not None and _holds(fact, now):
                 continue
             new = self._instead(fact, now)
-            lines.append(_gone(fact_id, fact, new, is_told=new is not None and new.id in replacing))
+            is_told = new is not None and new.id in replacing
+            lines.append(self._gone(fact_id, fact, new, is_told=is_told))
             if new is not None:
                 replacing.add(new.id)
         for fact in self._holding(now):
-            before = told.get(fact.id)
-            is_news = before is None or before.text != fact.text
+            is_news = fact.id not in before or before[fact.id].text != fact.text
             if is_news and fact.id not in replacing:
-                lines.append(_line(fact))
+                lines.append(self._line(fact))
         framing = "" if session.text else self._framing  # once is enough
         return _block(CHANGED_HEADING, framing, lines) if lines else ""
+
+    def _line(self, fact: Fact) -> str:
+        return f"- {told(fact, self._clock.zone)}"
+
+    def _gone(self, fact_id: str, fact: Fact | None, new: Fact | None, *, is_told: bool) -> str:
+        """The line that says that a fact does not hold any more, and what does."""
+        zone = self._clock.zone
+        if new is not None:
+            words = "" if is_told else f" {in_line(new.text)}"
+            since = day(new.valid_from, zone)
+            return f"- [{fact_id}] no longer holds; since {since}: [{new.id}]{words}"
+        ended = fact.valid_to if fact is not None else None
+        return f"- [{fact_id}] no longer holds{f' since {day(ended, zone)}' if ended else ''}."
 
     def _instead(self, fact: Fact | None, now: datetime) -> Fact | None:
         """The fact that holds in the place of this one."""
@@ -219,7 +233,7 @@ class FactsInPrompt:
         text = ""
         for fact in list(found.values())[:ROOM]:
             if _holds(fact, now):
-                lines.append(_line(fact, FACT_BYTES))
+                lines.append(_clipped(self._line(fact), LINE_BYTES))
                 longer = _block(RELEVANT_HEADING, self._framing, lines)
                 if tokens.of_text(longer) > (self._budget or USUAL_TOKENS):
                     break
@@ -302,24 +316,6 @@ def _relation(hit: FactHit) -> float:
 
 def _block(heading: str, framing: str, lines: Sequence[str]) -> str:
     return "\n".join(filter(None, (heading, framing, fence(SOURCE, "\n".join(lines)))))
-
-
-def _line(fact: Fact, most_bytes: int = 0) -> str:
-    text = _clipped(_in_line(fact.text), most_bytes) if most_bytes else _in_line(fact.text)
-    return f"- [{fact.id} since {fact.valid_from.date()}] {text}"
-
-
-def _gone(fact_id: str, fact: Fact | None, new: Fact | None, *, is_told: bool) -> str:
-    """The line that says that a fact does not hold any more, and what does."""
-    if new is not None:
-        text = "" if is_told else f" {_in_line(new.text)}"
-        return f"- [{fact_id}] no longer holds; since {new.valid_from.date()}: [{new.id}]{text}"
-    until = f" since {fact.valid_to.date()}" if fact is not None and fact.valid_to else ""
-    return f"- [{fact_id}] no longer holds{until}."
-
-
-def _in_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _clipped(text: str, most_bytes: int) -> str:

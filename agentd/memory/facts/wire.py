@@ -76,8 +76,18 @@ def request(spoken: Sequence[Spoken], known: Sequence[Fact], zone: tzinfo) -> st
 
 
 def told(fact: Fact, zone: tzinfo) -> str:
-    """A fact as models are told it: with its id and since when it holds."""
-    return f"[{fact.id} since {fact.valid_from.astimezone(zone):%Y-%m-%d}] {fact.text}"
+    """A fact as models are told it, in one line: with its id and since when it holds."""
+    return f"[{fact.id} since {day(fact.valid_from, zone)}] {in_line(fact.text)}"
+
+
+def in_line(text: str) -> str:
+    """The text without ends of lines."""
+    return " ".join(text.split())
+
+
+def day(at: datetime, zone: tzinfo) -> str:
+    """The owner's date of a moment."""
+    return f"{at.astimezone(zone):%Y-%m-%d}"
 
 
 def read(answer: str) -> tuple[tuple[Item, ...], int]:

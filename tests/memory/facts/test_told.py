@@ -23,7 +23,7 @@ from agentd.domain.turn import MAIN, Context, Origin, SessionKey, Turn, TurnRequ
 from agentd.domain.workspace import ContextBlock
 from agentd.engine import tokens
 from agentd.memory.facts.settings import FactsSettings
-from agentd.memory.facts.told import FACT_BYTES, SESSIONS, FactsInPrompt
+from agentd.memory.facts.told import LINE_BYTES, SESSIONS, FactsInPrompt
 from agentd.testing import FactIndexDouble, FakeClock
 
 NOW = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
@@ -435,9 +435,22 @@ async def test_what_a_message_is_told_keeps_its_bounds(clock, letter) -> None:
     assert tokens.of_text(block.text) <= 1_000
     told = lines(block)
     assert 3 <= len(told) < 10
-    head = len("- [n0 since 2026-01-24] ")
-    assert all(len(line.encode(errors="replace")) <= head + FACT_BYTES for line in told)
+    assert all(len(line.encode(errors="replace")) <= LINE_BYTES for line in told)
     assert told[0].endswith((letter + "…", "?…"))
+
+
+async def test_days_are_those_of_the_owner() -> None:
+    late = datetime(2026, 5, 3, 23, 30, tzinfo=UTC)  # the fourth of May in Berlin
+    held = Held(replace(REX, valid_from=late), replace(TEA, valid_from=late))
+    clock = FakeClock(NOW, "Europe/Berlin")
+    source = FactsInPrompt(held, Found(), clock, FRAMING, FactsSettings())
+    assert "- [rex1 since 2026-05-04] The user's dog is called Rex." in await stable(source)
+    held.set(held.facts[0], replace(TEA, status=FactStatus.ENDED, valid_to=late))
+    held.replace(held.facts[0], replace(FULDA, valid_from=late))
+    assert await news(source) == [
+        "- [rex1] no longer holds; since 2026-05-04: [ful1] The user lives in Fulda.",
+        "- [tea1] no longer holds since 2026-05-04.",
+    ]
 
 
 async def test_facts_that_cannot_be_read_fail_no_turn_and_take_nothing_away(source, held) -> None:
