@@ -336,9 +336,10 @@ async def test_what_fails_is_told_and_tried_again_and_then_the_others_too(home, 
     assert problem.cure == "make room"
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(forgetting.run())
-        for _ in range(3):
+        for calls in (2, 3):
             await settled(lambda: clock.sleeping == 1)
             await clock.advance(10)
+            await settled(lambda calls=calls: failing.calls == calls)
         await settled(lambda: not forgetting._is_due)
         running.cancel()
     assert failing.calls == 3
