@@ -338,7 +338,7 @@ async def test_what_fails_is_told_and_tried_again_and_then_the_others_too(home, 
         running = tasks.create_task(forgetting.run())
         for calls in (2, 3):
             await settled(lambda: clock.sleeping == 1)
-            await clock.advance(10)
+            await clock.advance(5)  # to the next try, and no further
             await settled(lambda calls=calls: failing.calls == calls)
         await settled(lambda: not forgetting._is_due)
         running.cancel()
