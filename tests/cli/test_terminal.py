@@ -122,6 +122,18 @@ def say(daemon: ScriptedDaemon, *texts: str) -> None:
     daemon.on("session/prompt", answer)
 
 
+def resumed(daemon: ScriptedDaemon) -> list[Any]:
+    """The connections of chats that come to their session."""
+    wires: list[Any] = []
+
+    def resume(params, wire):
+        wires.append(wire)
+        return {}
+
+    daemon.on("session/resume", resume)
+    return wires
+
+
 def said(daemon: ScriptedDaemon) -> list[str]:
     return [params["prompt"][0]["text"] for params in daemon.params_of("session/prompt")]
 
@@ -275,13 +287,7 @@ def test_what_is_typed_during_an_answer_is_the_next_message(
 
 
 def test_an_alert_while_one_types_damages_nothing(daemon: ScriptedDaemon, tmp_path: Path) -> None:
-    wires = []
-
-    def resume(params, wire):
-        wires.append(wire)
-        return {}
-
-    daemon.on("session/resume", resume)
+    wires = resumed(daemon)
     say(daemon, "Understood.")
     with Screen("chat", home=tmp_path) as screen:
         screen.wait_for(_PROMPT)
@@ -301,13 +307,7 @@ def test_an_alert_while_one_types_damages_nothing(daemon: ScriptedDaemon, tmp_pa
 def test_what_was_learnt_is_a_dim_line_above_what_is_typed(
     daemon: ScriptedDaemon, tmp_path: Path, columns: int
 ) -> None:
-    wires = []
-
-    def resume(params, wire):
-        wires.append(wire)
-        return {}
-
-    daemon.on("session/resume", resume)
+    wires = resumed(daemon)
     say(daemon, "Understood.")
     told = "remembered: The user lives in Fulda. (before: The user lives in Kassel.)"
     change = {"op": "replace", "id": "k3f9", "text": "The user lives in Fulda.", "old": []}
