@@ -78,6 +78,10 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
         "nothing that was found is likely enough to be what you mean",
         "try other words, or a lower --min-score",
     ),
+    EmptyReason.NOTHING_FITS: (
+        "most likely nothing that is written answers this",
+        "try other words",
+    ),
     EmptyReason.BUDGET: ("not even the best hit fits --max-tokens", "allow more tokens"),
     EmptyReason.SCOPE: ("this may not be searched from here", "ask in a session of the owner"),
     Lack.INDEXING: (
@@ -102,6 +106,7 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
     ),
 }
 DEGRADED: Mapping[str, str] = {  # beside hits
+    EmptyReason.NOTHING_FITS: "most likely none of this is what you mean; try other words",
     Lack.INDEXING: "the index is being brought up to date: there may be more in a moment",
     Lack.WARMING: "found by words alone: meanings are still being loaded, try again in a moment",
     Lack.VECTORS_MISSING: "not all is embedded yet: what has other words may be missing",

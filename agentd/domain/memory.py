@@ -102,14 +102,24 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to a search. `reason` says why it is empty or degraded: "" when all is well,
-    else one of EmptyReason, or of what search had to do without: `indexing` (not all is indexed
-    yet), `warming` (keywords alone, the first search after a start), `vectors_missing` (not all is
-    embedded yet), `embedder_down`, `embedder_slow`.
+    """The answer to a search. `reason` says why it is empty, degraded or most likely no answer: ""
+    when all is well, else one of EmptyReason, or of what search had to do without: `indexing` (not
+    all is indexed yet), `warming` (keywords alone, the first search after a start), `vectors_missing`
+    (not all is embedded yet), `embedder_down`, `embedder_slow`. `confidence`, 0..1, is how likely one
+    of the hits answers; it says nothing where there are none.
     """
 
     hits: tuple[Hit, ...]
     reason: str = ""
+    confidence: float = 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape of `agentd memory search`."""
+        return {
+            "results": [hit.as_json() for hit in self.hits],
+            "confidence": round(self.confidence, 4) if self.hits else 0.0,
+            "reason": self.reason,
+        }
 
 
 IndexWord = Literal["ready", "indexing", "rebuilding", "embedding"]

@@ -25,6 +25,7 @@ class EmptyReason(StrEnum):
     EMPTY_QUERY = "empty_query"
     NO_MATCH = "no_match"
     BELOW_THRESHOLD = "below_threshold"
+    NOTHING_FITS = "nothing_fits"  # there are hits, but most likely none that answers
     BUDGET = "budget"  # not even the best hit fits `max_tokens`
     SCOPE = "scope"  # what was asked for is not for this kind of session, whatever there is
 
@@ -87,6 +88,7 @@ class SearchOptions:
     importance: bool = True
     mmr: bool = False
     mmr_lambda: float = 0.7
+    least_confidence: float = 0.0  # 0..1: below it nothing is said to fit
     newest_first: bool = True  # among hits that say different values of the same thing
     chatter: float = 0.8  # at most that share of the first hits is of transcripts; 1: all may be
     join: bool = True  # hits that stand next to each other become one
@@ -105,10 +107,13 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The answer to a search. `reason` is set when it is empty."""
+    """The answer to a search. `reason` is set when it is empty; `confidence`, 0..1, is how likely one
+    of the hits answers.
+    """
 
     hits: tuple[Ranked, ...]
     reason: EmptyReason | None = None
+    confidence: float = 1.0
 
     def __iter__(self) -> Iterator[Ranked]:
         return iter(self.hits)

@@ -15,6 +15,9 @@ from agentd.memory.transcript import as_lines, session_at
 from agentd.ports import MemoryIndex, SessionStore, Workspace
 
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
+_PERHAPS_MISSED = frozenset(  # for what is not indexed yet
+    {EmptyReason.NO_MATCH, EmptyReason.NOTHING_INDEXED, EmptyReason.NOTHING_FITS}
+)
 
 
 class MemoryRecall:
@@ -54,7 +57,7 @@ class MemoryRecall:
         reason = found.reason
         # Notes are level now; whether the owner's conversations are must not show to others.
         behind = audience == OWNER and self._indexer.is_behind
-        if late or (behind and reason in {EmptyReason.NO_MATCH, EmptyReason.NOTHING_INDEXED}):
+        if late or (behind and reason in _PERHAPS_MISSED):
             reason = heavier(reason, Lack.INDEXING)
         return replace(found, reason=reason)
 

@@ -33,7 +33,9 @@ CANDIDATES = 100  # chunks that keywords alone propose
 MAX_TERMS = 48
 _SLICE = 1_000  # chunks that are read at once
 _READ = f"words-{words.VERSION}:"  # stands before digests: a file read by other rules has none
-_PERHAPS_MISSED = (EmptyReason.NO_MATCH, EmptyReason.BELOW_THRESHOLD)  # for what there was not
+_PERHAPS_MISSED = frozenset(  # for what there was not
+    {EmptyReason.NO_MATCH, EmptyReason.BELOW_THRESHOLD, EmptyReason.NOTHING_FITS}
+)
 
 log = structlog.get_logger()
 
@@ -192,9 +194,12 @@ class LiveIndex:
         if self._mirrors.worn:
             self._cold.set()
         hits = tuple(map(hit_of, found.hits))
-        if hits or (reason and found.reason in _PERHAPS_MISSED):
-            return Found(hits, reason)
-        return Found(hits, str(found.reason or ""))
+        told = str(found.reason or "")
+        if hits and found.confidence < options.least_confidence:
+            told = EmptyReason.NOTHING_FITS
+        if reason and (not told or told in _PERHAPS_MISSED):
+            told = reason
+        return Found(hits, told, found.confidence)
 
     async def _is_loaded(self, audience: Audience) -> bool:
         """Whether all that is stored is in memory by now; if that takes too long, it is made ready for
@@ -238,7 +243,7 @@ class LiveIndex:
             self._broken = _broke(error)
             first = found.hits[: query.limit]
             hits = tuple(replace(hit, score=WORDS_ALONE * hit.score) for hit in first)
-        return Found(hits, Lack.WARMING)
+        return Found(hits, Lack.WARMING, WORDS_ALONE)
 
     async def _warm(self) -> None:
         while True:

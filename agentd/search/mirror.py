@@ -38,6 +38,7 @@ class Matches:
 
     hits: tuple[Match, ...]
     reason: EmptyReason | None
+    confidence: float = 1.0
 
 
 class Mirror:
@@ -126,7 +127,8 @@ class Mirror:
         self._searcher.vectors = self._vectors.get(model)
         asked = None if vector is None else np.frombuffer(vector, "<f4")
         ranking = self._searcher.search(query, asked, options)
-        return Matches(tuple(self._match(hit) for hit in ranking), ranking.reason)
+        hits = tuple(self._match(hit) for hit in ranking)
+        return Matches(hits, ranking.reason, ranking.confidence)
 
     def _match(self, hit: Ranked) -> Match:
         newer = ""

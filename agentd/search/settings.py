@@ -52,6 +52,10 @@ class SearchSettings(Settings):
         description="of hits that say different values of the same thing the newest leads",
     )
     min_score: Share = Field(_USUAL.min_score, description="hits below this score are not shown")
+    least_confidence: Share = Field(
+        _USUAL.least_confidence,
+        description="a search less confident that it has found an answer says that nothing fits",
+    )
     chatter_share: float = Field(
         _USUAL.chatter,
         gt=0,
@@ -92,6 +96,7 @@ class SearchSettings(Settings):
             recency_floor=self.recency_floor,
             mmr=self.mmr_enabled,
             mmr_lambda=self.mmr_lambda,
+            least_confidence=self.least_confidence,
             newest_first=self.newest_first,
             chatter=self.chatter_share,
         )

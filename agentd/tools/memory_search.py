@@ -54,6 +54,7 @@ EMPTY: Mapping[str, str] = {
     EmptyReason.EMPTY_QUERY: "The query has no words to search for.",
     EmptyReason.NO_MATCH: "Nothing matches. Try other words.",
     EmptyReason.BELOW_THRESHOLD: "Nothing matches well enough. Try other words.",
+    EmptyReason.NOTHING_FITS: "Nothing that was found seems to answer. Try other words.",
     EmptyReason.BUDGET: "Something matches, but it is longer than max_tokens.",
     EmptyReason.SCOPE: "These sources cannot be searched from this session.",
     Lack.INDEXING: "Nothing matches so far, but the index is still being built.",
@@ -82,7 +83,7 @@ class MemorySearch:
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """The hits, fenced, the best first; without any, the reason in words and as its code."""
         found = await self._recall.search(_query(call.input), Reader(call.session, call.kind))
-        if not found.hits:
+        if not found.hits or found.reason == EmptyReason.NOTHING_FITS:
             reason = found.reason or EmptyReason.NO_MATCH
             return ToolOutput(f"{EMPTY.get(reason, EMPTY[EmptyReason.NO_MATCH])} [{reason}]")
         note = f"\n[{DEGRADED[found.reason]}]" if found.reason in DEGRADED else ""

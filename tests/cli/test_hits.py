@@ -120,8 +120,8 @@ def test_an_empty_answer_says_why_and_what_to_do_next(reason: str) -> None:
     assert degraded(answer(reason=reason)) == ""
 
 
-@pytest.mark.parametrize("lack", Lack)
-def test_hits_that_are_not_all_say_so_beside(lack: str) -> None:
+@pytest.mark.parametrize("lack", [*Lack, EmptyReason.NOTHING_FITS])
+def test_hits_that_are_not_all_or_most_likely_no_answer_say_so_beside(lack: str) -> None:
     assert degraded(answer(HIT, reason=lack)) == DEGRADED[lack]
     assert degraded(answer(HIT)) == ""
 

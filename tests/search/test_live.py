@@ -122,6 +122,24 @@ async def test_sources_narrow_the_search(any_index, chunk):
     assert await paths(any_index, "tea", sources=frozenset()) == []
 
 
+@pytest.mark.parametrize(("least", "told"), [(0.3, "nothing_fits"), (0.2, "")])
+async def test_hits_that_most_likely_do_not_answer_come_with_a_reason(
+    store, clock, chunk, least, told
+):
+    class Unsure(Mirrors):
+        async def search(self, *asked):
+            return replace(await super().search(*asked), confidence=0.2)
+
+    async with Unsure.open(store) as mirrors:
+        index = LiveIndex(store, mirrors, (), SearchSettings(least_confidence=least), clock)
+        await index.replace(NOTE, "d", [chunk("green tea")])
+        found = await index.search(SearchQuery("green tea", limit=5), OWNER)
+    assert (len(found.hits), found.reason, found.confidence) == (1, told, 0.2)
+    answer = found.as_json()
+    assert (answer["confidence"], answer["reason"]) == (0.2, told)
+    assert replace(found, hits=()).as_json()["confidence"] == 0.0
+
+
 async def test_the_chunk_with_more_of_the_words_comes_first(any_index, chunk):
     await any_index.replace("one.md", "d", [chunk("dentist dentist dentist", "one.md")])
     await any_index.replace("two.md", "d", [chunk("dentist on tuesday in berlin", "two.md")])

@@ -168,6 +168,12 @@ async def test_every_emptiness_is_told_in_words_and_as_its_code():
     assert (await search()).endswith("[no_match]")
 
 
+async def test_hits_that_most_likely_do_not_answer_are_not_shown_to_a_model():
+    assert await search(a_hit("a.md", Source.NOTES), reason="nothing_fits") == await search(
+        reason="nothing_fits"
+    )
+
+
 @pytest.mark.parametrize("lack", Lack)
 async def test_hits_of_a_search_that_lacked_something_say_so(lack):
     whole = await search(a_hit("a.md", Source.NOTES))

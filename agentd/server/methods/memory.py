@@ -138,8 +138,7 @@ class MemoryMethods:
             half_life_days=params.half_life_days,
             fusion=None if params.fusion is None else Fusion(params.fusion),
         )
-        found = await self._recall.search(query, _OWNER)
-        return {"results": [hit.as_json() for hit in found.hits], "reason": found.reason}
+        return (await self._recall.search(query, _OWNER)).as_json()
 
     async def _read(self, params: ReadParams) -> dict[str, Any]:
         """`next` is the line to go on from when the answer was cut, else None."""
