@@ -56,11 +56,11 @@ def _move(agent: str, folder: Path, *, dry_run: bool, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _ask(path: str, text: str, worst: Sequence[Mapping[str, Any]]) -> bool:
+def _ask(path: str, text: str, warnings: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the user wants the file with these lines, all of which are shown."""
     lines = text.split("\n")
-    note(f"{path} would stand in the agent's prompts, and reads in part like orders to the model:")
-    for found in worst:
+    note(f"{path} would stand in the agent's prompts; look at these lines of it:")
+    for found in warnings:
         line = revealed(lines[found["line"] - 1].strip())
         start = max(0, found["column"] - _LONGEST // 2)
         part = line if len(line) <= _LONGEST else f"…{line[start : start + _LONGEST]}…"

@@ -15,7 +15,6 @@ from agentd.cli import suggestions
 from agentd.cli.transcripts import existing, read_files, send
 from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
 from agentd.client.errors import RemoteError
-from agentd.domain.suspicion import Severity
 from agentd.errors import AgentdError, InvalidRequest
 from agentd.paths import shipped
 
@@ -86,8 +85,8 @@ async def move(
     """Bring in what is not there yet; each step says `imported`, `kept` or `refused` and why.
 
     A file of the user's is kept; one that is as it was shipped counts as absent. `permit` is asked
-    for each file with words that are most likely an attack, and None never gives it; all that is
-    suspicious in a file stands in its step's `warnings`. Raises RemoteError.
+    for each file with something suspicious, and None never gives it; what that is stands in the step's
+    `warnings`. Raises RemoteError.
     """
     config = house.settings()
     async with connected(sockets) as connection:
@@ -114,9 +113,8 @@ async def _note(
         if ours is not None and ours != _template(target):
             return _step(target, "kept", "yours is another one")
         found = await _written(connection, target, text, dry_run=True)
-        worst = [warning for warning in found if warning["severity"] == Severity.HIGH]
-        if worst and not (permit and permit(target, text, worst)):
-            return {**_step(target, "refused", _told(worst)), "warnings": found}
+        if found and not (permit and permit(target, text, found)):
+            return {**_step(target, "refused", _told(found)), "warnings": found}
         if not dry_run:
             await _written(connection, target, text, dry_run=False)
     except (InvalidRequest, RemoteError) as error:
@@ -135,8 +133,8 @@ async def _written(
     return warnings
 
 
-def _told(worst: Sequence[Step]) -> str:
-    first, *others = worst
+def _told(found: Sequence[Step]) -> str:
+    first, *others = found
     more = f", and {len(others)} more" if others else ""
     return f"line {first['line']} {first['reason']}{more}"
 

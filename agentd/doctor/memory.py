@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentd.domain.health import Finding, Problem
-from agentd.domain.suspicion import Severity
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import FileView, Reader, TreeEntry
 from agentd.screening.scanner import scan
@@ -83,13 +82,13 @@ class Readable:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """Whether a file of the prompt has text that looks like an attack on the agent."""
+    """Whether a file of the prompt has text that nobody sees and the model reads."""
 
     files: Files
     code: str = "suspicious_text"
 
     async def look(self) -> Finding:
-        """Warns of what is found, with its place; what is merely unusual does not count."""
+        """Warns of what is found, with its place."""
         paths = await _paths(self.files, self._counts)
         views, _ = await self.files.snapshot(paths, _EYES)
         found = [
@@ -97,14 +96,14 @@ class Screened:
             for path in paths
             if path in views
             for suspicion in await asyncio.to_thread(scan, views[path].text)
-            if suspicion.severity is not Severity.LOW
+            if suspicion.is_high
         ]
         if found:
             more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-            text = f"reads like instructions to the model: {'; '.join(found[:_MOST_NAMED])}{more}"
+            text = f"has text that nobody sees and the model reads: {'; '.join(found[:_MOST_NAMED])}{more}"
             cure = "look at these lines; delete what nobody you trust has written"
             return Finding.warn(self.code, text, cure)
-        return Finding.ok(self.code, f"nothing suspicious in {len(paths)} files of the prompt")
+        return Finding.ok(self.code, f"nothing hidden in {len(paths)} files of the prompt")
 
     def _counts(self, path: str) -> bool:
         return not path.startswith("@") and self.files.is_injected(path)

@@ -1,4 +1,4 @@
-"""Text that looks as if it wanted to steer the agent."""
+"""Text that is not what it looks like, or that speaks to the agent."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How surely a piece of text is an attack."""
+    """What a piece of text deserves."""
 
-    HIGH = "high"  # hardly ever written in good faith: the user is asked
-    MEDIUM = "medium"  # seen in attacks and in honest notes
-    LOW = "low"  # unusual, no more
+    HIGH = "high"  # nobody sees what it holds: the user is asked
+    LOW = "low"  # seen in attacks and in honest notes: a warning, no more
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
     """One suspicious place. `line` and `column` count from 1; `key` is what makes two of them the
-    same finding, wherever in the file they stand.
+    same finding, wherever in the file their line stands.
     """
 
     severity: Severity

@@ -67,7 +67,7 @@ def _shown(proposal: Proposal) -> str:
     if proposal.problem:
         return f"{proposal.text} ({times})\n{proposal.problem}"
     lines = [f"{proposal.path}, {times}:", "```diff", proposal.diff.rstrip(), "```"]
-    if any(suspicion.is_high for suspicion in proposal.warnings):
-        lines.append("Careful: it reads like an instruction to the model.")
+    if proposal.warnings:
+        lines.append(f"Careful: {'; '.join(map(str, proposal.warnings))}.")
     lines.append(f"/proposals accept {proposal.id} · /proposals reject {proposal.id}")
     return "\n".join(lines)

@@ -7,8 +7,8 @@ Who may write what:
 - heartbeats, flushes and turns that have read foreign text: further entries of today's note;
 - nobody: the page of facts, which has tools of its own, and the text of the concept graph.
 
-Text that looks like an attack on whoever reads the prompt needs a yes of its own; where nobody can be
-asked it is refused.
+Text that nobody sees, in a file that prompts carry, needs a yes of its own; where nobody can be asked it
+is refused. Anything else that is suspicious is a warning in the question, if there is one.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ class MemoryWrite:
     async def _screened(
         self, call: ToolCall, path: str, before: str, after: str
     ) -> tuple[Suspicion, ...]:
-        """What is suspicious in the change of a file that prompts carry. Raises ToolFailed for the
-        worst in a turn in which the user cannot be asked, or must not be talked into it.
+        """What is suspicious in the change of a file that prompts carry. Raises ToolFailed for hidden text
+        in a turn in which the user cannot be asked, or must not be talked into it.
         """
         if not self._workspace.is_injected(path):
             return ()
@@ -220,13 +220,13 @@ class MemoryWrite:
             )
         worst = next((suspicion for suspicion in found if suspicion.is_high), None)
         if worst is not None and (call.tainted or call.origin is not Origin.USER):
-            msg = f"{path} would be read as instructions: {worst}"
-            raise ToolFailed(msg, cure="Say it in plain words of your own.")
+            msg = f"{path} would hold text that nobody sees: {worst}"
+            raise ToolFailed(msg, cure="Write it without such characters.")
         return found
 
     async def _scope(self, call: ToolCall, path: str, found: Iterable[Suspicion]) -> str:
         """While BOOTSTRAP.md has text, one yes for a protected file covers the conversation, but
-        nothing that is suspicious.
+        nothing that is hidden.
         """
         if any(suspicion.is_high for suspicion in found):
             return "once"
