@@ -10,8 +10,9 @@ from pathlib import Path
 
 from agentd.cli.lines import lines_of
 from agentd.client.connection import alone
+from agentd.client.conversation import binding
 from agentd.client.dialing import CURE, dial
-from agentd.client.errors import ConnectionLost
+from agentd.client.errors import ConnectionLost, RemoteError
 
 _LAST_ANSWERS_SECONDS = 2.0
 
@@ -68,13 +69,31 @@ class Bridge:
                 self._answered.set()
 
 
-async def carry(sockets: Sequence[Path]) -> None:
-    """Bridge this process's standard input and output. Raises DaemonUnreachable."""
+async def carry(sockets: Sequence[Path], bind: str | None = None) -> None:
+    """Bridge this process's standard input and output; with `bind` nothing but that session exists for
+    whoever is at their other end. Raises DaemonUnreachable, RemoteError for a key that can be none.
+    """
     reader, writer = await dial(sockets)
     try:
+        if bind is not None:
+            await _bind(reader, writer, bind)
         await Bridge(reader, writer).run()
     finally:
         writer.close()
+
+
+async def _bind(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, session: str) -> None:
+    """Bind the connection before a single line of the other side is carried."""
+    call = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": binding(session)}
+    writer.write(json.dumps(call).encode() + b"\n")
+    try:
+        answer = json.loads(await reader.readline() or b"{}")
+    except (OSError, ValueError) as error:
+        raise ConnectionLost("the connection to the daemon broke", cure=CURE) from error
+    if "error" in answer:
+        raise RemoteError.from_frame(answer["error"])
+    if "result" not in answer:
+        raise ConnectionLost("the daemon closed the connection", cure=CURE)
 
 
 def _write(line: bytes) -> None:

@@ -48,14 +48,19 @@ def send(
         show(turn, lambda result: _readable(result["text"]), as_json=as_json)
 
 
-def acp() -> None:
-    """Speak the Agent Client Protocol on standard input and output, for editors."""
+def acp(
+    bind: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Let nothing exist but this session: for group chats."),
+    ] = None,
+) -> None:
+    """Speak the Agent Client Protocol on standard input and output, for editors and bridges."""
     import asyncio
 
     from agentd.cli.bridge import carry
 
     with reporting():
-        asyncio.run(carry(sockets()))
+        asyncio.run(carry(sockets(), bind))
 
 
 def converse(session: str) -> int:

@@ -242,9 +242,14 @@ def introduction(*, deny: bool) -> dict[str, Any]:
     """Params of `initialize`; `deny` says that nobody sits here, who could see alerts or allow anything."""
     introduction: dict[str, Any] = {
         "protocolVersion": _PROTOCOL_VERSION,
-        "clientCapabilities": {},
+        "clientCapabilities": {"_meta": {"agentd/notify": True}},
         "clientInfo": {"name": "agentd", "title": "agentd", "version": agentd.__version__},
     }
     if deny:
         introduction["_meta"] = {"agentd/permissions": "deny"}
     return introduction
+
+
+def binding(session: str) -> dict[str, Any]:
+    """Params of the `initialize` that gives up all but one session."""
+    return {**introduction(deny=False), "_meta": {"agentd/bind": session}}

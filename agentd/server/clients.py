@@ -33,4 +33,4 @@ class Clients:
     @property
     def listening(self) -> tuple[Peer, ...]:
         """All of them, the longest connected first."""
-        return tuple(self._listening)
+        return tuple(peer for peer in self._listening if peer.role.is_owner)

@@ -8,8 +8,10 @@ from typing import Any
 
 from agentd.domain.compaction import RoomReport
 from agentd.domain.turn import SessionKey
+from agentd.errors import InvalidRequest
 from agentd.ports import SessionStore
 from agentd.server.options import SessionOptions
+from agentd.server.roles import Role
 from agentd.server.turns import Turns
 
 Act = Callable[[SessionKey, str], Awaitable[str]]
@@ -54,25 +56,33 @@ class Commands:
             Command("status", "Say how this session stands", self._status),
             Command("model", "Say or choose who answers here", self._model, "a model's name"),
             *more,
-            Command("help", "List these commands", self._help),
         )
-        self._commands = {command.name: command for command in own}
+        self._owners = _with_help(own)
+        self._of_bound = _with_help(())
 
-    def find(self, text: str) -> tuple[Command, str] | None:
+    def find(self, text: str, role: Role) -> tuple[Command, str] | None:
         """The command a message is and what follows its name, or None: any other text that begins
-        with a slash is a message.
+        with a slash is a message. Raises InvalidRequest for a command that is not for this role.
         """
         words = text.split(maxsplit=1)
-        if not text.startswith("/") or not words or words[0][1:] not in self._commands:
+        if not text.startswith("/") or not words or words[0][1:] not in self._owners:
             return None
-        return self._commands[words[0][1:]], "".join(words[1:])
+        command = self._of(role).get(words[0][1:])
+        if command is None:
+            raise InvalidRequest(
+                f"there is no command {words[0]} here", cure="/help lists those there are"
+            )
+        return command, "".join(words[1:])
 
-    def available(self) -> dict[str, Any]:
+    def available(self, role: Role) -> dict[str, Any]:
         """The `available_commands_update` that clients complete from."""
         return {
             "sessionUpdate": "available_commands_update",
-            "availableCommands": [_advertised(command) for command in self._commands.values()],
+            "availableCommands": [_advertised(command) for command in self._of(role).values()],
         }
+
+    def _of(self, role: Role) -> dict[str, Command]:
+        return self._owners if role.is_owner else self._of_bound
 
     async def _compact(self, session: SessionKey, _: str) -> str:
         return _say(await self._turns.compact(session))
@@ -98,11 +108,18 @@ class Commands:
         offered = ", ".join(self._options.models)
         return f"{await self._options.model(session)} answers in this session, of: {offered}."
 
-    async def _help(self, session: SessionKey, _: str) -> str:
+
+def _with_help(commands: Sequence[Command]) -> dict[str, Command]:
+    """The commands by name, and one that lists them all."""
+    known = {command.name: command for command in commands}
+
+    async def tell(_session: SessionKey, _argument: str) -> str:
         return "\n".join(
-            f"/{c.name}{f' [{c.hint}]' if c.hint else ''}: {c.description}"
-            for c in self._commands.values()
+            f"/{c.name}{f' [{c.hint}]' if c.hint else ''}: {c.description}" for c in known.values()
         )
+
+    known["help"] = Command("help", "List these commands", tell)
+    return known
 
 
 def _advertised(command: Command) -> dict[str, Any]:

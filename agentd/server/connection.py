@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from agentd.errors import AgentdError, Busy, ShuttingDown
+from agentd.errors import AgentdError, Busy, InvalidRequest, ShuttingDown
 from agentd.ports import Clock
 from agentd.server import frames
 from agentd.server.faults import describe
@@ -27,6 +27,7 @@ from agentd.server.peer import (
     Reply,
     Withdrawn,
 )
+from agentd.server.roles import Role
 from agentd.server.settings import ServerSettings
 
 log = structlog.get_logger()
@@ -42,6 +43,18 @@ class Routes:
     notifications: Mapping[str, Listener]
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Which methods there are, by whose the connection is."""
+
+    owner: Routes
+    bound: Routes
+
+    def of(self, role: Role) -> Routes:
+        """All that exists for a connection."""
+        return self.owner if role.is_owner else self.bound
+
+
 class AnswerTooLarge(AgentdError):
     """The answer does not fit a frame."""
 
@@ -54,13 +67,14 @@ class Connection:
     def __init__(
         self,
         streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        routes: Routes,
+        access: Access,
         settings: ServerSettings,
         clock: Clock,
     ) -> None:
         self.profile = Profile()
         self._reader, self._writer = streams
-        self._routes = routes
+        self._role = Role()
+        self._access = access
         self._settings = settings
         self._clock = clock
         self._outgoing = Outgoing(self._writer, settings, clock)
@@ -71,6 +85,11 @@ class Connection:
         self._reading: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._idle = asyncio.Event()  # no call is in flight
+
+    @property
+    def role(self) -> Role:
+        """Whose it is. It counts from the call on that says so, whatever of that is still under way."""
+        return self._role
 
     async def run(self) -> None:
         """Serve until the client leaves, is dropped, or `stop` is called."""
@@ -197,9 +216,14 @@ class Connection:
         self.send(frames.encode(frames.error(error.call_id, error.code, error.message)))
 
     def _start(self, request: Request, group: asyncio.TaskGroup) -> None:
-        handler = self._routes.calls.get(request.method)
+        try:
+            self._role = self._role.after(request.method, request.params)
+        except InvalidRequest as error:
+            self.send(frames.encode(describe(request.id, error)))
+            return
+        handler = self._access.of(self._role).calls.get(request.method)
         if handler is None:
-            message = f"there is no method {request.method[:100]!r}"
+            message = f"there is no method {request.method[:100]!r} on this connection"
             self.send(frames.encode(frames.error(request.id, frames.METHOD_NOT_FOUND, message)))
             return
         if len(self._in_flight) >= self._settings.max_calls_per_client:
@@ -261,9 +285,10 @@ class Connection:
         return answer
 
     def _hear(self, method: str, params: dict[str, Any]) -> None:
-        listener = self._routes.notifications.get(method)
+        listener = self._access.of(self._role).notifications.get(method)
         if listener is None:
             return
+        self._role = self._role.after(method, params)
         try:
             listener(params, self)
         except AgentdError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentd.errors import InvalidRequest
+from agentd.server.roles import read_bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Hello:
 
 
 def read_hello(params: dict[str, Any]) -> Hello:
-    """The params of `initialize`. Raises InvalidRequest.
+    """The params of `initialize`. Raises InvalidRequest. What they say of the connection's role has been
+    taken from them already.
 
     Some clients send a date as the protocol's version; they are taken like those of any other version,
     since the answer names the one that is spoken.
@@ -30,6 +32,7 @@ def read_hello(params: dict[str, Any]) -> Hello:
     meta = params.get("_meta")
     if not isinstance(meta, dict | None):
         raise InvalidRequest("_meta: is no object")
+    read_bind(meta or {})
     info = params.get("clientInfo")
     name = info.get("name") if isinstance(info, dict) else None
     denies = (meta or {}).get("agentd/permissions") == "deny"

@@ -32,6 +32,11 @@ async def existing_key(store: SessionStore, text: str) -> SessionKey:
     key = SessionKey(text)
     if text == MAIN or await store.exists(key):
         return key
-    raise NotFound(
+    raise absent(text)
+
+
+def absent(text: str) -> NotFound:
+    """The one answer for a session that is not there and for one that a client must not know of."""
+    return NotFound(
         f"there is no session {text[:100]!r}", cure="`agentd sessions list` shows which there are"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agentd.errors import AgentdError
+from agentd.server.roles import Role
 
 
 class PeerGone(AgentdError):
@@ -36,12 +37,17 @@ class Profile:
 
     name: str = ""
     denies: bool = False
+    has_greeted: bool = False
 
 
 class Peer(Protocol):
     """One client."""
 
     profile: Profile
+
+    @property
+    def role(self) -> Role:
+        """Whose it is."""
 
     def send(self, frame: bytes) -> None:
         """Queue an encoded frame. Never blocks, never raises."""

@@ -31,9 +31,10 @@ _DECISIONS = {
 
 
 class Permissions:
-    """The Approver: asks the client that sent the message, then the others; the first answer wins.
+    """The Approver: asks the client that sent the message, then the others; the first answer wins. Those
+    bound to the session are not asked, since others speak through them.
 
-    While no client is attached a question waits `permission_wait` for one, then counts as denied.
+    While no client of the owner's is attached a question waits `permission_wait` for one, then counts as denied.
     Paths in a question are shown below `root`, since clients expect absolute ones.
     """
 
@@ -130,7 +131,12 @@ class _Poll:
 
     def include(self, peer: Peer) -> None:
         """Ask this client too."""
-        if peer.profile.denies or peer in self._asked or self.decision.done():
+        if (
+            not peer.role.is_owner
+            or peer.profile.denies
+            or peer in self._asked
+            or self.decision.done()
+        ):
             return
         if self._timer is not None:
             self._timer.cancel()

@@ -49,12 +49,13 @@ class Prompts:
         self._group = group
 
     async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
-        """The answer to `session/prompt`. Raises TurnFailed and what `Turns.submit` raises.
+        """The answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash command that the
+        client does not have, and what `Turns.submit` raises.
 
         A call that is taken back ends its turn, now or as soon as it begins.
         """
         self._hub.attach(session, peer)
-        if not call.images and (found := self.commands.find(call.text)) is not None:
+        if not call.images and (found := self.commands.find(call.text, peer.role)) is not None:
             command, argument = found
             text = await command.act(session, argument)
             await self._show(session, text, peer, {"agentd/command": command.name})
@@ -123,7 +124,8 @@ def _accept(ticket: Ticket, request: TurnRequest, peer: Peer) -> None:
         "messageId": request.message_id,
         "seq": ticket.receipt.seq,
     }
-    peer.notify("_agentd/accepted", accepted)
+    if peer.role.is_notified:
+        peer.notify("_agentd/accepted", accepted)
 
 
 def _message_id(meta: dict[str, Any]) -> str:

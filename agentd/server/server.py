@@ -15,14 +15,15 @@ import structlog
 from agentd.errors import ShuttingDown
 from agentd.ports import Clock, SessionStore
 from agentd.server import frames
+from agentd.server.bound import bound_routes
 from agentd.server.clients import Clients
 from agentd.server.commands import Commands
-from agentd.server.connection import Connection, Routes
+from agentd.server.connection import Access, Connection, Routes
 from agentd.server.hub import Hub
 from agentd.server.listener import bound_socket, peer_uid
 from agentd.server.options import SessionOptions
 from agentd.server.patience import time_limit
-from agentd.server.peer import Handler
+from agentd.server.peer import Handler, Peer
 from agentd.server.pictures import Pictures
 from agentd.server.prompts import Prompts
 from agentd.server.schema import LateParser
@@ -32,18 +33,14 @@ from agentd.server.turns import Turns
 
 log = structlog.get_logger()
 
-_FOREIGN = frames.error(
-    None,
-    frames.INVALID_REQUEST,
-    "this agentd belongs to another user",
-    {"code": "foreign_user", "cure": "run an agentd of your own"},
-)
 _TOO_MANY = frames.error(
     None,
     frames.BUSY,
     "too many clients are connected",
     {"code": "busy", "cure": "close another client, then try again"},
 )
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
 _FAREWELL = 1.0  # seconds that clients have to read what is queued when the daemon stops
 
 
@@ -106,12 +103,10 @@ class Server:
     async def _serve(self, sock: socket.socket) -> AsyncIterator[None]:
         parser = LateParser()
         async with asyncio.TaskGroup() as group:
-            routes = self._routes(parser, group)
+            access = self._access(parser, group)
 
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                self._accept(
-                    Connection((reader, writer), routes, self._settings, self._clock), writer, group
-                )
+                self._accept((reader, writer), access, group)
 
             server = await asyncio.start_unix_server(
                 accept, sock=sock, limit=self._settings.max_frame_bytes
@@ -124,7 +119,7 @@ class Server:
                 loading.cancel()
                 await self._drain(group)
 
-    def _routes(self, parser: LateParser, group: asyncio.TaskGroup) -> Routes:
+    def _access(self, parser: LateParser, group: asyncio.TaskGroup) -> Access:
         options = SessionOptions(self._store, self._hub, self._services.offer)
         commands = Commands(self._turns, self._store, options, self._services.commands)
         pictures = Pictures(self._services.blobs, self._settings)
@@ -144,19 +139,29 @@ class Server:
                 pictures,
             ),
         ).routes()
-        return Routes({**acp.calls, **self._methods}, acp.notifications)
+        own = {name: self._own(method) for name, method in self._methods.items()}
+        return Access(Routes({**acp.calls, **own}, acp.notifications), bound_routes(acp))
 
-    def _accept(
-        self, connection: Connection, writer: asyncio.StreamWriter, group: asyncio.TaskGroup
-    ) -> None:
+    def _own(self, method: Handler) -> Handler:
+        async def handle(params: dict[str, Any], peer: Peer) -> Any:
+            if peer.profile.has_greeted and not peer.profile.denies:
+                self._clients.listen(peer)  # it knows agentd, so it knows what an alert is
+            return await method(params, peer)
+
+        return handle
+
+    def _accept(self, streams: Streams, access: Access, group: asyncio.TaskGroup) -> None:
+        writer = streams[1]
         uid = peer_uid(writer.get_extra_info("socket"))
         if uid != self._owner_uid:
+            # Without a word: whoever should not be here learns nothing, not even what this is.
+            writer.transport.abort()
             log.warning("foreign_client_refused", uid=uid)
-            group.create_task(_turn_away(writer, _FOREIGN))
         elif len(self._connections) >= self._settings.max_connections:
             log.warning("client_refused", reason="too_many", connections=len(self._connections))
             group.create_task(_turn_away(writer, _TOO_MANY))
         else:
+            connection = Connection(streams, access, self._settings, self._clock)
             self._connections.add(connection)
             self._all_gone.clear()
             group.create_task(self._run(connection))
@@ -176,7 +181,8 @@ class Server:
     async def _drain(self, group: asyncio.TaskGroup) -> None:
         stopping = ShuttingDown()
         for connection in tuple(self._connections):
-            connection.notify("_agentd/stopping", {"message": stopping.message})
+            if connection.role.is_notified:
+                connection.notify("_agentd/stopping", {"message": stopping.message})
             connection.stop()
         try:
             async with time_limit(group, self._clock, _FAREWELL):

@@ -24,6 +24,7 @@ from agentd.server.peer import Peer, Profile, Reply
 from agentd.server.pictures import Pictures
 from agentd.server.prompts import Prompts
 from agentd.server.requests import SessionCall
+from agentd.server.roles import Role
 from agentd.server.schema import LateParser
 from agentd.server.turns import Turns
 from agentd.server.updates import Update, notice_updates, replay_updates, usage_update
@@ -111,9 +112,10 @@ class AcpSessions:
 
     async def _initialize(self, params: Params, peer: Peer) -> Params:
         hello = read_hello(params)
-        peer.profile = Profile(hello.client_name, hello.denies)
-        if not hello.denies:
+        peer.profile = Profile(hello.client_name, hello.denies, has_greeted=True)
+        if peer.role.is_notified and not hello.denies:
             self._clients.listen(peer)
+        of_owner: Params = {"fork": {}, "delete": {}} if peer.role.is_owner else {}
         return {
             "protocolVersion": _PROTOCOL_VERSION,
             "agentCapabilities": {
@@ -124,13 +126,7 @@ class AcpSessions:
                     "embeddedContext": True,
                 },
                 "mcpCapabilities": {"http": False, "sse": False},
-                "sessionCapabilities": {
-                    "list": {},
-                    "resume": {},
-                    "fork": {},
-                    "close": {},
-                    "delete": {},
-                },
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, **of_owner},
             },
             "authMethods": [],
             "agentInfo": {"name": "agentd", "title": "agentd", "version": __version__},
@@ -152,13 +148,13 @@ class AcpSessions:
         key = new_key() if wanted is None else parse_key(wanted)
         await self._store.create(key, call.cwd)
         self._hub.attach(key, peer)
-        return await self._opened(key, call, {"sessionId": key})
+        return await self._opened(key, call, peer.role, {"sessionId": key})
 
     async def _resume(self, params: Params, peer: Peer) -> Reply:
         call = (await self._parser.ready()).resume(params)
         key = await existing_key(self._store, call.session_id)
         self._hub.attach(key, peer)
-        return await self._opened(key, call, {})
+        return await self._opened(key, call, peer.role, {})
 
     async def _load(self, params: Params, peer: Peer) -> Reply:
         call = (await self._parser.ready()).load(params)
@@ -173,7 +169,7 @@ class AcpSessions:
                 peer.send(held.popleft())
         finally:
             self._hub.release(key, peer)
-        return await self._opened(key, call, {})
+        return await self._opened(key, call, peer.role, {})
 
     async def _replay(
         self, key: SessionKey, update: Update | Image, meta: Params, peer: Peer
@@ -194,7 +190,7 @@ class AcpSessions:
         if self._services.forked is not None:
             await self._services.forked(source, key)
         self._hub.attach(key, peer)
-        return await self._opened(key, call, {"sessionId": key})
+        return await self._opened(key, call, peer.role, {"sessionId": key})
 
     async def _close(self, params: Params, peer: Peer) -> Params:
         """The client leaves the session. What runs is cancelled unless others watch it."""
@@ -254,7 +250,7 @@ class AcpSessions:
             info
             for info in await self._store.sessions()
             # A session without a folder belongs to every folder.
-            if not call.cwd or info.cwd in ("", call.cwd)
+            if peer.role.sees(info.key) and (not call.cwd or info.cwd in ("", call.cwd))
         ]
         page: Params = {"sessions": [_info(i, call.cwd) for i in infos[start : start + _PAGE]]}
         if start + _PAGE < len(infos):
@@ -272,19 +268,22 @@ class AcpSessions:
         if isinstance(session, str):
             self._turns.cancel(SessionKey(session))
 
-    async def _opened(self, key: SessionKey, call: SessionCall, result: Params) -> Reply:
+    async def _opened(
+        self, key: SessionKey, call: SessionCall, role: Role, result: Params
+    ) -> Reply:
         self._services.on_session()
-        result.update(await self._options.opened(key))
+        if role.is_owner:
+            result.update(await self._options.opened(key))
         result["_meta"] = {"agentd/seq": self._hub.seq(key), "agentd/key": key}
         used = (await self._store.load(key)).used_tokens if self._hub.window else 0
-        return Reply(result, tuple(self._greetings(key, call, used)))
+        return Reply(result, tuple(self._greetings(key, call, role, used)))
 
     def _greetings(
-        self, key: SessionKey, call: SessionCall, used: int
+        self, key: SessionKey, call: SessionCall, role: Role, used: int
     ) -> Iterator[tuple[str, Params]]:
         if used:
             yield "session/update", update_params(key, usage_update(used, self._hub.window))
-        yield "session/update", update_params(key, self._prompts.commands.available())
+        yield "session/update", update_params(key, self._prompts.commands.available(role))
         if call.mcp_servers:
             for update in notice_updates(_NO_MCP, "mcp_ignored"):
                 yield "session/update", update_params(key, update)

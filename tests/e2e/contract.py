@@ -128,6 +128,11 @@ class Wire:
         self._lines = self._socket.makefile("rb")
         self._ids = itertools.count(1)
 
+    def greet(self) -> None:
+        """Say hello, as a client that wants to be told what is no part of the protocol."""
+        asks = {"clientCapabilities": {"_meta": {"agentd/notify": True}}}
+        self.call("initialize", {"protocolVersion": 1, **asks})
+
     def write(self, line: bytes) -> None:
         self._socket.sendall(line + b"\n")
 

@@ -96,7 +96,8 @@ class Client:
         """A client that has said hello. Raises OSError, Gone."""
         client = cls(*await asyncio.open_unix_connection(str(socket), limit=1 << 24))
         try:
-            await client.call("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+            asks = {"clientCapabilities": {"_meta": {"agentd/notify": True}}}
+            await client.call("initialize", {"protocolVersion": 1, **asks})
         except BaseException:
             await client.close()
             raise

@@ -82,7 +82,9 @@ async def connected(home: Home, editor: Editor) -> AsyncIterator[acp.ClientSideC
     async with acp.spawn_agent_process(editor, *argv, env=home.environ()) as (agent, process):
         async with asyncio.timeout(PATIENCE):
             hello = await agent.initialize(
-                acp.PROTOCOL_VERSION, client_info=schema.Implementation(name="test", version="1")
+                acp.PROTOCOL_VERSION,
+                client_capabilities=schema.ClientCapabilities(field_meta={"agentd/notify": True}),
+                client_info=schema.Implementation(name="test", version="1"),
             )
         assert hello.protocol_version == acp.PROTOCOL_VERSION
         assert hello.agent_info

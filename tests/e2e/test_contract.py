@@ -238,6 +238,7 @@ def test_a_daemon_starts_and_stops_and_says_what_became_of_open_calls(world: Wor
     with shell.started("logs", "-f", "--json") as follower, Wire(shell.socket) as wire:
         assert follower.stdout
         follower.stdout.readline()
+        wire.greet()
         text = [{"type": "text", "text": "gate never"}]
         prompt = wire.start("session/prompt", {"sessionId": "main", "prompt": text})
         wire.heard(lambda frame: frame.get("method") == "_agentd/accepted")

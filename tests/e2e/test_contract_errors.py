@@ -106,6 +106,7 @@ def test_a_line_that_is_no_call_ends_no_connection(scene: World, line: bytes, nu
 def test_a_full_queue_says_try_again(scene: World) -> None:
     """One message is being answered, one waits, and there is no room for a third."""
     with Wire(scene.shell.socket) as wire:
+        wire.greet()
         calls = []
         for text in ("gate a", "gate b"):
             prompt = [{"type": "text", "text": text}]
@@ -125,6 +126,7 @@ def test_a_full_queue_says_try_again(scene: World) -> None:
 def test_calls_can_be_taken_back_by_their_ids(scene: World) -> None:
     """One message is being answered, one waits; neither is answered any more."""
     with Wire(scene.shell.socket) as wire:
+        wire.greet()
         calls = []
         for text in ("gate c", "gate d"):
             prompt = [{"type": "text", "text": text}]

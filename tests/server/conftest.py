@@ -236,7 +236,11 @@ class RawClient:
         await self.raw(json.dumps(frame).encode() + b"\n")
 
     async def hello(self, name: str = "test", **meta: Any) -> RawClient:
-        params = {"protocolVersion": 1, "clientInfo": {"name": name, "version": "1"}}
+        params = {
+            "protocolVersion": 1,
+            "clientInfo": {"name": name, "version": "1"},
+            "clientCapabilities": {"_meta": {"agentd/notify": True}},
+        }
         await self.call("initialize", {**params, "_meta": meta})
         return self
 

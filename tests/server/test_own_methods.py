@@ -20,6 +20,7 @@ from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
+from agentd.server.roles import Role
 from agentd.testing import (
     FakeClock,
     MemoryBeats,
@@ -82,6 +83,7 @@ class Peer:
 
     def __init__(self):
         self.heard = []
+        self.role = Role()
 
     def notify(self, method, params):
         self.heard.append((method, params))

@@ -12,6 +12,7 @@ from agentd.errors import InvalidRequest
 from agentd.server.commands import Commands
 from agentd.server.heartbeat_commands import HeartbeatCommands
 from agentd.server.memory_commands import MemoryCommands
+from agentd.server.roles import Role
 from agentd.testing import FakeClock, MemorySessions
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
@@ -135,7 +136,7 @@ class Rooms:
 )
 async def test_making_room_is_told_in_words(name, report, told):
     own = Commands(Rooms(report), MemorySessions(FakeClock()), options=None)
-    act, rest = own.find(f"/{name}")
+    act, rest = own.find(f"/{name}", Role())
     assert await act.act(MAIN, rest) == told
 
 
@@ -143,6 +144,6 @@ async def test_the_status_of_a_session_counts_in_words():
     store = MemorySessions(FakeClock())
     await store.create(MAIN)
     own = Commands(Rooms(RoomReport(False, False, "", 0, 0)), store, options=None)
-    status, _ = own.find("/status")
+    status, _ = own.find("/status", Role())
     told = await status.act(MAIN, "")
     assert told == "Session main: 0 turns, 0 rows, 0 tokens in the context, 0 waiting."
