@@ -23,8 +23,6 @@ NAMES: tuple[str, ...] = (
     "tool.intended",  # the intent is durable, the effect has not begun
     "file.temp_written",  # the new content stands in a temporary file
     "file.replaced",  # the rename is done, the directory is not synced
-    "file.appending",  # the append is about to be written
-    "file.appended",  # the append is written and synced
     "tool.done",  # the effect is done, the result is not durable
     "tool.settled",  # the result is durable
     "turn.results_stored",  # all results of one message are in the transcript

@@ -6,6 +6,7 @@ Whoever calls `plan` and `apply` holds the lock of the path.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -22,6 +23,7 @@ log = structlog.get_logger()
 
 MAX_READ_BYTES = 1 << 20
 MAX_WRITE_BYTES = 256 << 10
+_TRIES = 16  # of an append, while another program goes on writing to the file
 MAX_FACTS_BYTES = 64 << 20  # the one file that agentd itself fills, a line at a time
 
 
@@ -69,28 +71,39 @@ class Changes:
         is not as planned. Raises EditConflict.
         """
         with translated(intent.path):
-            old = self._folder.read_for_change(parts, most_bytes(intent.path))
-            as_planned = digest_of(old) == intent.before
-            is_append = intent.action is FileAction.APPEND
-            if not as_planned and not is_append:
-                raise _changed(intent.path)
-            new = _outcome(old, intent)
-            if old != new and (versions := self._kept_of(intent.path)) is not None:
-                versions.begin(intent.path, old, new, by, at)
-            if is_append:
-                self._folder.append(parts, intent.data, intent.offset)
-            elif new is None:
-                self._folder.delete(parts)
-            else:
-                self._folder.replace(parts, new, partial(self._look, parts, intent))
+            for _ in range(_TRIES):
+                old = self._folder.read_for_change(parts, most_bytes(intent.path))
+                as_planned = digest_of(old) == intent.before
+                if not (as_planned or _takes_append(old, intent)):
+                    break
+                with suppress(EditConflict):
+                    self._make(parts, intent, old, at, by)
+                    return as_planned
+        raise _changed(intent.path)
+
+    def _make(
+        self,
+        parts: Sequence[str],
+        intent: FileIntent,
+        old: bytes | None,
+        at: datetime,
+        by: Author,
+    ) -> None:
+        """Make the file what the intent makes of `old`. Raises EditConflict if it is that no more."""
+        new = _outcome(old, intent)
+        if old != new and (versions := self._kept_of(intent.path)) is not None:
+            versions.begin(intent.path, old, new, by, at)
+        if new is None:
+            self._folder.delete(parts)
+        else:
+            self._folder.replace(parts, new, partial(self._look, parts, digest_of(old)))
         if old != new:
             self._note(intent.path, old, new)
-        return as_planned
 
-    def _look(self, parts: Sequence[str], intent: FileIntent) -> None:
-        """Raises EditConflict when the file is not as planned any more."""
-        if self.digest(parts) != intent.before:
-            raise _changed(intent.path)
+    def _look(self, parts: Sequence[str], digest: str) -> None:
+        """Raises EditConflict when the file is another by now."""
+        if self.digest(parts) != digest:
+            raise _changed("/".join(parts))
 
     def _note(self, path: str, old: bytes | None, new: bytes | None) -> None:
         """The change is made, and what was there before is kept: if the new state cannot be noted
@@ -148,13 +161,14 @@ def _outcome(old: bytes | None, intent: FileIntent) -> bytes | None:
     return (old or b"") + intent.data if intent.action is FileAction.APPEND else intent.data
 
 
+def _takes_append(old: bytes | None, intent: FileIntent) -> bool:
+    """Whether what was added to the file since the plan leaves room for the append behind it."""
+    return intent.action is FileAction.APPEND and len(old or b"") >= intent.offset
+
+
 def _inspect_append(now: bytes | None, intent: FileIntent) -> str:
     if now is None:
         return "other" if intent.before else "before"
     if len(now) < intent.offset:
         return "other"
-    tail = now[intent.offset :]
-    if intent.data in tail:
-        return "after"
-    is_torn = tail != b"" and intent.data.startswith(tail)
-    return "other" if is_torn else "before"
+    return "after" if intent.data in now[intent.offset :] else "before"

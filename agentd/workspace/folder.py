@@ -1,6 +1,8 @@
 """One directory tree of files: whole reads, durable changes, listings. Blocking, no policy.
 
-Changes are atomic or appends. Whoever calls them holds the lock of the path.
+A change puts a new file in the place of the old one: what has been opened may be linked to another
+place, or be unlinked there, between every look at it and the write, so nothing that stands there
+is ever written to. Whoever calls them holds the lock of the path.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from agentd.errors import EditConflict, FileUnreadable, WorkspaceError
+from agentd.errors import FileUnreadable, WorkspaceError
 from agentd.failpoints import hit
 from agentd.workspace.resolver import FILE_MODE, Beneath, no_workspace, require_regular
 
@@ -127,29 +129,41 @@ class Folder:
         """Make `data` the whole file: a crash leaves the old content or the new one. `last_look` may
         raise when all but the change itself is done: syncing takes long enough for others to write.
         """
-        with self.beneath.folder(parts[:-1], make=True) as folder:
-            with _temporary(folder, data) as temp:
-                self._pass("file.temp_written")
-                if last_look is not None:
-                    last_look()
-                os.rename(temp, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+        with self._replacing(parts, data, last_look):
+            pass
+
+    def replace_open(self, parts: Sequence[str], data: bytes) -> int:
+        """`replace`, and a descriptor of the new file at its end, to be closed by the caller. Only
+        agentd has ever written to that file, whatever is linked to its name later on.
+        """
+        with self._replacing(parts, data) as fd:
+            return os.dup(fd)
+
+    def leads_to(self, parts: Sequence[str], fd: int) -> bool:
+        """Whether the path leads to the open file, and to nothing else."""
+        try:
+            return os.path.samestat(self.beneath.stat(parts), os.fstat(fd))
+        except FileNotFoundError:
+            return False
+
+    @contextmanager
+    def _replacing(
+        self,
+        parts: Sequence[str],
+        data: bytes,
+        last_look: Callable[[], None] | None = None,
+    ) -> Iterator[int]:
+        with (
+            self.beneath.folder(parts[:-1], make=True) as folder,
+            _temporary(folder, data) as (temp, fd),
+        ):
+            self._pass("file.temp_written")
+            if last_look is not None:
+                last_look()
+            os.rename(temp, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             self._pass("file.replaced")
             os.fsync(folder)
-
-    def append(self, parts: Sequence[str], data: bytes, offset: int) -> None:
-        """Add `data` at the end, durably. Raises EditConflict if the file is shorter than `offset`."""
-        with self.beneath.folder(parts[:-1], make=True) as folder:
-            try:
-                with self.beneath.opened(parts, os.O_WRONLY | os.O_APPEND) as fd:
-                    require_regular(os.fstat(fd), parts, alone=True)
-                    _append(fd, data, offset, parts)
-            except FileNotFoundError:
-                fd = _create(folder, parts[-1])
-                try:
-                    _append(fd, data, offset, parts)
-                finally:
-                    os.close(fd)
-                os.fsync(folder)
+            yield fd
 
     def delete(self, parts: Sequence[str]) -> None:
         """Take the file away, durably."""
@@ -205,21 +219,21 @@ def _leads_to_directory(entry: os.DirEntry[str]) -> bool:
 
 
 @contextmanager
-def _temporary(folder: int, data: bytes) -> Iterator[str]:
-    """A synced file with this content; removed if the body did not rename it."""
+def _temporary(folder: int, data: bytes) -> Iterator[tuple[str, int]]:
+    """The name and a descriptor of a synced file with this content; removed if the body fails, unless
+    it was renamed.
+    """
     name = f"{_TEMP_PREFIX}{secrets.token_hex(8)}{_TEMP_SUFFIX}"
     fd = _create(folder, name)
     try:
-        try:
-            _write_all(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        yield name
+        write_durably(fd, data)
+        yield name, fd
     except BaseException:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
         raise
+    finally:
+        os.close(fd)
 
 
 def _create(folder: int, name: str) -> int:
@@ -229,26 +243,9 @@ def _create(folder: int, name: str) -> int:
     return fd
 
 
-def _append(fd: int, data: bytes, offset: int, parts: Sequence[str]) -> None:
-    start = os.fstat(fd).st_size
-    if start < offset:
-        raise EditConflict(
-            f"{'/'.join(parts)} has become shorter since it was read",
-            cure="read it again, then append",
-        )
-    hit("file.appending")
-    try:
-        _write_all(fd, data)
-        os.fsync(fd)
-    except OSError:
-        # A full disk takes a part of it. Under the lock nobody else has written behind us.
-        with suppress(OSError):
-            os.ftruncate(fd, start)
-        raise
-    hit("file.appended")
-
-
-def _write_all(fd: int, data: bytes) -> None:
+def write_durably(fd: int, data: bytes) -> None:
+    """Write all of it there and sync it. Raises OSError, when a part of it may stand there."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+    os.fsync(fd)

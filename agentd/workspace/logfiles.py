@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from weakref import finalize
 
 from agentd.workspace.finishing import to_the_end
-from agentd.workspace.folder import Folder
+from agentd.workspace.folder import Folder, write_durably
 from agentd.workspace.refusals import translated
 
 MOST_BYTES = 64 << 20
@@ -20,6 +23,7 @@ class LogFiles:
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root)
+        self._made: dict[tuple[str, ...], _Made] = {}
 
     async def read(self, path: str) -> bytes | None:
         """The whole file; None if there is none. Raises FileUnreadable for one beyond MOST_BYTES."""
@@ -31,7 +35,7 @@ class LogFiles:
     async def append(self, path: str, data: bytes) -> None:
         """Put the bytes behind the file's last, durably; a crash may leave a part of them."""
         with translated(path):
-            await to_the_end(partial(self._folder.append, path.split("/"), data, 0))
+            await to_the_end(partial(self.append_now, tuple(path.split("/")), data))
 
     async def replace(self, path: str, data: bytes) -> None:
         """Make them the file, durably: whole, or not at all."""
@@ -49,3 +53,36 @@ class LogFiles:
             entries = await to_the_end(partial(self._folder.entries, folder.split("/")))
             return [one.name for one in entries if not (one.is_dir or one.is_odd)]
         return []
+
+    def append_now(self, parts: tuple[str, ...], data: bytes) -> None:
+        """`append`, blocking. In place only where the file is one that we have made ourselves and kept
+        open since: what else stands there may have been linked from another place, so the first
+        append copies it. Raises OSError too.
+        """
+        made = self._made.get(parts)
+        if made is not None and self._folder.leads_to(parts, made.fd):
+            made.append(data)
+            return
+        self._made[parts] = _Made(self._copied(parts, data))
+
+    def _copied(self, parts: Sequence[str], data: bytes) -> int:
+        old = self._folder.read_for_change(parts, MOST_BYTES) or b""
+        return self._folder.replace_open(parts, old + data)
+
+
+class _Made:
+    """A file that is kept open, at its end, as long as this object lives."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        finalize(self, os.close, fd)
+
+    def append(self, data: bytes) -> None:
+        """Durably. A full disk takes a part of it, which is taken away again."""
+        start = os.fstat(self.fd).st_size
+        try:
+            write_durably(self.fd, data)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self.fd, start)
+            raise

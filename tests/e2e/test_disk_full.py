@@ -111,7 +111,10 @@ async def test_a_turn_that_ran_out_of_room_ends_when_there_is_some_with_its_effe
 
 
 async def test_the_model_is_told_of_a_file_that_found_no_room(home: Home) -> None:
-    daemon = await home.start("file.appending:1:enospc")
+    first = await home.start()
+    await first.connect()  # by then the workspace is written
+    await first.stop()
+    daemon = await home.start("file.temp_written:1:enospc")
     client = await daemon.connect()
     text = "do write one & write two; say finished"
     assert await client.say(text, "m1") == "finished"
