@@ -24,6 +24,7 @@ from agentd.clock import SystemClock
 from agentd.config import Config, load, placed
 from agentd.errors import AgentdError
 from agentd.logs import open_log
+from agentd.ownership import secure
 from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.ports import Clock, Probe
 from agentd.sdnotify import Notifier, Watchdog
@@ -79,9 +80,10 @@ def main(config_path: Path | None = None) -> int:
     notifier = Notifier.from_environ(os.environ)
     try:
         places = daemon_places(os.environ, config_path)
+        mended = secure(places, os.getuid(), config_is_elsewhere=config_path is not None)
         config = load(places.config_file, os.environ)
         placed(config, places)
-        return _run_logged(config, places, notifier)
+        return _run_logged(config, places, notifier, mended)
     except AgentdError as error:
         return _told(error)
     except OSError as error:
@@ -227,7 +229,7 @@ def _signals(
             loop.remove_signal_handler(number)
 
 
-def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
+def _run_logged(config: Config, places: Places, notifier: Notifier, mended: Sequence[str]) -> int:
     clock = SystemClock(config.agent.timezone)
     state_dir = ensure_private_dir(places.state_dir)
     with (
@@ -235,6 +237,8 @@ def _run_logged(config: Config, places: Places, notifier: Notifier) -> int:
         open_log(config.log, state_dir, clock, os.environ, sys.stderr) as output,
         asyncio.Runner(loop_factory=_new_loop) as runner,
     ):
+        for told in mended:
+            log.warning("mode_mended", what=told)
         for service in config.provider.services:
             output.redactor.add(os.environ.get(service.key_variable, ""))
         try:

@@ -142,12 +142,13 @@ def _runtime(environ: Mapping[str, str]) -> Path:
         return runtime
     if runtime := _absolute(environ.get("XDG_RUNTIME_DIR")):
         return runtime / "agentd"
-    return _xdg_state(environ)
+    return _xdg_state(environ).resolve()
 
 
 def _agentd_home(environ: Mapping[str, str]) -> Path | None:
     home = environ.get("AGENTD_HOME")
-    return Path(home).expanduser().absolute() if home else None
+    # A link that the user has named is his choice; what stands below it may be none.
+    return Path(home).expanduser().resolve() if home else None
 
 
 def _systemd(environ: Mapping[str, str], name: str) -> Path | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 from agentd.cli.group import Group
 from agentd.cli.plain import table
@@ -17,14 +19,17 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Report every mistake in the configuration at once; exit code 78 if there is any."""
     from agentd.assembly.model import check_model
     from agentd.config import load, placed
+    from agentd.ownership import configuration
 
     places = daemon_places(os.environ, config)
     file = places.config_file
     with reporting(as_json=as_json):
+        loose = configuration(file, os.getuid(), mend=False)
         read = load(file, os.environ)
         placed(read, places)
         check_model(read, os.environ)
-        show({"ok": True, "file": str(file)}, lambda _: f"{file}: ok", as_json=as_json)
+        result = {"ok": True, "file": str(file), "warnings": [loose] if loose else []}
+        show(result, lambda _: "\n".join([f"{file}: ok", *_advice(file, loose)]), as_json=as_json)
 
 
 @app.command("show")
@@ -43,3 +48,8 @@ def show_(config: ConfigFile = None, as_json: AsJson = False) -> None:
             lambda result: table(result["settings"], ("key", "value", "source"), "no keys"),
             as_json=as_json,
         )
+
+
+def _advice(file: Path, loose: str) -> Iterator[str]:
+    if loose:
+        yield f"{loose}; the daemon changes that when it starts, or do it now: chmod go= {file}"

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentd.errors import ConfigError
+from agentd.ownership import runtime_folder
+from agentd.paths import ensure_private_dir
 
 _LONGEST_PATH = 107  # bytes in sockaddr_un without the closing NUL
 _FIRST_FD = 3  # where systemd's descriptors begin
@@ -81,14 +83,9 @@ def has_hung_up(sock: socket.socket) -> bool:
 
 
 def _make_private(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.getuid() or found.st_mode & stat.S_ISVTX:
-        raise ConfigError(
-            f"the socket's directory {str(folder)!r} is shared with other users",
-            cure="choose a directory of your own, for example with AGENTD_HOME",
-        )
-    folder.chmod(0o700)
+    if not os.path.lexists(folder):
+        ensure_private_dir(folder)
+    runtime_folder(folder, os.getuid())
 
 
 def _remove_stale(path: Path) -> None:
