@@ -1,18 +1,18 @@
 """The longest time for which the daemon answers nobody, and what many facts cost a turn.
 
-A second client asks every few milliseconds for something that needs no work; the longest that it waits
-is the longest stall of the event loop, with what the machine adds: the same of an idle daemon stands
-beside it.
+A second client, in a process of its own, asks every few milliseconds for something that needs no work;
+the longest that it waits is the longest stall of the event loop, with what the machine adds: the same of
+an idle daemon stands beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import select
+import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
@@ -51,43 +51,36 @@ async def rows() -> AsyncIterator[Row]:
         yield Row(f"a turn with {count:,} facts takes longer", [longer], "ms at p95", below=limit)
 
 
-@dataclass(slots=True)
-class Waits:
-    """Seconds that answers took."""
-
-    taken: list[float] = field(default_factory=list)
-
-
 async def _longest(stage: Stage, work: Callable[[Stage], Awaitable[None]]) -> float:
     """Milliseconds that a client waited at most while the work was done."""
-    async with _asking(stage.home) as waits:
-        await work(stage)
-    return 1000 * max(waits.taken)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.stalls", str(stage.home / "agentd.sock"),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    await process.stdout.readline()  # it asks
+    await work(stage)
+    process.stdin.close()
+    return float(await process.stdout.readline())
 
 
-@asynccontextmanager
-async def _asking(home: Path) -> AsyncIterator[Waits]:
-    reader, writer = await asyncio.open_unix_connection(str(home / "agentd.sock"))
-    waits = Waits()
-
-    async def ask() -> None:
-        frame = {"jsonrpc": "2.0", "id": 1, "method": "_agentd/nothing", "params": {}}
-        line = json.dumps(frame).encode() + b"\n"
-        while True:
+def _ask(address: str) -> float:
+    """The longest wait in milliseconds, asked for until standard input ends."""
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "_agentd/nothing", "params": {}}
+    line = json.dumps(frame).encode() + b"\n"
+    longest = 0.0
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(address)
+        answers = client.makefile("rb")
+        print("asking", flush=True)
+        while not select.select([sys.stdin], [], [], _EVERY)[0]:
             begun = perf_counter()
-            writer.write(line)
-            while b'"id"' not in await reader.readline():
+            client.sendall(line)
+            while b'"id"' not in answers.readline():
                 pass  # a notification
-            waits.taken.append(perf_counter() - begun)
-            await asyncio.sleep(_EVERY)
-
-    async with asyncio.TaskGroup() as tasks:
-        asking = tasks.create_task(ask())
-        try:
-            yield waits
-        finally:
-            asking.cancel()
-    writer.close()
+            longest = max(longest, perf_counter() - begun)
+    return 1000 * longest
 
 
 async def _rest(_: Stage) -> None:
@@ -128,3 +121,7 @@ async def _turns(facts: int) -> float:
 
 def _facts(count: int) -> list[str]:
     return [" ".join(text.split()[:12]) for text in Inventor(seed=2).texts(count)]
+
+
+if __name__ == "__main__":
+    print(_ask(sys.argv[1]), flush=True)

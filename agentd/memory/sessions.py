@@ -15,7 +15,7 @@ from agentd.memory.transcript import chunks_of_rows, finished, last_turn, path_o
 from agentd.ports import Clock, MemoryIndex, SessionStore
 
 _BATCH = 400  # rows read at once
-_FEW = 40  # rows that are cut at once; more would keep others waiting
+_SHORT = 20_000  # characters that are cut at once; more would keep others waiting
 _STALE = -1  # the mark of a transcript that was cut in another way
 
 
@@ -150,7 +150,7 @@ class SessionIndexer:
 
     async def _cut(self, session: SessionKey, rows: Sequence[Row]) -> Sequence[Chunk]:
         zone = self._clock.zone
-        if len(rows) <= _FEW:
+        if sum(len(row.text) for row in rows) <= _SHORT:
             return chunks_of_rows(session, rows, zone)
         return await asyncio.to_thread(chunks_of_rows, session, rows, zone)
 

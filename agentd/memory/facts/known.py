@@ -66,7 +66,9 @@ class Known:
         return fact if fact is not None and fact.is_alive else None
 
     def put(self, fact: Fact) -> None:
-        """Add it, or replace the one of its id."""
+        """Add it, or replace the one of its id; to put in what is held costs nothing."""
+        if self._facts.get(fact.id) is fact:
+            return
         self._hide(fact.id)
         self._facts[fact.id] = fact
         self._all = None

@@ -118,3 +118,11 @@ def test_all_facts_are_one_tuple_as_long_as_none_changes():
     before = known.all()
     known.put(a_fact("bbbb"))
     assert known.all() is not before
+
+
+def test_to_put_in_what_is_held_already_changes_nothing():
+    fact = a_fact()
+    known = Known([fact])
+    all_ = known.all()
+    known.put(fact)
+    assert known.all() is all_
