@@ -19,11 +19,11 @@ from agentd.embedders.settings import EmbedderSettings
 from agentd.ports import Embedder
 
 
-def settings() -> EmbedderSettings:
+def settings(usual: str = "static") -> EmbedderSettings:
     """What the environment asks for."""
     model = {"model": os.environ.get("EMBEDDER_MODEL", "")}
     return EmbedderSettings.model_validate(
-        {"provider": os.environ.get("EMBEDDER", "static"), "embedder": model}
+        {"provider": os.environ.get("EMBEDDER", usual), "embedder": model}
     )
 
 
@@ -37,16 +37,16 @@ def as_toml() -> str:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Embedder | None]:
+async def opened(usual: str = "static") -> AsyncIterator[Embedder | None]:
     """That embedder with its process; None for words alone. Raises RuntimeError if it cannot be had."""
     with tempfile.TemporaryDirectory(prefix="agentd-bench-") as state:
         clock = SystemClock(UTC)
         async with (
-            open_embedders(settings(), os.environ, Path(state), clock) as found,
+            open_embedders(settings(usual), os.environ, Path(state), clock) as found,
             asyncio.TaskGroup() as tasks,
         ):
             if found.refusals:
-                raise RuntimeError(f"{found.refusals[0].message} {found.refusals[0].cure}")
+                raise RuntimeError(f"{found.refusals[0].text} {found.refusals[0].cure}")
             running = [tasks.create_task(work()) for work in found.work]
             yield found.best
             for task in running:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from statistics import mean, quantiles
 from time import perf_counter
@@ -16,19 +17,23 @@ from time import perf_counter
 from agentd.clock import SystemClock
 from agentd.domain.fact import Fact, FactWrite
 from agentd.domain.turn import MAIN, TurnRequest
-from agentd.embedders.late import packaged
 from agentd.engine import tokens
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.ports import Embedder
 from agentd.search.facts import LiveFacts
-from agentd.testing import MemoryFactStore
+from agentd.storage.facts import SqliteFacts
+from agentd.storage.migrations import STATE
+from agentd.storage.sqlite import Database
+from benchmarks import embedder
 from benchmarks.fact_lives import FACTS, LIVES, Chain, Life
+from benchmarks.household import folder
 from benchmarks.row import Row
 
 MANY = 10_000
 NOISE = 300  # tokens beside a chain that it may cost
 TURNS = 100
+_LIMITS = ((FACTS, 15), (MANY, 40))  # numbers of facts, and milliseconds
 NEVER_ALL = FactsSettings(prompt_tokens=0)
 
 
@@ -41,6 +46,20 @@ class Held:
     async def all(self) -> tuple[Fact, ...]:
         """All of them."""
         return self._facts
+
+
+@asynccontextmanager
+async def found_in(
+    facts: tuple[Fact, ...], embedders: Sequence[Embedder]
+) -> AsyncIterator[LiveFacts]:
+    """An index of these facts that has embedded all of them."""
+    with folder() as root:
+        async with Database.open(root / "state.db", STATE) as db:
+            store = SqliteFacts(db)
+            await store.write(FactWrite(facts))
+            async with LiveFacts.open(store, embedders, SystemClock(), patience=30.0) as index:
+                await index.settle()
+                yield index
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +79,10 @@ class Told:
 
 async def rows() -> AsyncIterator[Row]:
     """The lines of the table."""
-    found = [told for style in LIVES for told in await told_of(Life(style), [packaged()])]
+    async with embedder.opened("auto") as best:
+        embedders = [best] if best else []
+        found = [told for style in LIVES for told in await told_of(Life(style), embedders)]
+        times = [(size, most, await turn(size, embedders)) for size, most in _LIMITS]
     for length in (2, 3):
         own = [one for one in found if len(one.chain.sentences) == length]
         unseen = [one.is_good for one in own if not one.chain.is_seen]
@@ -69,16 +91,13 @@ async def rows() -> AsyncIterator[Row]:
         yield Row(f"{what}, unseen", [mean(unseen)], f"of {len(unseen)}", least=0.9)
         yield Row(f"{what}, tuned on", [mean(seen)], f"of {len(seen)}")
     yield Row("tokens beside a chain", [one.noise for one in found], "tokens", below=NOISE)
-    for size, most in ((FACTS, 15), (MANY, 40)):
-        yield Row(f"a turn's time with {size:,} facts", [await turn(size)], "ms at p95", below=most)
+    for size, most, taken in times:
+        yield Row(f"a turn's time with {size:,} facts", [taken], "ms at p95", below=most)
 
 
 async def told_of(life: Life, embedders: Sequence[Embedder]) -> list[Told]:
     """What each chain's question is told."""
-    store = MemoryFactStore()
-    await store.write(FactWrite(life.facts))
-    async with LiveFacts.open(store, embedders, SystemClock(), patience=30.0) as index:
-        await index.settle()
+    async with found_in(life.facts, embedders) as index:
         source = FactsInPrompt(Held(life.facts), index, SystemClock(), "", NEVER_ALL)
         return [await _told(source, chain) for chain in life.chains]
 
@@ -91,13 +110,10 @@ async def _told(source: FactsInPrompt, chain: Chain) -> Told:
     return Told(chain, is_complete, tokens.of_text("\n".join(other)), lines)
 
 
-async def turn(size: int) -> float:
+async def turn(size: int, embedders: Sequence[Embedder]) -> float:
     """Milliseconds at p95 that a turn takes longer, embedding included."""
     life, taken = Life("nouns", size), []
-    store = MemoryFactStore()
-    await store.write(FactWrite(life.facts))
-    async with LiveFacts.open(store, [packaged()], SystemClock(), patience=30.0) as index:
-        await index.settle()
+    async with found_in(life.facts, embedders) as index:
         source = FactsInPrompt(Held(life.facts), index, SystemClock(), "", NEVER_ALL)
         questions = [chain.question for chain in life.chains]
         for number in range(TURNS):
@@ -109,12 +125,13 @@ async def turn(size: int) -> float:
 
 
 async def _all() -> None:
-    for style in LIVES:
-        for told in await told_of(Life(style), [packaged()]):
-            if not told.is_good or "-v" in sys.argv:
-                kind = "seen" if told.chain.is_seen else "unseen"
-                print(told.is_complete, told.noise, style, kind, told.chain.question)
-                print(*told.lines, sep="\n")
+    async with embedder.opened("auto") as best:
+        for style in LIVES:
+            for told in await told_of(Life(style), [best] if best else []):
+                if not told.is_good or "-v" in sys.argv:
+                    kind = "seen" if told.chain.is_seen else "unseen"
+                    print(told.is_complete, told.noise, style, kind, told.chain.question)
+                    print(*told.lines, sep="\n")
     async for row in rows():
         print(row.as_markdown())
 

@@ -4,7 +4,7 @@ from agentd.testing.blobs import PNG, MemoryBlobs
 from agentd.testing.chunks import MemoryChunks
 from agentd.testing.clock import FakeClock
 from agentd.testing.embedders import HashEmbedder
-from agentd.testing.facts import FactIndexDouble, FactServiceDouble, MemoryFactStore
+from agentd.testing.facts import FactIndexDouble, FactServiceDouble
 from agentd.testing.graph import InMemoryGraph
 from agentd.testing.jobs import MemoryBeats, MemoryJobStore
 from agentd.testing.messages import check_api_messages, check_messages
@@ -24,7 +24,6 @@ __all__ = [
     "MemoryBeats",
     "MemoryBlobs",
     "MemoryChunks",
-    "MemoryFactStore",
     "MemoryIndexDouble",
     "MemoryJobStore",
     "MemoryLedger",

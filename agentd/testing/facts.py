@@ -1,134 +1,24 @@
-"""Facts in memory: their rows, what finds them, and what the owner asks of them."""
+"""What finds facts, and what the owner asks of them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from agentd.domain.fact import (
     NO_SESSION,
     Category,
     ErasureReport,
-    Evidence,
     Fact,
-    FactChange,
     FactHit,
     FactSource,
-    FactWrite,
     Learned,
     Matches,
 )
 from agentd.domain.turn import SessionKey
 from agentd.errors import NotFound
 from agentd.ports import Clock
-
-
-class MemoryFactStore:
-    """A FactStore, FactVectorStore and ProposalStore in memory."""
-
-    def __init__(self) -> None:
-        self._facts: dict[str, Fact] = {}
-        self._evidence: list[Evidence] = []
-        self._changes: list[FactChange] = []
-        self._marks: dict[SessionKey, int] = {}
-        self._graves: dict[bytes, datetime] = {}
-        self._parked: tuple[str, ...] = ()
-        self._answers: dict[str, bool] = {}
-        self._vectors: dict[tuple[str, str], bytes] = {}
-
-    async def facts(self) -> tuple[Fact, ...]:
-        return tuple(sorted(self._facts.values(), key=lambda fact: (fact.noted_at, fact.id)))
-
-    async def write(self, write: FactWrite) -> tuple[FactChange, ...]:
-        for fact in write.facts:
-            self._put(fact)
-        for fact_id in write.removed:
-            self._facts.pop(fact_id, None)
-            self._drop(fact_id)
-        for one in write.evidence:
-            self._note(one)
-        for session, seq in write.marks.items():
-            self._marks[session] = max(seq, self._marks.get(session, 0))
-        self._changes = [
-            replace(one, undone=True) if one.id in write.undone else one for one in self._changes
-        ]
-        for digest in write.unburied:
-            self._graves.pop(digest, None)
-        if write.parked is not None:
-            self._parked = write.parked
-        first = len(self._changes) + 1
-        new = [replace(one, id=first + at) for at, one in enumerate(write.changes)]
-        self._changes += new
-        return tuple(new)
-
-    async def rebuild(self, facts: Sequence[Fact]) -> None:
-        for fact_id in self._facts.keys() - {fact.id for fact in facts}:
-            self._drop_vectors(fact_id)
-            del self._facts[fact_id]
-        for fact in facts:
-            self._put(fact)
-
-    async def evidence(self, fact_ids: Sequence[str]) -> Mapping[str, Sequence[Evidence]]:
-        in_order = sorted(self._evidence, key=lambda one: one.at)
-        return {i: [one for one in in_order if one.fact_id == i] for i in fact_ids}
-
-    async def changes(self, limit: int) -> tuple[FactChange, ...]:
-        return tuple(reversed(self._changes[-limit:]))
-
-    async def marks(self) -> Mapping[SessionKey, int]:
-        return dict(self._marks)
-
-    async def bury(self, fact_ids: Sequence[str], digests: Sequence[bytes], at: datetime) -> None:
-        for fact_id in fact_ids:
-            if fact_id in self._facts:
-                self._facts[fact_id] = Fact.grave(fact_id, at)
-            self._drop(fact_id)
-        self._graves.update(dict.fromkeys(digests, at))
-
-    async def buried(self) -> Mapping[bytes, datetime]:
-        return dict(self._graves)
-
-    async def parked(self) -> tuple[str, ...]:
-        return self._parked
-
-    async def answer(self, fact_id: str, at: datetime, *, accepted: bool) -> None:
-        self._answers[fact_id] = accepted
-
-    async def answered(self) -> Mapping[str, bool]:
-        return dict(self._answers)
-
-    async def vectors(self, model: str) -> Mapping[str, bytes]:
-        return {i: vector for (i, name), vector in self._vectors.items() if name == model}
-
-    async def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        for fact_id, vector in vectors.items():
-            fact = self._facts.get(fact_id)
-            if fact is not None and fact.is_alive:
-                self._vectors[fact_id, model] = vector
-
-    def _put(self, fact: Fact) -> None:
-        before = self._facts.get(fact.id)
-        if before is not None and before.text != fact.text:
-            self._drop_vectors(fact.id)
-        self._facts[fact.id] = fact
-
-    def _note(self, one: Evidence) -> None:
-        def is_replaced(other: Evidence) -> bool:
-            same_row = (other.fact_id, other.origin) == (one.fact_id, one.origin)
-            return bool(one.end and not other.end and other.session and same_row)
-
-        kept = [other for other in self._evidence if not is_replaced(other)]
-        self._evidence = kept if one in kept else [*kept, one]
-
-    def _drop(self, fact_id: str) -> None:
-        self._evidence = [one for one in self._evidence if one.fact_id != fact_id]
-        self._drop_vectors(fact_id)
-
-    def _drop_vectors(self, fact_id: str) -> None:
-        for key in [key for key in self._vectors if key[0] == fact_id]:
-            del self._vectors[key]
 
 
 class FactIndexDouble:

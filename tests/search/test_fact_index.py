@@ -18,7 +18,10 @@ from agentd.ports import FactIndex
 from agentd.search import facts as search_facts
 from agentd.search import facts_mirror
 from agentd.search.facts import LiveFacts, pieces_of
-from agentd.testing import HashEmbedder, MemoryFactStore
+from agentd.storage.facts import SqliteFacts
+from agentd.storage.migrations import STATE
+from agentd.storage.sqlite import Database
+from agentd.testing import HashEmbedder
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 REX = "The user's dog is called Rex."
@@ -51,8 +54,14 @@ def fact(number, text, **more) -> Fact:
 
 
 @pytest.fixture
-def facts():
-    return MemoryFactStore()
+async def state_db(tmp_path):
+    async with Database.open(tmp_path / "state" / "state.db", STATE) as db:
+        yield db
+
+
+@pytest.fixture
+def facts(state_db):
+    return SqliteFacts(state_db)
 
 
 @pytest.fixture
@@ -383,8 +392,8 @@ async def test_a_fact_that_changed_meanwhile_does_not_get_the_old_vector(facts, 
         assert await index.cosines(OSLO, ["fact0001"]) == {"fact0001": pytest.approx(1.0)}
 
 
-async def test_a_fact_removed_while_all_are_loaded_stays_away(clock) -> None:
-    class Slow(MemoryFactStore):
+async def test_a_fact_removed_while_all_are_loaded_stays_away(clock, state_db) -> None:
+    class Slow(SqliteFacts):
         asked, may = asyncio.Event(), asyncio.Event()
 
         async def facts(self):
@@ -393,7 +402,7 @@ async def test_a_fact_removed_while_all_are_loaded_stays_away(clock) -> None:
             await self.may.wait()
             return found
 
-    slow = Slow()
+    slow = Slow(state_db)
     await slow.write(FactWrite((fact(1, REX), fact(2, "The dog barks."))))
     async with LiveFacts.open(slow, [], clock) as index, asyncio.TaskGroup() as tasks:
         loading = tasks.create_task(index.nearest("dog", 1))
@@ -449,8 +458,8 @@ async def test_an_embedder_of_wrong_vectors_is_a_problem_and_no_failure(facts, o
         assert "64" in index.problems()[0].text
 
 
-async def test_a_failing_store_fails_a_search_and_the_next_one_loads(clock) -> None:
-    class Failing(MemoryFactStore):
+async def test_a_failing_store_fails_a_search_and_the_next_one_loads(clock, state_db) -> None:
+    class Failing(SqliteFacts):
         fails = True
 
         async def facts(self):
@@ -458,7 +467,7 @@ async def test_a_failing_store_fails_a_search_and_the_next_one_loads(clock) -> N
                 raise StorageError("the disk is gone")
             return await super().facts()
 
-    store = Failing()
+    store = Failing(state_db)
     await store.write(FactWrite((fact(1, REX),)))
     async with LiveFacts.open(store, [], clock) as index:
         with pytest.raises(StorageError):
@@ -467,12 +476,12 @@ async def test_a_failing_store_fails_a_search_and_the_next_one_loads(clock) -> N
         assert await found(index, "Rex") == [REX]
 
 
-async def test_with_its_work_running_a_failing_store_finds_nothing(clock) -> None:
-    class Failing(MemoryFactStore):
+async def test_with_its_work_running_a_failing_store_finds_nothing(clock, state_db) -> None:
+    class Failing(SqliteFacts):
         async def facts(self):
             raise StorageError("the disk is gone")
 
-    async with LiveFacts.open(Failing(), [], clock) as index, asyncio.TaskGroup() as tasks:
+    async with LiveFacts.open(Failing(state_db), [], clock) as index, asyncio.TaskGroup() as tasks:
         work = tasks.create_task(index.run())
         await asyncio.sleep(0)
         assert await found(index, "Rex") == []
@@ -500,14 +509,14 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
         "from agentd.memory.facts.settings import FactsSettings\n"
         "from agentd.memory.facts.told import FactsInPrompt\n"
         "from agentd.search.facts import LiveFacts\n"
-        "from agentd.testing import MemoryFactStore\n"
-        "class Held:\n"
+        "class Nothing:\n"
         "    async def all(self):\n"
         "        return ()\n"
+        "    facts = all\n"
         "async def main():\n"
-        "    async with LiveFacts.open(MemoryFactStore(), [packaged()], SystemClock()) as index:\n"
+        "    async with LiveFacts.open(Nothing(), [packaged()], SystemClock()) as index:\n"
         "        settings = FactsSettings(prompt_tokens=0)\n"
-        "        told = FactsInPrompt(Held(), index, SystemClock(), 'framing', settings)\n"
+        "        told = FactsInPrompt(Nothing(), index, SystemClock(), 'framing', settings)\n"
         "        assert not await told.blocks(TurnRequest(MAIN, 'what is my name', '1'))\n"
         "        assert not await index.nearest('x', 1)\n"
         "        await index.remove(['a'])\n"

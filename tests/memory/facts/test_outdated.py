@@ -23,7 +23,8 @@ from agentd.domain.workspace import FACTS_PATH, Reader
 from agentd.errors import StorageError
 from agentd.memory.facts.outdated import Outdated
 from agentd.memory.facts.page import parse
-from agentd.testing import FakeClock, MemoryFactStore, MemoryWorkspace
+from agentd.storage.facts import SqliteFacts
+from agentd.testing import FakeClock, MemoryWorkspace
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 OWNER = Reader(MAIN, Kind.MAIN)
@@ -94,8 +95,8 @@ class Finding:
 class House:
     """The facts, their page, their rows and what was said."""
 
-    def __init__(self) -> None:
-        self.store = MemoryFactStore()
+    def __init__(self, db) -> None:
+        self.store = SqliteFacts(db)
         self.workspace = MemoryWorkspace({}, FakeClock())
         self.facts: tuple[Fact, ...] = ()
         self.asked = 0
@@ -143,8 +144,8 @@ def newer(found: Found) -> list[str]:
 
 
 @pytest.fixture
-async def house():
-    house = House()
+async def house(facts_db):
+    house = House(facts_db)
     await house.know(REX, MAX, JUDO)
     return house
 
@@ -245,16 +246,16 @@ async def test_others_learn_nothing_of_the_facts(house) -> None:
 
 
 @pytest.mark.parametrize("facts", [(), (MAX,)])
-async def test_without_anything_past_a_search_is_as_it_was_found(facts) -> None:
-    house = House()
+async def test_without_anything_past_a_search_is_as_it_was_found(facts_db, facts) -> None:
+    house = House(facts_db)
     await house.know(*facts)
     recall = Finding(OLD, hit("a cat", 2))
     outdated = Outdated(recall, house, house.store, house.workspace, house.said)
     assert await outdated.search(ASKED, OWNER) is recall.found
 
 
-async def test_without_a_page_a_search_is_as_it_was_found() -> None:
-    assert (await House().search(OLD)).hits == (OLD,)
+async def test_without_a_page_a_search_is_as_it_was_found(facts_db) -> None:
+    assert (await House(facts_db).search(OLD)).hits == (OLD,)
 
 
 async def test_facts_are_not_asked_for_where_nothing_was_found(house) -> None:
@@ -294,15 +295,15 @@ async def test_a_change_of_the_facts_counts_at_once(house) -> None:
     assert texts(await outdated.search(ASKED, OWNER))[0] == later.text
 
 
-async def test_of_a_row_of_changes_the_last_one_holds() -> None:
-    house = House()
+async def test_of_a_row_of_changes_the_last_one_holds(facts_db) -> None:
+    house = House(facts_db)
     first = replace(REX, superseded_by="eeee", noted_at=NOW - timedelta(days=9))
     middle = fact("eeee", "The user's dog is called Tim.", "bbbb")
     await house.know(first, middle, MAX)
     assert texts(await house.search(OLD)) == [MAX.text, OLD.chunk.text]
 
 
-async def test_a_search_answers_without_facts_that_cannot_be_read() -> None:
-    house = Broken()
+async def test_a_search_answers_without_facts_that_cannot_be_read(facts_db) -> None:
+    house = Broken(facts_db)
     await house.know(REX, MAX)
     assert (await house.search(OLD)).hits == (OLD,)
