@@ -24,7 +24,7 @@ from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import RemoteError
 from agentd.client.reply import Reply, marks, words
-from agentd.domain.quotation import Spans
+from agentd.domain.spans import Spans
 from agentd.errors import AgentdError, DaemonUnreachable
 
 _PROMPT = "> "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentd.domain.quotation import Span, Spans, united
+from agentd.domain.spans import Span, Spans, united
 
 LONG = 200  # characters from which a single line that is pasted counts
 

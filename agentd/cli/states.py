@@ -37,20 +37,13 @@ def graph_changes(
 ) -> None:
     """Write what led from one state to another."""
     from agentd.graph.delta import diff
-    from agentd.graph.formats.changes import write_delta
+    from agentd.graph.formats.changes import as_json as told_of
     from agentd.graph.formats.reading import read
 
     with reporting(as_json=as_json):
         before = _read(old)
-        delta = diff(before, read(_now()["text"]) if new is None else _read(new))
-        told = {
-            "base": delta.base.hex,
-            "state": delta.target.hex,
-            "episodes": len(delta.record.relations),
-            "gone": len(delta.episodes),
-            "text": write_delta(delta),
-        }
-        _show(told, output, as_json=as_json)
+        after = read(_now()["text"]) if new is None else _read(new)
+        _show(told_of(diff(before, after)), output, as_json=as_json)
 
 
 def apply(

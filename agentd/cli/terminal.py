@@ -24,7 +24,7 @@ from prompt_toolkit.styles import Style
 from agentd.cli.asking import Prompt
 from agentd.cli.completion import ChatCompleter, Sources, may_complete
 from agentd.cli.pasting import Written
-from agentd.domain.quotation import Spans
+from agentd.domain.spans import Spans
 from agentd.paths import ensure_private_dir
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays

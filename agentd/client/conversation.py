@@ -22,7 +22,7 @@ from agentd.client.connection import (
 from agentd.client.dialing import CURE
 from agentd.client.errors import ConnectionLost, RemoteError, exit_status
 from agentd.client.reply import marks
-from agentd.domain.quotation import Spans
+from agentd.domain.spans import Spans
 from agentd.errors import Busy, DaemonUnreachable
 
 PATIENCE = 30.0  # seconds that a message waits for a daemon that went away

@@ -14,7 +14,8 @@ from datetime import datetime
 from itertools import chain, pairwise
 from typing import Any
 
-from agentd.domain.folding import Folded, Span, is_unspaced, plain, trimmed
+from agentd.domain.folding import Folded, is_unspaced, plain, trimmed
+from agentd.domain.spans import Span, merged
 
 MASK = "[forgotten]"
 
@@ -190,23 +191,6 @@ def replaced(text: str, spans: Iterable[Span]) -> str:
         pieces += (text[done:start], MASK)
         done = end
     return "".join(pieces) + text[done:] if pieces else text
-
-
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Parts of a text in order, those that overlap as one."""
-    found: list[Span] = []
-    for start, end in sorted(spans):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((start, end))
-    return tuple(found)
-
-
-def within(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:
-    """What of these parts lies in a part of the text, counted from its beginning."""
-    cut = ((max(first, start) - start, min(last, end) - start) for first, last in spans)
-    return tuple((first, last) for first, last in cut if first < last)
 
 
 def moved(at: int, spans: Sequence[Span]) -> int:

@@ -13,8 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from agentd.domain.scripts import UNSPACED
-
-Span = tuple[int, int]  # characters of a text, the end not among them
+from agentd.domain.spans import Span
 
 _SAME = str.maketrans(
     {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, assert_never
 
-from agentd.domain.quotation import Span, Spans, united
+from agentd.domain.spans import Span, Spans, united
 
 JsonObject = Mapping[str, Any]
 

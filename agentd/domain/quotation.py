@@ -1,17 +1,12 @@
-"""Which parts of a message are quotation: words that the user shows, and does not say himself. Pure.
-
-Spans are pairs of places in a text, counted in characters, the end not among them.
-"""
+"""Which parts of a message are quotation: words that the user shows, and does not say himself. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agentd.domain.scripts import UNSPACED
-
-Span = tuple[int, int]
-Spans = tuple[Span, ...]
+from agentd.domain.spans import Span, Spans, united
 
 LEAST_WORDS = 6  # between marks; what is shorter may be a name, or a word that he stresses
 LEAST_UNSPACED = 16  # characters, where no blanks tell words apart
@@ -96,29 +91,6 @@ def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
     quotes = [found.span() for found in _MARKED.finditer(_without(text, spans))]
     long = [(a, b) for a, b in quotes if b - a >= _SHORTEST and _is_long(text, a, b)]
     return united((*spans, *long), len(text))
-
-
-def united(spans: Iterable[Span], length: int) -> Spans:
-    """The same characters of a text of this length as spans in order, no two touching."""
-    made: list[Span] = []
-    first = last = -1  # the span that may still grow
-    for start, end in sorted(spans):
-        if start >= min(end, length):
-            continue
-        if start > last:
-            if first >= 0:
-                made.append((first, last))
-            first, last = start, end
-        elif end > last:
-            last = end
-    if first >= 0:
-        made.append((first, min(last, length)))
-    return tuple(made)
-
-
-def shifted(spans: Iterable[Span], by: int) -> Spans:
-    """The spans in a text that begins `by` characters later."""
-    return tuple((start + by, end + by) for start, end in spans)
 
 
 def _without(text: str, spans: Spans) -> str:

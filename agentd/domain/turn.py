@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any, NewType
 
 from agentd.domain.message import Block, Image, JsonObject, spoken
-from agentd.domain.quotation import Spans
 from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource
+from agentd.domain.spans import Spans
 
 SessionKey = NewType("SessionKey", str)
 MAIN = SessionKey("main")

@@ -11,7 +11,7 @@ from agentd.domain.concept import Context, Record, Relation
 from agentd.errors import GraphError, InvalidRequest
 from agentd.graph.chain import Verdict
 from agentd.graph.decompiler import decompile
-from agentd.graph.delta import Checkpoint, checkpoint, merged
+from agentd.graph.delta import Checkpoint, Delta, checkpoint, diff, merged
 from agentd.graph.formats.integrity import canonical
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.seal import HEADER
@@ -95,6 +95,12 @@ class Exchange:
         await self.fresh()
         record = await snapshot(self._store)
         return State(*await asyncio.to_thread(_told, record))
+
+    async def since(self, old: str) -> Delta:
+        """What led to now from a state that `state` told. Raises GraphError for a text that is none."""
+        await self.fresh()
+        record = await snapshot(self._store)
+        return await asyncio.to_thread(lambda: diff(read(old), record))
 
     async def export(self) -> Written:
         """Write all of the graph's text anew. Raises GraphError."""

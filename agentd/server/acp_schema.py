@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentd.domain import picture
 from agentd.domain.message import decode_spans
-from agentd.domain.quotation import Span, Spans, shifted, united
+from agentd.domain.spans import Span, Spans, shifted, united
 from agentd.errors import InvalidRequest
 from agentd.server.faults import wrong_params
 from agentd.server.requests import ListCall, OptionCall, PromptCall, SessionCall

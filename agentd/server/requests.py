@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agentd.domain.quotation import Spans
+from agentd.domain.spans import Spans
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from agentd.domain.message import decode_spans
-from agentd.domain.quotation import united
+from agentd.domain.spans import united
 from agentd.domain.transcript import NewRow, Row, RowRole
 from agentd.domain.turn import (
     Context,

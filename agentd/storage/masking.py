@@ -16,8 +16,8 @@ from typing import Any
 
 from agentd.domain.alert import alert_digest
 from agentd.domain.erasure import MASK, Erasure, moved, replaced
-from agentd.domain.folding import Span
 from agentd.domain.message import Block, Opaque, Text, decode_blocks, encode_block
+from agentd.domain.spans import Span
 from agentd.domain.turn import SessionKey
 from agentd.errors import Busy
 from agentd.storage.codec import dumps

@@ -12,8 +12,8 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from agentd.domain.erasure import Erasure, Written, merged, replaced
-from agentd.domain.folding import Span
+from agentd.domain.erasure import Erasure, Written, replaced
+from agentd.domain.spans import Span, merged
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import FACTS_PATH, Reader, is_graph_text
 from agentd.memory.chunkers.dates import date_in

@@ -16,12 +16,12 @@ from agentd.domain.erasure import (
     Mark,
     Sought,
     joined,
-    merged,
     moved,
     replaced,
     sentences_in,
     within,
 )
+from agentd.domain.spans import merged
 
 LONDON = Erasure(spans=("I live in London.", "The user lives in London."))
 ROW = "sessions/main.jsonl:4"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentd.errors import Busy, InvalidRequest
+from agentd.errors import Busy, GraphError, InvalidRequest
+from agentd.graph.delta import apply, checkpoint
 from agentd.graph.emitter import emit
 from agentd.graph.exchange import snapshot
+from agentd.graph.formats.changes import read_delta
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.server.methods.exchange import ExchangeMethods
@@ -42,6 +44,18 @@ async def test_a_part_of_another_state_is_refused(ada):
     await ada.learn(fact("c3", "cat name", "Mia"))
     with pytest.raises(Busy, match="the graph changed"):
         await call(ada, "snapshot", after=first["next"], state=first["state"])
+
+
+async def test_what_led_from_a_state_to_now_makes_the_new_state_of_it(ada):
+    old = write(await snapshot(ada.store))
+    await ada.learn(fact("c3", "cat name", "Mia"))
+    told = await call(ada, "graph-changes", old=old)
+    now = await snapshot(ada.store)
+    assert write(apply(read(old), read_delta(told["text"]))) == write(now)
+    assert (told["episodes"], told["gone"]) == (1, 0)
+    assert told["state"] == checkpoint(now).hash.hex
+    with pytest.raises(GraphError):
+        await call(ada, "graph-changes", old="nothing of the kind")
 
 
 async def test_what_is_shared_is_listed_by_space(ada):

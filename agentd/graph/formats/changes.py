@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentd.domain.concept import ConceptHash, ContextHash, Digest, EpisodeHash
 from agentd.errors import GraphError
@@ -31,6 +31,17 @@ def write_delta(delta: Delta) -> str:
             *(f"-C:{gone.hex}" for gone in delta.concepts),
         ]
     )
+
+
+def as_json(delta: Delta) -> dict[str, Any]:
+    """The shape in answers. Raises GraphError as `write_delta` does."""
+    return {
+        "base": delta.base.hex,
+        "state": delta.target.hex,
+        "episodes": len(delta.record.relations),
+        "gone": len(delta.episodes),
+        "text": write_delta(delta),
+    }
 
 
 def read_delta(text: str) -> Delta:

@@ -14,10 +14,11 @@ from datetime import datetime, timedelta
 from itertools import chain
 from math import log
 
-from agentd.domain.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in, within
+from agentd.domain.erasure import Erasure, Mark, Sought, Written, replaced, sentences_in
 from agentd.domain.fact import Mention
-from agentd.domain.folding import Span, plain
+from agentd.domain.folding import plain
 from agentd.domain.scripts import UNSPACED
+from agentd.domain.spans import Span, within
 
 Near = tuple[str, int, int]  # path, first and last line
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
 from agentd.domain.fact import NO_SESSION, Category, Evidence, Fact, FactSource, FactStatus
+from agentd.domain.sentences import sentences
 from agentd.domain.turn import SessionKey
 from agentd.memory.facts.known import comparable
 
@@ -26,6 +28,9 @@ _TIMES = 3
 _TIMES_ASKED = 2  # where the user asked for it to be remembered
 _DISTINCT = 2  # days, or sessions
 _LONGEST = 512  # characters of a line
+_MARK = re.compile(
+    r"\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*(?:\[[ xX]\]\s+)?"
+)  # before a line's own words
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +98,11 @@ def days_of(evidence: Sequence[Evidence], zone: tzinfo) -> int:
 
 
 def says(text: str, fact: Fact) -> bool:
-    """Whether a line of the text is the fact's sentence."""
+    """Whether a line of the text, or a sentence in one, is the fact's sentence."""
     wanted = comparable(fact.text)
-    return any(wanted in comparable(line) for line in text.splitlines())
+    lines = (_MARK.sub("", line, count=1) for line in text.splitlines())
+    said = (one for line in lines for one in (line, *sentences(line)))
+    return any(comparable(one) == wanted for one in said)
 
 
 def outdated(facts: Mapping[str, Fact], text: str) -> tuple[tuple[Fact, Fact], ...]:

@@ -133,9 +133,13 @@ def comparable(text: str) -> str:
     """The sentence without what says nothing: case, widths, kinds of quotes and dashes, blanks, the
     article of “the user”, punctuation around it. Two with the same form have the same words.
     """
+    return _USER.sub("", folded(text)).strip(_OUTER)
+
+
+def folded(text: str) -> str:
+    """The text with all of its words, without case, widths, kinds of quotes and dashes, and blanks."""
     text = unicodedata.normalize("NFKC", text.translate(_SAME)).casefold()
-    text = unicodedata.normalize("NFKC", text).translate(_SAME)
-    return _USER.sub("", " ".join(text.split())).strip(_OUTER)
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 
 def _is_found(fact: Fact) -> bool:

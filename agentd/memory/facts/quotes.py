@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 
 import regex
 
-from agentd.domain.quotation import Span
 from agentd.domain.scripts import UNSPACED
+from agentd.domain.spans import Span
 
 _CLUSTER = regex.compile(r"\X")
 _IGNORED = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--[\u200c\u200d]]")

@@ -16,8 +16,9 @@ import structlog
 
 from agentd.domain.fact import Category, Evidence, Fact, FactSource, FactWrite, Learned, Operation
 from agentd.domain.message import Text
-from agentd.domain.quotation import Span, quoted_spans
+from agentd.domain.quotation import quoted_spans
 from agentd.domain.sentences import sentences
+from agentd.domain.spans import Span
 from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import Origin, SessionKey
 from agentd.engine import tokens

@@ -27,7 +27,7 @@ from agentd.domain.fact import (
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError
 from agentd.memory.facts import quotes
-from agentd.memory.facts.known import comparable
+from agentd.memory.facts.known import comparable, folded
 from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.ports import Clock, Facts, SessionStore
@@ -270,11 +270,11 @@ def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The facts with the most words of the query, where these are all that any fact has of them and at
     least one is rare; none where different facts have different words of it.
     """
-    asked = list(dict.fromkeys(_WORD.findall(comparable(query))))
+    asked = list(dict.fromkeys(_WORD.findall(folded(query))))
     held = {
         fact.id: frozenset(w for w in asked if any(_is_form(w, own) for own in words))
         for fact in facts
-        if (words := frozenset(_WORD.findall(comparable(fact.text))))
+        if (words := frozenset(_WORD.findall(folded(fact.text))))
     }
     counts = Counter(word for words in held.values() for word in words)
     union = frozenset(counts)

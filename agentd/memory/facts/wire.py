@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from agentd.domain.fact import Category, Evidence, Fact, FactSource, Op, Operation, Triple
-from agentd.domain.quotation import Span
+from agentd.domain.spans import Span
 from agentd.domain.turn import SessionKey
 from agentd.engine.prompt import fence
 from agentd.memory.facts.answers import line, number, objects

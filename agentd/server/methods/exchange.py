@@ -10,6 +10,7 @@ from pydantic import Field
 from agentd.domain.workspace import GRAPH_FOLDER
 from agentd.errors import Busy
 from agentd.graph.exchange import Exchange, Taken
+from agentd.graph.formats.changes import as_json
 from agentd.graph.sharing import Sharing, Shown
 from agentd.server.methods.params import NoParams, Params, handler
 from agentd.server.peer import Handler
@@ -18,6 +19,7 @@ NAMES = tuple(
     f"_agentd/facts/{name}"
     for name in (
         "snapshot",
+        "graph-changes",
         "share",
         "unshare",
         "send",
@@ -35,6 +37,12 @@ class SnapshotParams(Params):
 
     after: int = Field(0, ge=0)
     state: str = ""
+
+
+class ChangesParams(Params):
+    """A state that `snapshot` wrote."""
+
+    old: str
 
 
 class ShareParams(Params):
@@ -86,6 +94,7 @@ class ExchangeMethods:
         """The methods by name."""
         return {
             "_agentd/facts/snapshot": handler(SnapshotParams, self._snapshot),
+            "_agentd/facts/graph-changes": handler(ChangesParams, self._changes),
             "_agentd/facts/share": handler(ShareParams, self._share),
             "_agentd/facts/unshare": handler(UnshareParams, self._unshare),
             "_agentd/facts/send": handler(SendParams, self._send),
@@ -110,6 +119,9 @@ class ExchangeMethods:
             "text": found.text[params.after : end],
             "next": end if end < len(found.text) else None,
         }
+
+    async def _changes(self, params: ChangesParams) -> dict[str, Any]:
+        return as_json(await self._exchange.since(params.old))
 
     async def _share(self, params: ShareParams) -> dict[str, Any]:
         await self._exchange.fresh()

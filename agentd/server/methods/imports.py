@@ -11,8 +11,8 @@ from typing import Any
 
 from agentd.domain.message import Block, Image, Text, decode_block
 from agentd.domain.picture import media_type
-from agentd.domain.quotation import shifted
 from agentd.domain.source import BY_OTHERS, BY_OWNER, TextSource, Writer
+from agentd.domain.spans import shifted
 from agentd.domain.transcript import NewRow, RowRole, opens_turn
 from agentd.errors import InvalidRequest
 

@@ -124,6 +124,17 @@ async def test_what_the_file_says_already_is_not_proposed(desk):
     assert await desk.ids() == [allergic]
 
 
+async def test_a_longer_sentence_is_another_one(desk):
+    four = await desk.say("The user's son is 4", *THRICE)
+    six = await desk.say("The user's cat is 6", *THRICE)
+    desk.workspace.files["USER.md"] = (
+        b"- The user's son is 45.\n- [x] Hi! The user's cat is 6. Ok.\n"
+    )
+    assert await desk.ids() == [four]
+    desk.workspace.files["USER.md"] = b""
+    assert sorted(await desk.ids()) == sorted([four, six])
+
+
 async def test_a_yes_writes_what_was_shown_as_the_owner(desk):
     rex = await desk.dog("Rex", *THRICE)
     await desk.proposals.all()

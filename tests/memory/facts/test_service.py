@@ -253,6 +253,7 @@ async def pets(talk):
         ("user’s  DOG is called rex", [REX]),
         ("REX", [REX]),
         ("what I told you about Rex", [REX]),
+        ("the dog called Rex", [REX]),  # "the" says nothing of which, though others have it, too
         ("dog", [REX, "The neighbour's dog barks."]),
         ("neighbours", ["The neighbour's dog barks."]),
         ("f003", ["The user lives in Bern."]),
