@@ -19,9 +19,8 @@ from agentd.domain.erasure import (
     moved,
     replaced,
     sentences_in,
-    within,
 )
-from agentd.domain.spans import merged
+from agentd.domain.spans import merged, within
 
 LONDON = Erasure(spans=("I live in London.", "The user lives in London."))
 ROW = "sessions/main.jsonl:4"
