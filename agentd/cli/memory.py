@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ app = Group("Read, write and search what the agent remembers.")
 
 _FUSIONS = ("structured", "weighted", "rrf")
 _SOURCES = ("notes", "sessions")
+_MOST_ALSO = 5
 
 
 @app.command()
@@ -131,6 +133,10 @@ def search(
             "query that begins with a dash."
         ),
     ],
+    also: Annotated[
+        list[str] | None,
+        typer.Option(help="The same in other words or another language; up to five times."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many hits.")] = 5,
     sources: Annotated[
         str | None, typer.Option(help="notes, sessions or both, with a comma between them.")
@@ -157,11 +163,11 @@ def search(
     from agentd.cli.hits import Look, degraded, shown
 
     with reporting(as_json=as_json):
-        wanted = sys.stdin.buffer.read().decode(errors="replace") if query == "-" else query
-        wanted = wanted.encode(errors="replace").decode()  # bytes that are no text are no words
+        wanted, *others = _wordings(query, also or ())
         result = ask(
             "memory/search",
             query=wanted,
+            queries=others,
             limit=limit,
             sources=_one_of("sources", sources.split(","), _SOURCES) if sources else None,
             max_tokens=max_tokens,
@@ -172,7 +178,8 @@ def search(
         )
         if not as_json and (lacking := degraded(result)):
             note(lacking)
-        show(result, lambda r: shown(r, wanted, Look.here(), explain=explain), as_json=as_json)
+        phrased = "\n".join((wanted, *others))
+        show(result, lambda r: shown(r, phrased, Look.here(), explain=explain), as_json=as_json)
 
 
 @app.command()
@@ -267,6 +274,17 @@ def _tree(result: dict[str, Any]) -> str:
         entry["path"] if entry.get("is_dir") else f"{entry['path']}  {entry.get('size', 0)}"
         for entry in result["entries"]
     )
+
+
+def _wordings(query: str, also: Sequence[str]) -> list[str]:
+    """Every way in which it is asked; bytes that are no text are no words. Raises InvalidRequest."""
+    if len(also) > _MOST_ALSO:
+        raise InvalidRequest(
+            f"--also: stands {len(also)} times",
+            cure=f"give it up to {_MOST_ALSO} times, the best wordings",
+        )
+    text = sys.stdin.buffer.read().decode(errors="replace") if query == "-" else query
+    return [one.encode(errors="replace").decode() for one in (text, *also)]
 
 
 def _one_of(name: str, given: list[str], known: tuple[str, ...]) -> list[str]:

@@ -65,6 +65,12 @@ class SearchQuery:
     recency: bool | None = None  # whether age weighs on the scores
     half_life_days: float | None = None
     fusion: Fusion | None = None
+    queries: tuple[str, ...] = ()  # the same in other words or languages; any strings
+
+    @property
+    def phrasings(self) -> tuple[str, ...]:
+        """Every way in which it is asked."""
+        return (self.text, *self.queries)
 
 
 @dataclass(frozen=True, slots=True)

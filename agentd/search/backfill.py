@@ -118,16 +118,16 @@ class Backfill:
             log.info("embedded", model=self.model)
         return True
 
-    async def ask(self, query: str) -> bytes:
-        """The vector of a query. Raises EmbedderFault."""
+    async def ask(self, queries: Sequence[str]) -> Sequence[bytes]:
+        """The vectors of queries. Raises EmbedderFault."""
         try:
-            (vector,) = await self.embedder.embed([query], query=True)
-            self._check([vector])
+            vectors = await self.embedder.embed(queries, query=True)
+            self._check(vectors, len(queries))
         except EmbedderFault as fault:
             self._fail(fault)
             raise
         self._recover()
-        return vector
+        return vectors
 
     async def _done_with(self, batch: Sequence[Unembedded]) -> bool:
         """Whether nothing is left to do for these: they have vectors, or the only one is given up."""
@@ -170,11 +170,7 @@ class Backfill:
         try:
             async with asyncio.timeout(PATIENCE):
                 vectors = await self.embedder.embed(texts)
-            if len(vectors) != len(texts):
-                raise EmbedderFault(
-                    f"{self.model} gave {len(vectors)} vectors for {len(texts)} texts"
-                )
-            self._check(vectors)
+            self._check(vectors, len(texts))
             stored = await self._pack(vectors)
         except TimeoutError:
             self._fail(EmbedderFault(f"{self.model} gave no vectors in {PATIENCE:.0f} seconds"))
@@ -185,7 +181,9 @@ class Backfill:
         self._recover()
         return stored
 
-    def _check(self, vectors: Sequence[bytes]) -> None:
+    def _check(self, vectors: Sequence[bytes], count: int) -> None:
+        if len(vectors) != count:
+            raise EmbedderFault(f"{self.model} gave {len(vectors)} vectors for {count} texts")
         wanted = 4 * self.embedder.dimension
         wrong = next((len(vector) for vector in vectors if len(vector) != wanted), None)
         if wrong is not None:

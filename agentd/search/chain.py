@@ -70,8 +70,8 @@ class Chain:
         for backfill in self._backfills[-1:]:
             await backfill.fill()
 
-    async def vector(self, query: str) -> tuple[bytes | None, str, str]:
-        """A vector of the query, the model that made it, and what this search has to do without."""
+    async def vectors(self, queries: Sequence[str]) -> tuple[Sequence[bytes] | None, str, str]:
+        """Vectors of the queries, the model that made them, and what this search has to do without."""
         # Models load when they are first asked.
         patience = self._seconds if self._answered else max(self._seconds, WARMING)
         reason, left = "", 0
@@ -84,17 +84,17 @@ class Chain:
                     left = await self._left(backfill)
                     if left > FEW and backfill is not self._backfills[-1]:
                         continue  # the next one answers until this one has seen all
-                    vector = None if backfill.pause else await backfill.ask(query)
+                    found = None if backfill.pause else await backfill.ask(queries)
             except TimeoutError:
                 reason = Lack.EMBEDDER_SLOW
                 continue
             except EmbedderFault:
-                vector = None
-            if vector is None:
+                found = None
+            if found is None:
                 reason = Lack.EMBEDDER_DOWN
                 continue
             self._answered[backfill.model] = self._clock.monotonic()
-            return vector, backfill.model, reason or (Lack.VECTORS_MISSING if left else "")
+            return found, backfill.model, reason or (Lack.VECTORS_MISSING if left else "")
         return None, "", reason
 
     async def told(self, state: IndexState) -> IndexState:

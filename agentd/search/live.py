@@ -146,13 +146,14 @@ class LiveIndex:
 
     async def search(self, query: SearchQuery, audience: Audience) -> Found:
         """See MemoryIndex. Scores lie between 0 and 1; equal ones are in order of path and line."""
-        text = words.asked(query.text)
-        if not any(words.raw_words(text)):
+        asked = dict.fromkeys(map(words.asked, query.phrasings))
+        texts = [text for text in asked if any(words.raw_words(text))]
+        if not texts:
             return Found((), EmptyReason.EMPTY_QUERY)
         for _ in range(2):  # the second time what is held in memory answers
             try:
-                found = await self._ranked(text, query, audience)
-                found = found or await self._by_words(text, query, audience)
+                found = await self._ranked(texts, query, audience)
+                found = found or await self._by_words(texts, query, audience)
             except StorageCorrupt:
                 continue  # the store has begun anew
             if self._mirrors.is_whole:
@@ -169,20 +170,22 @@ class LiveIndex:
         broken = (self._broken,) if self._broken else ()
         return (*broken, *self._chain.problems())
 
-    async def _ranked(self, text: str, query: SearchQuery, audience: Audience) -> Found | None:
+    async def _ranked(
+        self, texts: Sequence[str], query: SearchQuery, audience: Audience
+    ) -> Found | None:
         """What the searcher finds; None when it is not ready in time, or breaks."""
         try:
             audience = await self._mirrors.serving(audience)
             if self._runs and audience in self._warming:
                 return None
-            vector, model, reason = await self._chain.vector(text)
+            vectors, model, reason = await self._chain.vectors(texts)
             self._mirrors.hold(self._chain.wanted)
             if not await self._is_loaded(audience):
                 return None
             if audience != OWNER and reason == Lack.VECTORS_MISSING:
                 reason = ""  # what is being embedded may be the owner's
             options = self._settings.options(query, self._today())
-            found = await self._mirrors.search(audience, text, vector, model, options)
+            found = await self._mirrors.search(audience, texts, vectors, model, options)
         except AgentdError:
             raise
         except Exception as error:
@@ -228,8 +231,11 @@ class LiveIndex:
         await self._store.extend(path, _READ + digest, entries)
         return ()
 
-    async def _by_words(self, text: str, query: SearchQuery, audience: Audience) -> Found:
+    async def _by_words(
+        self, texts: Sequence[str], query: SearchQuery, audience: Audience
+    ) -> Found:
         """What the store itself finds, arranged as far as that can be done without all the others."""
+        text = "\n".join(texts)
         terms = list(dict.fromkeys(words.terms(text)))[:MAX_TERMS]
         found = await self._store.keyword(terms, audience, limit=CANDIDATES, sources=query.sources)
         if found.reason == EmptyReason.NOTHING_INDEXED:

@@ -12,6 +12,7 @@ import numpy as np
 from agentd.domain.index import StoredChunk
 from agentd.domain.memory import Chunk, Hit
 from agentd.domain.search import EmptyReason, Ranked, SearchOptions
+from agentd.search import phrasings
 from agentd.search.entries import entry, is_current
 from agentd.search.hits import hit_of
 from agentd.search.searcher import Searcher
@@ -121,12 +122,20 @@ class Mirror:
         return self._ids[at] if at < len(self._ids) else self.last
 
     def search(
-        self, query: str, vector: bytes | None, model: str, options: SearchOptions
+        self,
+        texts: Sequence[str],
+        vectors: Sequence[bytes] | None,
+        model: str,
+        options: SearchOptions,
     ) -> Matches:
-        """The best hits; `vector` is one of `model`."""
+        """The best hits for texts that ask the same; `vectors` are theirs, of `model`."""
         self._searcher.vectors = self._vectors.get(model)
-        asked = None if vector is None else np.frombuffer(vector, "<f4")
-        ranking = self._searcher.search(query, asked, options)
+        if vectors is None:
+            asked: list[phrasings.Phrasing] = [(text, None) for text in texts]
+        else:
+            pairs = zip(texts, vectors, strict=True)
+            asked = [(text, np.frombuffer(vector, "<f4")) for text, vector in pairs]
+        ranking = phrasings.search(self._searcher, asked, options)
         hits = tuple(self._match(hit) for hit in ranking)
         return Matches(hits, ranking.reason, ranking.confidence)
 
@@ -162,7 +171,7 @@ def arranged(
     mirror = Mirror()
     mirror.add([StoredChunk(n, e.chunk, e.terms, e.traits) for n, e in enumerate(entries, 1)])
     options = replace(options, min_score=options.min_score / highest)
-    found = mirror.search(text, None, "", options).hits
+    found = mirror.search([text], None, "", options).hits
     return tuple(replace(hit_of(match), score=highest * match.score) for match in found)
 
 

@@ -128,18 +128,18 @@ class Mirrors:
     async def search(
         self,
         audience: Audience,
-        text: str,
-        vector: bytes | None,
+        texts: Sequence[str],
+        vectors: Sequence[bytes] | None,
         model: str,
         options: SearchOptions,
     ) -> Matches:
         """What `Mirror.search` finds, in all that is stored at this moment. Raises StorageError."""
         with self._use(audience) as place:
             if place.former is not None:
-                return await self.run(place.former.search, text, vector, model, options)
+                return await self.run(place.former.search, texts, vectors, model, options)
             async with place.lock:
                 mirror = await self._level(audience, place)
-                return await self.run(mirror.search, text, vector, model, options)
+                return await self.run(mirror.search, texts, vectors, model, options)
 
     async def arranged(
         self, hits: Sequence[Hit], text: str, options: SearchOptions, highest: float

@@ -21,15 +21,17 @@ _SHORT = {
     "type": "object",
     "properties": {
         "query": {"type": "string"},
+        "queries": {"type": "array", "items": {"type": "string"}},
         "limit": {"type": "integer"},
     },
     "required": ["query"],
-    "additionalProperties": False,
 }
 _SCHEMA = {
     **_SHORT,
+    "additionalProperties": False,
     "properties": {
         "query": {"type": "string"},
+        "queries": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
         "limit": {"type": "integer", "minimum": 1, "maximum": 20},
         "recencyBoost": {"type": "boolean"},
         "halfLifeDays": {"type": "number", "minimum": 0.01},
@@ -37,13 +39,12 @@ _SCHEMA = {
         "sources": {
             "type": "array",
             "items": {"enum": [str(source) for source in Source]},
-            "minItems": 1,
         },
     },
 }
 _SPEC = ToolSpec(
     "memory_search",
-    "Search notes and past chats.",
+    "Search notes and chats. queries: 3 other wordings, as notes may say it.",
     _SCHEMA,
     Effect.READ_ONLY,
     "search",
@@ -103,10 +104,11 @@ def _query(given: Mapping[str, Any]) -> SearchQuery:
     return SearchQuery(
         str(given["query"]),
         limit=int(given.get("limit", _LIMIT)),
-        sources=None if sources is None else frozenset(map(Source, sources)),
+        sources=frozenset(map(Source, sources)) if sources else None,
         max_tokens=given.get("max_tokens"),
         recency=given.get("recencyBoost"),
         half_life_days=None if days is None else float(days),
+        queries=tuple(map(str, given.get("queries", ()))),
     )
 
 

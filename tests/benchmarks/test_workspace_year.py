@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.rewordings import year
 from benchmarks.workspace_year import make as year_make
 from benchmarks.workspace_year.reading import HERE, Asked, Place, questions, text_at
 from benchmarks.workspace_year.stems import content_stems, shares_a_stem, words
@@ -87,6 +88,15 @@ def test_there_are_no_other_types_and_no_question_twice() -> None:
     assert len(questions()) >= 320
     assert max(Counter(asked.query for asked in questions()).values()) == 1
     assert max(Counter(asked.id for asked in questions()).values()) == 1
+
+
+def test_every_question_is_asked_in_three_other_ways() -> None:
+    of = year()
+    assert [*of.rewordings] == [asked.id for asked in questions()]
+    for asked in questions():
+        ways = {asked.query, *of.rewordings[asked.id]}
+        assert len(ways) == 4, asked.id
+        assert all(any(map(str.isalnum, way)) for way in ways), asked.id
 
 
 def test_every_gold_and_stale_line_says_something() -> None:

@@ -135,6 +135,19 @@ def test_a_command_says_why_it_found_nothing_and_what_to_do(shell: Shell) -> Non
     assert "--min-score" in far.out
 
 
+def test_a_query_is_asked_in_other_words_and_languages_too(shell: Shell, wire: Wire) -> None:
+    alone = shell.ok("memory", "search", "Wasserfahrzeug", "--json").json
+    assert "projects/boat.md" not in [hit["path"] for hit in alone["results"]]
+    options = ("--also", "ランチ", "--also", "boat licence", "--json")
+    found = shell.ok("memory", "search", "Wasserfahrzeug", *options).json
+    assert {"projects/boat.md", NOTE} <= {hit["path"] for hit in found["results"]}
+    assert 0 <= found["confidence"] <= 1
+    asked = {"query": "Wasserfahrzeug", "queries": ["ランチ", "boat licence"]}
+    assert wire.call("_agentd/memory/search", asked) == found
+    refused = shell("memory", "search", "a", *["--also", "b"] * 6)
+    assert (refused.code, "up to 5 times" in refused.err) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def traps(shell: Shell) -> Iterator[dict[str, str]]:
     """Paths that are no files of the workspace, each with a word of its refusal."""

@@ -73,8 +73,8 @@ def test_stored_chunks_rank_as_chunks_that_are_read_now():
     stale.add([replace(one, terms="nonsense", traits=b"\0" * 19) for one in STORED])
     read.add(CHUNKS)
     for query in ("flights in may", "anna lisbon", "srv-4711", "東京", "creme brulee", "lisbom"):
-        first = loaded.search(query, None, "", SearchOptions())
-        assert first == stale.search(query, None, "", SearchOptions())
+        first = loaded.search([query], None, "", SearchOptions())
+        assert first == stale.search([query], None, "", SearchOptions())
         slots = [hit.slots for hit in read.search(query, None, SearchOptions())]
         assert [tuple(n - 1 for n in hit.ids) for hit in first.hits] == slots
 

@@ -22,7 +22,8 @@ def row(number, text, path=NOTE):
 
 
 def found(mirror, query, vector=None, model=""):
-    return [match.ids for match in mirror.search(query, vector, model, SearchOptions()).hits]
+    vectors = None if vector is None else [vector]
+    return [match.ids for match in mirror.search([query], vectors, model, SearchOptions()).hits]
 
 
 def vector(*numbers):

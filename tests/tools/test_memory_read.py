@@ -150,14 +150,18 @@ async def test_what_the_model_leaves_out_is_as_configured():
     recall = FixedRecall()
     await MemorySearch(recall).run(made("memory_search", query="q"), None)
     more = {"limit": 2, "recencyBoost": False, "halfLifeDays": 7, "max_tokens": 300}
-    call = made("memory_search", query="q", sources=["sessions"], **more)
+    call = made("memory_search", query="q", queries=["r", "s"], sources=["sessions"], **more)
     await MemorySearch(recall).run(call, None)
+    await MemorySearch(recall).run(made("memory_search", query="q", sources=[]), None)
     assert recall.asked == [
         (SearchQuery("q", 5), Reader(MAIN, Kind.MAIN)),
         (
-            SearchQuery("q", 2, frozenset({Source.SESSIONS}), 300, None, False, 7.0),
+            SearchQuery(
+                "q", 2, frozenset({Source.SESSIONS}), 300, None, False, 7.0, queries=("r", "s")
+            ),
             Reader(MAIN, Kind.MAIN),
         ),
+        (SearchQuery("q", 5), Reader(MAIN, Kind.MAIN)),
     ]
 
 
@@ -189,7 +193,8 @@ async def test_hits_of_a_search_that_lacked_something_say_so(lack):
         ({"limit": "5"}, "limit"),
         ({"halfLifeDays": 0}, "halfLifeDays"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"sources": []}, "sources"),
+        ({"queries": ["r"] * 6}, "queries"),
+        ({"queries": "r"}, "queries"),
         ({"sources": ["dreams"]}, "sources"),
         ({"recencyBoost": "yes"}, "recencyBoost"),
         ({"half_life_days": 3}, "half_life_days"),

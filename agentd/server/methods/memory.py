@@ -46,6 +46,7 @@ class SearchParams(Params):
     """A search. What is left out is as configured in `[memory_search]`."""
 
     query: str
+    queries: list[str] = Field([], max_length=5)
     limit: int = Field(5, ge=1, le=100)
     sources: list[Literal["notes", "sessions"]] | None = Field(None, min_length=1)
     max_tokens: int | None = Field(None, ge=1, le=1_000_000)
@@ -137,6 +138,7 @@ class MemoryMethods:
             recency=params.recency,
             half_life_days=params.half_life_days,
             fusion=None if params.fusion is None else Fusion(params.fusion),
+            queries=tuple(params.queries),
         )
         return (await self._recall.search(query, _OWNER)).as_json()
 
