@@ -22,7 +22,7 @@ from agentd.domain.settings import Settings
 from agentd.embedders.settings import EmbedderSettings
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.settings import AgentSettings
+from agentd.engine.settings import AgentSettings, ToolsSettings
 from agentd.errors import ConfigError
 from agentd.graph.settings import GraphSettings
 from agentd.heartbeat.settings import HeartbeatSettings
@@ -62,6 +62,7 @@ class Config(Settings):
     """All settings, one table a part."""
 
     agent: AgentSettings = AgentSettings()
+    tools: ToolsSettings = ToolsSettings()
     provider: ProviderSettings = ProviderSettings()
     compaction: Compaction = Compaction()
     heartbeat: HeartbeatSettings = HeartbeatSettings()

@@ -76,7 +76,7 @@ class CommandSink:
             raise AgentdError(f"the alert command {program!r} did not start", cure=cure) from error
         try:
             async with asyncio.timeout(self._timeout):
-                await process.communicate(alert.text.encode())
+                await process.communicate(alert.told.encode())
         except TimeoutError:
             message = f"the alert command {program!r} took longer than {self._timeout:g} s"
             raise AgentdError(message, cure="raise [alerts] timeout") from None

@@ -19,4 +19,4 @@ class JournalSink:
 
     async def send(self, alert: Alert) -> None:
         """Log it as a warning."""
-        log.warning("alert", id=alert.id, origin=alert.origin, text=alert.text)
+        log.warning("alert", id=alert.id, origin=alert.origin, text=alert.told)

@@ -1,4 +1,6 @@
-"""Alerts in the main conversation."""
+"""Alerts in the main conversation. Of one that text from outside had a part in no word enters it: a line
+says where it is.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from agentd.ports import EventSink, SessionStore
 
 # A delivery that is tried again comes soon after the first try: the row is among the newest.
 _TURNS_BACK = 20
+_ELSEWHERE = "Alert {id} may come from outside: `agentd alerts list` shows it."
 
 
 class MainSessionSink:
@@ -28,5 +31,6 @@ class MainSessionSink:
         tag = f"alert:{alert.id}"
         if any(row.tag == tag for row in await self._sessions.recent(MAIN, _TURNS_BACK)):
             return
-        await self._sessions.notice(MAIN, alert.text, tag)
-        self._events.emit(Noticed(MAIN, alert.text, tag))
+        text = _ELSEWHERE.format(id=alert.id) if alert.tainted else alert.text
+        await self._sessions.notice(MAIN, text, tag)
+        self._events.emit(Noticed(MAIN, text, tag))

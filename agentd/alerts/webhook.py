@@ -56,7 +56,7 @@ class WebhookSink:
         body = {
             "id": alert.id,
             "at": alert.at.isoformat(),
-            "text": alert.text,
+            "text": alert.told,
             "origin": alert.origin,
             "to": alert.to,
         }

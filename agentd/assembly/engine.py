@@ -11,6 +11,7 @@ from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
+from agentd.engine.policy import TaintPolicy
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ConfigError
 from agentd.paths import prompt
@@ -48,6 +49,7 @@ async def open_engine(
         hooks=(memory.flush, *facts.hooks),
         offer=model.offer,
         calls=calls,
+        policy=TaintPolicy(frozenset(ground.config.tools.when_tainted)),
     )
     engine = build_engine(
         outside,

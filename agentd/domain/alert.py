@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+_FROM_OUTSIDE = "[may come from outside] "
+
 
 class DeliveryState(StrEnum):
     """How far a sink has got with an alert."""
@@ -22,7 +24,8 @@ class DeliveryState(StrEnum):
 class NewAlert:
     """An alert before it is stored. `digest` is of its normalised text: equal ones within a day are one.
 
-    `sinks` are the names it goes to; none means it is only recorded. `to` is handed to the sink.
+    `sinks` are the names it goes to; none means it is only recorded. `to` is handed to the sink. It is
+    tainted when text from outside had a part in it.
     """
 
     text: str
@@ -30,6 +33,7 @@ class NewAlert:
     digest: str
     sinks: tuple[str, ...]
     to: str = ""
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,9 @@ class Recipients:
     sinks: tuple[str, ...]
     to: str = ""
 
-    def alert(self, text: str, origin: str, digest: str) -> NewAlert:
+    def alert(self, text: str, origin: str, digest: str, *, tainted: bool = False) -> NewAlert:
         """An alert for them."""
-        return NewAlert(text, origin, digest, self.sinks, self.to)
+        return NewAlert(text, origin, digest, self.sinks, self.to, tainted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +59,21 @@ class Alert:
     to: str = ""
     acked: bool = False
     delivered: dict[str, DeliveryState] = field(default_factory=dict)
+    tainted: bool = False
+
+    @property
+    def told(self) -> str:
+        """The words as people are shown them: marked if text from outside had a part in them."""
+        return f"{_FROM_OUTSIDE}{self.text}" if self.tainted else self.text
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd alerts list`."""
         return {
             "id": self.id,
             "at": self.at.isoformat(),
-            "text": self.text,
+            "text": self.told,
             "origin": self.origin,
+            "tainted": self.tainted,
             "delivered": {name: str(state) for name, state in self.delivered.items()},
             "acked": self.acked,
         }

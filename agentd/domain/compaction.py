@@ -33,7 +33,8 @@ class CompactionPlan:
 
     `uncovered` are the finished rows that no flush has covered, oldest first: what a hook may still
     save. `old` are those that leave the context (empty when only a flush is due); the context then
-    begins at row `keep_from`. `last_try` says that what is not saved now is cut unsaved.
+    begins at row `keep_from`. `last_try` says that what is not saved now is cut unsaved, `ends_taint`
+    that the context is to begin anew even where no row leaves it.
     """
 
     session: SessionKey
@@ -45,6 +46,7 @@ class CompactionPlan:
     summary: str  # what already stands for rows before `old`
     failures: int = 0
     last_try: bool = False
+    ends_taint: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ class Writer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """Who wrote a text. It is tainted when it holds text from outside (a tool's output, words of
-    others), or was made from such text.
+    """Who wrote a text. It is tainted when it holds text from outside (a tool's output, an attachment,
+    words of others), or was made from such text.
     """
 
     writer: Writer
@@ -28,8 +28,10 @@ class TextSource:
 
     @property
     def is_owners_own(self) -> bool:
-        """Whether the owner said it himself, so that it can prove what is known about him."""
-        return self.writer is Writer.OWNER and not self.tainted
+        """Whether the owner said it himself, so that it can prove what is known about him. What came
+        with his words, and taints them, is quotation.
+        """
+        return self.writer is Writer.OWNER
 
     def __str__(self) -> str:
         """As it is stored, for example `owner` or `agent tainted`."""

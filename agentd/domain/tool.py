@@ -13,8 +13,8 @@ from agentd.domain.turn import Kind, Origin, SessionKey
 class ToolCall:
     """One call, with all that a tool may know about the turn it runs in.
 
-    `tainted` says that text from outside the owner's own notes is in this turn's context;
-    `careful` that the user wants to be asked before every file change.
+    `tainted` says that text from outside is in this turn's prompt; `careful` that the user wants to be
+    asked before every file change; `approved` that he has said yes to what this call is about to do.
     """
 
     id: str
@@ -25,6 +25,7 @@ class ToolCall:
     origin: Origin
     tainted: bool = False
     careful: bool = False
+    approved: bool = False
 
 
 class FileAction(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Any
 from agentd.domain.choices import UNCHOSEN, Choices
 from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult, encode_blocks
 from agentd.domain.source import BY_AGENT, BY_OWNER, TextSource, Writer
-from agentd.domain.turn import SessionKey, Usage
+from agentd.domain.turn import Kind, SessionKey, Usage, kind_of
 
 NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
 _BY_ROLE = TextSource(Writer.OTHER, tainted=True)  # no source was named: this very value is none
@@ -34,7 +35,8 @@ class RowRole(StrEnum):
 class Row:
     """One stored row. `seq` counts from 1 within its session and never changes; only retention, which
     erases old rows, leaves gaps. Unless `source` says otherwise, what opens a turn was written by the
-    owner, and all other rows by the agent.
+    owner, and all other rows by the agent. What came with the owner's words (an image, a resource, a
+    paste) always taints them.
     """
 
     seq: int
@@ -163,7 +165,8 @@ def opens_turn(row: Row | NewRow) -> bool:
 
 def export_row(row: Row) -> dict[str, Any]:
     """One line of `agentd sessions export`, and of the virtual file `sessions/KEY.jsonl`. Rows that
-    hold text from outside say so: `"tainted": true`.
+    hold text from outside say so: `"tainted": true`, with `"writer": "owner"` where the owner's own
+    words stand around it.
     """
     line = {
         "role": str(row.role),
@@ -171,9 +174,34 @@ def export_row(row: Row) -> dict[str, Any]:
         "at": row.at.isoformat(),
         "seq": row.seq,
     }
-    return {**line, "tainted": True} if row.source.tainted else line
+    if not row.source.tainted:
+        return line
+    own = {"writer": str(Writer.OWNER)} if row.source.is_owners_own else {}
+    return {**line, "tainted": True, **own}
+
+
+def summary_rows(session: SessionKey, summary: str, outside: str = "") -> tuple[NewRow, ...]:
+    """The rows of a compaction's summaries: last the one that the context carries, whose words are all
+    tainted where others take part; before it that of what came from outside.
+    """
+    is_shared = kind_of(session) is not Kind.MAIN
+    return tuple(
+        NewRow(RowRole.SUMMARY, (Text(text),), source=TextSource(Writer.AGENT, tainted))
+        for text, tainted in ((outside, True), (summary, is_shared))
+        if text
+    )
+
+
+def holds_attachments(blocks: Iterable[Block]) -> bool:
+    """Whether something of a message is not what its sender wrote: images, resources, pastes."""
+    return any(isinstance(b, Image) or (isinstance(b, Text) and b.quoted) for b in blocks)
 
 
 def _fill_source(row: Row | NewRow) -> None:
-    if row.source is _BY_ROLE:
-        object.__setattr__(row, "source", BY_OWNER if opens_turn(row) else BY_AGENT)
+    source = row.source
+    if source is _BY_ROLE:
+        source = BY_OWNER if opens_turn(row) else BY_AGENT
+    if source == BY_OWNER and holds_attachments(row.blocks):
+        source = TextSource(Writer.OWNER, tainted=True)
+    if source is not row.source:
+        object.__setattr__(row, "source", source)

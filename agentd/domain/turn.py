@@ -187,6 +187,7 @@ class Turn:
     failure: Failure | None = None
     cost_usd: float = 0.0  # 0 for models without a price
     context_tokens: int = 0  # of the last call with its answer
+    tainted: bool = False  # text from outside had a part in it
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd send --json`."""

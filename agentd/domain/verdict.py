@@ -44,9 +44,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something for the user."""
+    """Something for the user; `tainted` if text from outside had a part in it."""
 
     text: str
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,16 @@ class Author:
     """Who made a file what it is. `kind` is "model" in the owner's turns, "heartbeat", "job" or
     "flush" in turns that run by themselves, "facts" where the page of facts is kept, "archive" where
     an old note was moved, "owner" for commands, "restore", or "hand" for any change that did not go
-    through agentd. A model's change names its session and its tool call; it is tainted when the turn
-    had read text from outside.
+    through agentd. A model's change names its session and its tool call. It is tainted when text from
+    outside had a part in it; the owner has `approved` it when he has seen the whole file that comes of
+    it: all of it is his from then on.
     """
 
     kind: str
     session: str = ""
     call: str = ""
     tainted: bool = False
+    approved: bool = False
 
 
 BOOTSTRAP_PATH = "BOOTSTRAP.md"  # the questions of a first conversation

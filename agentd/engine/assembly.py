@@ -15,6 +15,7 @@ from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser
 from agentd.engine.lanes import Lanes
 from agentd.engine.loop import Loop
+from agentd.engine.policy import BY_DEFAULT, TaintPolicy
 from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
 from agentd.engine.scenes import Instructions, Scenes
@@ -45,7 +46,7 @@ class Outside:
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
     leave a context, in order; `events` is who watches turns that are not silent;
     `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
-    the engine is drained; None: for the engine alone.
+    the engine is drained; None: for the engine alone. `policy` says what tainted turns may call.
     """
 
     store: SessionStore
@@ -60,6 +61,7 @@ class Outside:
     hooks: tuple[CompactionHook, ...] = ()
     offer: Offer = NOTHING_OFFERED
     calls: SideCall | None = None
+    policy: TaintPolicy = BY_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ def build_engine(
 ) -> Engine:
     """An engine that is ready to be opened; nothing is read or written yet."""
     store, clock, provider = outside.store, outside.clock, outside.provider
-    toolbox = Toolbox(outside.tools, outside.journal, outside.approver, clock, agent)
+    toolbox = Toolbox(
+        outside.tools, outside.journal, outside.approver, clock, agent, outside.policy
+    )
     loop = Loop(
         store,
         outside.journal,

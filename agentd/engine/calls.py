@@ -40,19 +40,20 @@ class Calls:
             progress.sink.emit(
                 ToolCallEnded(session, use.id, use.name, output.text, output.is_error)
             )
-        return _results(uses, done)
+        return _results(uses, done, is_tainted=progress.is_tainted)
 
     async def settle(self, turn_id: int) -> None:
         """Finish or explain what had begun and has no output, before anything runs again."""
         await self._toolbox.settle_open(turn_id)
 
-    async def close(self, turn_id: int, uses: Sequence[ToolUse], why: str) -> NewRow:
+    async def close(self, progress: Progress, uses: Sequence[ToolUse], why: str) -> NewRow:
         """The results of a turn that ends here: what has begun as it really ended, the rest `why`."""
+        turn_id = progress.receipt.turn_id
         await self.settle(turn_id)
         done = await self._outputs(turn_id)
         for use in uses:
             done.setdefault(use.id, ToolOutput(why, is_error=True))
-        return _results(uses, done)
+        return _results(uses, done, is_tainted=progress.is_tainted)
 
     async def _run_one(
         self, progress: Progress, use: ToolUse, earlier: Sequence[ToolOutput]
@@ -88,7 +89,10 @@ class Calls:
         return dict(await when_space(self._clock, lambda: self._journal.outputs(turn_id)))
 
 
-def _results(uses: Sequence[ToolUse], done: Mapping[str, ToolOutput]) -> NewRow:
+def _results(
+    uses: Sequence[ToolUse], done: Mapping[str, ToolOutput], *, is_tainted: bool
+) -> NewRow:
+    """The row; what a tainted turn has called answers in its words, which are tainted, too."""
     blocks = tuple(ToolResult(u.id, done[u.id].text, done[u.id].is_error) for u in uses)
-    tainted = any(done[u.id].tainted for u in uses)
+    tainted = is_tainted or any(done[u.id].tainted for u in uses)
     return NewRow(RowRole.USER, blocks, source=TextSource(Writer.AGENT, tainted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ import structlog
 
 from agentd.domain.settings import format_duration
 from agentd.domain.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.domain.verdict import Verdict, judge
+from agentd.domain.verdict import Alarm, Verdict, judge
 from agentd.errors import AgentdError, ShuttingDown
 from agentd.ports import EventSink
 
@@ -87,4 +87,5 @@ async def run_errand(
     if turn.stop_reason is StopReason.CANCELLED:
         return Failed(is_cut=True)
     told = any(call.name == "notify" and not call.is_error for call in turn.tool_calls)
-    return judge(turn.text, ack_max_chars, notified=told)
+    verdict = judge(turn.text, ack_max_chars, notified=told)
+    return replace(verdict, tainted=turn.tainted) if isinstance(verdict, Alarm) else verdict

@@ -209,7 +209,7 @@ class Loop:
     async def _closed(self, progress: Progress, why: str) -> list[NewRow]:
         """The results with which the turn's open calls end, if it has any."""
         uses = _open_calls(progress.rows)
-        return [await self._calls.close(progress.receipt.turn_id, uses, why)] if uses else []
+        return [await self._calls.close(progress, uses, why)] if uses else []
 
     async def _end(
         self,
@@ -231,6 +231,7 @@ class Loop:
             tool_calls=tuple(progress.calls),
             failure=failure,
             context_tokens=_context_tokens(ended),
+            tainted=progress.is_tainted or any(row.source.tainted for row in rows),
         )
         stored = await when_space(
             self._clock, lambda: self._store.finish(receipt.turn_id, turn, rows)

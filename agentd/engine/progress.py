@@ -44,11 +44,9 @@ class Progress:
 
     @property
     def is_tainted(self) -> bool:
-        """Whether the turn has been told text from outside. What the agent said after it does not count:
-        such rows stay when compaction cuts the text itself, and taint would never end.
-        """
+        """Whether the turn's prompt carries text from outside, or what was made of it."""
         rows = (*self.scene.past, *self.rows)
-        return any(row.source.tainted for row in rows if row.role is RowRole.USER)
+        return any(row.source.tainted and row.role.is_spoken for row in rows)
 
     def called(self, use: ToolUse, output: ToolOutput) -> None:
         """Note a call for the turn's record."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentd.domain.choices import UNCHOSEN, Offer
 from agentd.domain.compaction import Question
+from agentd.domain.outside import cleaned
 from agentd.domain.transcript import History
-from agentd.domain.turn import Context, Origin, TurnRequest
+from agentd.domain.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.domain.workspace import ContextBlock
 from agentd.engine.prompt import Scene, clock_line
 from agentd.engine.toolbox import Toolbox
@@ -46,7 +47,8 @@ class Scenes:
         """The scene of a request over the session's history before it."""
         light = request.context is Context.LIGHT
         base = self._instructions.light if light else self._instructions.system
-        return await self._scene(request, base, past if not light else History(request.session))
+        past = History(request.session) if light else carried(past)
+        return await self._scene(request, base, past)
 
     async def for_question(self, question: Question, request: TurnRequest) -> Scene:
         """The scene of a hook's silent question over the rows it is about."""
@@ -69,6 +71,15 @@ class Scenes:
             provider=self._provider.name,
             choices=self._offer.kept(past.choices) if request.origin is Origin.USER else UNCHOSEN,
         )
+
+
+def carried(past: History) -> History:
+    """What a prompt carries of a session's past. In the owner's own sessions compaction ends taint: the
+    text from outside that was there before it has left the context.
+    """
+    if kind_of(past.session) is not Kind.MAIN:
+        return past
+    return replace(past, rows=cleaned(past.session, past.rows, past.swapped_at))
 
 
 def bare(request: TurnRequest) -> Scene:

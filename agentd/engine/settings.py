@@ -1,4 +1,4 @@
-"""Settings of turns: `[agent]`."""
+"""Settings of turns, `[agent]`, and of what they may call, `[tools]`."""
 
 from __future__ import annotations
 
@@ -36,4 +36,21 @@ class AgentSettings(Settings):
     )
     max_tool_output: int = Field(
         32_000, ge=1000, description="characters of a tool's answer that the model is shown"
+    )
+
+
+class ToolsSettings(Settings):
+    """What tools may do unasked."""
+
+    when_tainted: tuple[str, ...] = Field(
+        (
+            "memory_search",
+            "memory_read",
+            "memory_get",
+            "memory_tree",
+            "graph_recall",
+            "schedule_list",
+        ),
+        description="tools that only read and that a turn may still call, unasked, when its prompt holds"
+        " text from outside",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from agentd.domain.tool import (
 from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
 from agentd.engine.durable import when_space
 from agentd.engine.interrupt import Interrupt, Interrupted
+from agentd.engine.policy import Ruling, TaintPolicy
 from agentd.engine.settings import AgentSettings
 from agentd.errors import AgentdError, StorageError, ToolFailed
 from agentd.failpoints import hit
@@ -37,6 +39,11 @@ UNKNOWN_OUTCOME = (
     "The daemon stopped while this ran, so its outcome is unknown after the restart. "
     "It was not run again. Check before you repeat it."
 )
+_TAINTED = (
+    "{name} was not called: this turn has read text from outside and runs without the user. "
+    "Tell him what is to be done."
+)
+_CHOSEN = "text from outside may have chosen this call"
 
 
 class Toolbox:
@@ -49,7 +56,9 @@ class Toolbox:
         approver: Approver,
         clock: Clock,
         settings: AgentSettings,
+        policy: TaintPolicy,
     ) -> None:
+        self._policy = policy
         self._tools = {t.spec.name: t for t in tools}
         self._checks = {name: _compiled(tool.spec) for name, tool in self._tools.items()}
         self._journal = journal
@@ -127,9 +136,14 @@ class Toolbox:
         wrong = self._checks[call.name](call.input)
         if wrong:
             return ToolOutput(f"The input does not fit {call.name}: {wrong}.", is_error=True)
+        call, ruling = self._policy.judge(call, tool.spec)
+        if ruling is Ruling.REFUSE:
+            return ToolOutput(_TAINTED.format(name=call.name), is_error=True)
         try:
             async with asyncio.timeout(self._settings.tool_timeout.total_seconds()) as limit:
                 gate = _Gate(self, turn_id, call, limit, interrupt)
+                if ruling is Ruling.ASK and not await gate.approve(_whole(call)):
+                    return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
                 if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
                     await gate.intend()
                 return await tool.run(call, gate)
@@ -148,11 +162,14 @@ class Toolbox:
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
 
     async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
-        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no.
-        Raises ToolFailed when nobody could be asked.
+        """The user's answer; what a lasting yes covers is not asked again, silent turns get a no. Where
+        text from outside may have chosen the call, a yes is for this very one. Raises ToolFailed when
+        nobody could be asked.
         """
         if call.origin is not Origin.USER:
             return False
+        if call.tainted:
+            approval = replace(approval, scope="once")
         grant = (call.session, approval.scope)
         if approval.scope != "once" and grant in self._granted:
             return True
@@ -175,7 +192,7 @@ class Toolbox:
         hit("tool.intended")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Gate:
     toolbox: Toolbox
     turn_id: int
@@ -186,7 +203,9 @@ class _Gate:
     async def approve(self, approval: Approval) -> bool:
         """Ask; that the user thinks it over is not the tool's time."""
         with self._timeless():
-            return await self.toolbox.ask(self.call, approval, self.interrupt)
+            allowed = await self.toolbox.ask(self.call, approval, self.interrupt)
+        self.call = replace(self.call, approved=allowed)
+        return allowed
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Journal it. Waiting for disk space is not the tool's time, and a file change that is
@@ -208,6 +227,13 @@ class _Gate:
         finally:
             if deadline is not None:
                 self.limit.reschedule(deadline + loop.time() - begun)
+
+
+def _whole(call: ToolCall) -> Approval:
+    """The question about a call as it stands."""
+    words = json.dumps(dict(call.input), ensure_ascii=False, indent=2, sort_keys=True)
+    digest = hashlib.sha256(f"{call.name}\0{words}".encode(errors="replace")).hexdigest()
+    return Approval(f"Call {call.name}", digest, new_text=words, warnings=(_CHOSEN,))
 
 
 def _in_short(spec: ToolSpec) -> ToolSpec:

@@ -100,7 +100,7 @@ class Examination:
                 outcome, reason = Outcome.ALERT, Reason.NOTIFY
             case Alarm():
                 outcome, reason = Outcome.ALERT, Reason.ALERT
-                alert = self._alert(verdict.text, thoughts)
+                alert = self._alert(verdict, thoughts)
             case _:
                 assert_never(verdict)
         tokens, cost = await self._spent(sight)
@@ -122,11 +122,12 @@ class Examination:
         """Tokens and US dollars of this beat: no other runs beside it."""
         return await self._around.ledger.spent(sight.view.now, Origin.HEARTBEAT)
 
-    def _alert(self, text: str, thoughts: str) -> NewAlert:
-        shown = text
+    def _alert(self, alarm: Alarm, thoughts: str) -> NewAlert:
+        shown = text = alarm.text
         if self._settings.include_reasoning and thoughts.strip():
             shown = f"Reasoning: {thoughts.strip()}\n\n{text}"
-        return self._recipients.alert(shown, "heartbeat", alert_digest(text))
+        digest = alert_digest(text)
+        return self._recipients.alert(shown, "heartbeat", digest, tainted=alarm.tainted)
 
 
 class _Silence:

@@ -85,7 +85,8 @@ class Questions:
         ending = await self._ending(verdict, began)
         alert = None
         if ending.reason is JobReason.ALERT:
-            alert = self._recipients.alert(ending.text, "job", alert_digest(ending.text))
+            text, tainted = ending.text, isinstance(verdict, Alarm) and verdict.tainted
+            alert = self._recipients.alert(text, "job", alert_digest(text), tainted=tainted)
         run = await around.book.end(run_id, ending, alert)
         if ending.outcome is JobOutcome.ALERT:
             around.wake()

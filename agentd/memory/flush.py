@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from agentd import failpoints
 from agentd.domain.compaction import Answer, CompactionPlan, Question
-from agentd.domain.transcript import NO_MEMORY, Coverage, RowRole
+from agentd.domain.outside import cleaned, from_outside
+from agentd.domain.transcript import NO_MEMORY, Coverage, Row, RowRole
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.domain.verdict import is_no_reply
 from agentd.engine.durable import when_space
@@ -23,6 +24,12 @@ from agentd.ports import Clock, SessionStore
 TRIES = 3  # then the rows are cut unsaved, with a record of it
 # A conversation that is sent to a model must not begin with the model's own words.
 _EARLIER = "(The beginning of this conversation has been looked at already.)"
+# Said with a question about what came from outside.
+_APART = (
+    "\nThe user's own words in this part have been looked at already. Save only what the text from"
+    " outside (results of tools, attachments, words of others) adds to them."
+)
+_STORED = "stored"
 _TOOLS = frozenset({"memory_read", "memory_search", "memory_write"})
 
 Ask = Callable[[Question], Awaitable[Answer]]
@@ -104,15 +111,29 @@ class MemoryFlush:
     async def _try(
         self, plan: CompactionPlan, part: Part, failures: int, ask: Ask
     ) -> tuple[bool, str]:
-        """Whether one question about one part went well, and the word for it."""
-        now = self._clock.now().astimezone(self._clock.zone)
-        system, text = flush_prompt(self._settings, now, str(self._clock.zone), self._daily_dir)
+        """Whether a part was saved, and the word for it. What came from outside is asked about apart, so
+        that what the rest gives is free of it.
+        """
         # A turn that ended badly keeps its key, so each further try has its own; the count is
         # stored, so a restart asks under the same key again.
         again = f"#{failures + 1}" if failures else ""
-        key = f"{_key(plan.session)}{part.name}{again}"
-        opening = "" if part.rows[0].role is RowRole.USER else _EARLIER
-        question = Question(key, system, text, part.rows, _TOOLS, plan.summary or opening)
+        key = f"{_key(plan.session)}{part.name}"
+        clean, outside = cleaned(plan.session, part.rows), from_outside(part.rows)
+        saved, reason = await self._asked(plan, clean, f"{key}{again}", "", ask)
+        if saved and outside:
+            saved, other = await self._asked(plan, outside, f"{key}-outside{again}", _APART, ask)
+            reason = other if not saved or other == _STORED else reason
+        return saved, reason
+
+    async def _asked(
+        self, plan: CompactionPlan, rows: Sequence[Row], key: str, more: str, ask: Ask
+    ) -> tuple[bool, str]:
+        now = self._clock.now().astimezone(self._clock.zone)
+        system, text = flush_prompt(self._settings, now, str(self._clock.zone), self._daily_dir)
+        opening = "" if rows[0].role is RowRole.USER else _EARLIER
+        question = Question(
+            key, system, f"{text}{more}", tuple(rows), _TOOLS, plan.summary or opening
+        )
         failpoints.hit("flush.begun")
         try:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
@@ -125,7 +146,7 @@ class MemoryFlush:
             return False, error.reason
         failpoints.hit("flush.done")
         if answer.writes:
-            return True, "stored"
+            return True, _STORED
         return (True, "no_reply") if is_no_reply(answer.text) else (False, "wrote_nothing")
 
     async def _failed(self, session: SessionKey, reason: str) -> int:

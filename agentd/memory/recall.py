@@ -7,13 +7,16 @@ import hashlib
 from dataclasses import replace
 
 from agentd.domain.memory import OWNER, PUBLIC, Found, Source, audience_of, scope_of
+from agentd.domain.outside import is_marked
 from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
+from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.domain.workspace import FileView, Reader
-from agentd.errors import FileMissing, NotFound
+from agentd.errors import FileMissing, NotFound, WorkspaceError
 from agentd.memory.indexer import Indexer
 from agentd.memory.transcript import as_lines, session_at
 from agentd.ports import MemoryIndex, SessionStore, Workspace
 
+_OWNER = Reader(SessionKey("recall"), Kind.MAIN)
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
 _PERHAPS_MISSED = frozenset(  # for what is not indexed yet
     {EmptyReason.NO_MATCH, EmptyReason.NOTHING_INDEXED, EmptyReason.NOTHING_FITS}
@@ -75,3 +78,25 @@ class MemoryRecall:
             raise FileMissing(msg) from None
         text = await asyncio.to_thread(as_lines, rows)
         return FileView(path, text, hashlib.sha256(text.encode()).hexdigest())
+
+    async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
+        """See Recall. The lines are judged whole: a mark stands at the end, which a cut may hide."""
+        session = session_at(path)
+        if session is not None:
+            return await self._was_said_outside(session, first, last)
+        if path.startswith("@") or is_marked(text):
+            return True
+        (found,) = await self._workspace.look([path], _OWNER)
+        if isinstance(found, WorkspaceError):
+            return True
+        whole = found.text.split("\n")[first - 1 : last]
+        return any(await self._workspace.outside(path, [*whole, *text.split("\n")]))
+
+    async def _was_said_outside(self, session: SessionKey, first: int, last: int) -> bool:
+        if kind_of(session) is not Kind.MAIN:
+            return True
+        try:
+            rows = await self._store.rows(session, first, last - first + 1)
+        except NotFound:
+            return True
+        return any(row.source.tainted for row in rows if row.seq <= last)

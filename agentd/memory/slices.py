@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentd.domain.message import Block, Image, Text, ToolResult, ToolUse
+from agentd.domain.source import BY_OWNER
+from agentd.domain.spans import Span, shifted, united
 from agentd.domain.transcript import Row
 from agentd.engine import tokens
 
@@ -88,11 +90,25 @@ def _is_words(row: Row) -> bool:
     return all(isinstance(block, Text) for block in row.blocks)
 
 
+def _quoted(row: Row) -> list[Span]:
+    """What its sender marked in the words of all blocks."""
+    spans: list[Span] = []
+    offset = 0
+    for block in row.blocks:
+        if isinstance(block, Text):
+            spans += shifted(block.quoted, offset)
+            offset += len(block.text)
+    return spans
+
+
 def _pieces(row: Row, budget: int) -> Iterator[Part]:
     size = max(_SMALLEST, budget * _CHARS_PER_TOKEN)
-    text = row.text
+    text, quoted = row.text, _quoted(row)
+    source = BY_OWNER if row.source.is_owners_own else row.source  # each is tainted by its own
     starts = range(0, len(text), size)
     for number, start in enumerate(starts, 1):
-        piece = replace(row, blocks=(Text(text[start : start + size]),))
+        within = [(max(a, start) - start, b - start) for a, b in quoted if b > start]
+        words = text[start : start + size]
+        piece = replace(row, blocks=(Text(words, united(within, len(words))),), source=source)
         done = row.seq if number == len(starts) else row.seq - 1
         yield Part((piece,), done, number)

@@ -22,6 +22,11 @@ class Recall(Protocol):
     async def read(self, path: str, reader: Reader) -> FileView:
         """A workspace file or a transcript as the virtual file `sessions/KEY.jsonl`."""
 
+    async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
+        """Whether showing `text` taints a turn: it is from the lines `first` to `last` of what `read`
+        gives for the path, and some of these are from outside, or nobody can tell.
+        """
+
 
 class MemoryIndex(Protocol):
     """The derived search index."""

@@ -52,10 +52,17 @@ class SessionStore(Protocol):
         """Add a notice row outside any turn."""
 
     async def swap(
-        self, session: SessionKey, generation: int, keep_from: int, summary: str
+        self,
+        session: SessionKey,
+        generation: int,
+        keep_from: int,
+        summary: str,
+        outside: str = "",
     ) -> bool:
         """Let the context begin at row `keep_from` behind `summary` (stored as a summary row unless
-        empty). False, with nothing changed, if the session's generation is another one by now.
+        empty). `outside` sums up what came from outside: it is stored as a tainted summary row, and no
+        context carries it. False, with nothing changed, if the session's generation is another one by
+        now.
         """
 
     async def cover(self, session: SessionKey, coverage: Coverage) -> None:

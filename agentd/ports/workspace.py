@@ -77,6 +77,11 @@ class Workspace(Protocol):
         than `offset`).
         """
 
+    async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
+        """For each whole line of a file whether it is from outside: it is marked so, tainted changes
+        have brought it, or the file is another workspace's. Raises PathRefused.
+        """
+
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at
         or behind `offset` as one piece, "before" when nothing of them does.

@@ -93,6 +93,7 @@ def dump_turn(turn: Turn) -> str:
             "tool_calls": [call.as_json() for call in turn.tool_calls],
             "cost_usd": turn.cost_usd,
             "context_tokens": turn.context_tokens,
+            "tainted": turn.tainted,
             "failure": failure and [failure.code, failure.message, failure.cure],
         }
     )
@@ -115,6 +116,7 @@ def load_turn(session: SessionKey, message_id: str, seq: int, outcome: str) -> T
         ),
         cost_usd=data["cost_usd"],
         context_tokens=data.get("context_tokens", 0),  # turns of older versions have none
+        tainted=data.get("tainted", False),
         failure=Failure(*data["failure"]) if data["failure"] else None,
     )
 
@@ -130,6 +132,7 @@ def dump_intent(intent: Intent) -> tuple[str, bytes | None]:
         "kind": call.kind,
         "origin": call.origin,
         "tainted": call.tainted,
+        "approved": call.approved,
     }
     if file is None:
         return dumps(data), None
@@ -148,6 +151,7 @@ def load_intent(text: str, content: bytes | None) -> Intent:
         kind=Kind(data["kind"]),
         origin=Origin(data["origin"]),
         tainted=data["tainted"],
+        approved=data.get("approved", False),
     )
     if content is None:
         return Intent(call)

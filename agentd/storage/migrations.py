@@ -39,6 +39,7 @@ STATE = Schema(
         "state_005.sql",
         "state_006.sql",
         "state_007.sql",
+        "state_008.sql",
     ),
 )
 INDEX = Schema(

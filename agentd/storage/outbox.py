@@ -15,7 +15,8 @@ from agentd.storage.sqlite import Database
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
 
 _INSERT = """
-INSERT INTO alerts (at, text, origin, recipient, digest) VALUES (?, ?, ?, ?, ?) RETURNING id
+INSERT INTO alerts (at, text, origin, recipient, digest, tainted) VALUES (?, ?, ?, ?, ?, ?)
+RETURNING id
 """
 _DUE = """
 SELECT alert_id, sink, attempts FROM deliveries WHERE state = 'pending' AND due_at <= ?
@@ -37,7 +38,7 @@ def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | 
     if conn.execute(recent, (new.digest, horizon)).fetchone():
         return None
     text = well_formed(new.text)
-    values = (stamp(at), text, new.origin, new.to, new.digest)
+    values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted)
     ((alert_id,),) = conn.execute(_INSERT, values).fetchall()
     sinks = tuple(dict.fromkeys(new.sinks))
     conn.executemany(
@@ -45,7 +46,7 @@ def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | 
         [(alert_id, sink, stamp(at)) for sink in sinks],
     )
     delivered = dict.fromkeys(sinks, DeliveryState.PENDING)
-    return Alert(alert_id, at, text, new.origin, new.to, delivered=delivered)
+    return Alert(alert_id, at, text, new.origin, new.to, delivered=delivered, tainted=new.tainted)
 
 
 class SqliteOutbox:
@@ -125,6 +126,7 @@ def _load(conn: sqlite3.Connection, found: Iterable[sqlite3.Row]) -> tuple[Alert
             to=row["recipient"],
             acked=bool(row["acked"]),
             delivered=_delivered(conn, row["id"]),
+            tainted=bool(row["tainted"]),
         )
         for row in found
     )

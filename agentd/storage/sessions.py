@@ -8,7 +8,15 @@ from datetime import datetime
 
 from agentd.domain.choices import Choices
 from agentd.domain.message import Text
-from agentd.domain.transcript import Coverage, History, NewRow, Row, RowRole, SessionInfo
+from agentd.domain.transcript import (
+    Coverage,
+    History,
+    NewRow,
+    Row,
+    RowRole,
+    SessionInfo,
+    summary_rows,
+)
 from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 from agentd.errors import Busy
 from agentd.ports import Clock
@@ -93,7 +101,12 @@ class SqliteSessions:
         return await self._db.write(add)
 
     async def swap(
-        self, session: SessionKey, generation: int, keep_from: int, summary: str
+        self,
+        session: SessionKey,
+        generation: int,
+        keep_from: int,
+        summary: str,
+        outside: str = "",
     ) -> bool:
         """See SessionStore. Raises NotFound."""
         now = self._clock.now()
@@ -102,9 +115,7 @@ class SqliteSessions:
             found = transcript.require_session(conn, session, now)
             if found["generation"] != generation:
                 return False
-            if summary:
-                source = transcript.summary_source(conn, found, keep_from)
-                new = NewRow(RowRole.SUMMARY, (Text(summary),), source=source)
+            for new in summary_rows(session, summary, outside):
                 transcript.add_row(conn, found["id"], new, now)
             conn.execute(_SWAP, (keep_from, well_formed(summary), found["id"]))
             return True

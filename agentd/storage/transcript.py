@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.choices import Choices, Mode
-from agentd.domain.source import TextSource, Writer
+from agentd.domain.outside import left_out
+from agentd.domain.source import TextSource
 from agentd.domain.transcript import History, NewRow, Row, SessionInfo, opens_turn
-from agentd.domain.turn import DELETED, MAIN, SessionKey
+from agentd.domain.turn import DELETED, MAIN, Kind, SessionKey, kind_of
 from agentd.errors import Busy, NotFound
 from agentd.storage.codec import (
     dump_blocks,
@@ -52,10 +53,7 @@ _SAID = """
 SELECT r.* FROM rows r JOIN sessions s ON s.id = r.session_id
 WHERE s.key = ? AND r.seq > ? AND r.opens_turn = 1 ORDER BY r.seq LIMIT ?
 """
-_TAINTED = """
-SELECT 1 FROM rows WHERE session_id = ? AND seq >= ? AND (seq < ? OR role = 'summary')
-    AND source LIKE '% tainted'
-"""
+_SUMMARY = "SELECT source FROM rows WHERE session_id = ? AND seq = ? AND role = 'summary'"
 _IN_CONTEXT = """
 SELECT * FROM rows WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
 ORDER BY seq
@@ -155,12 +153,6 @@ def add_row(
     return row
 
 
-def summary_source(conn: sqlite3.Connection, session: sqlite3.Row, keep_from: int) -> TextSource:
-    """The source of a summary of what goes from the context of a session, the former summary included."""
-    found = conn.execute(_TAINTED, (session["id"], session["context_from"], keep_from))
-    return TextSource(Writer.AGENT, found.fetchone() is not None)
-
-
 def referred_images(conn: sqlite3.Connection) -> frozenset[str]:
     """The digests of the images of all rows, and of messages that have not ended."""
     waiting = [image for turn in conn.execute(_WAITING) for image in load_images(turn["images"])]
@@ -213,7 +205,7 @@ def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
     return History(
         session=key,
         rows=_context_rows(conn, found["id"], found["context_from"]),
-        summary=found["summary"],
+        summary=_carried_summary(conn, found),
         context_from=found["context_from"],
         covered_to=found["covered_to"],
         generation=found["generation"],
@@ -222,6 +214,19 @@ def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
         flush_due=bool(found["flush_due"]),
         choices=load_choices(found),
     )
+
+
+def _carried_summary(conn: sqlite3.Connection, found: sqlite3.Row) -> str:
+    """The summary in a session's columns. In the owner's sessions a line stands for one that was made of
+    text from outside, too, as former versions have made them.
+    """
+    summary, key = str(found["summary"]), SessionKey(found["key"])
+    if not summary or kind_of(key) is not Kind.MAIN:
+        return summary
+    row = conn.execute(_SUMMARY, (found["id"], found["swapped_at"])).fetchone()
+    if row is None or not TextSource.parse(row["source"]).tainted:
+        return summary
+    return left_out(key, found["swapped_at"], "a summary that holds text from outside")
 
 
 def load_choices(found: sqlite3.Row) -> Choices:

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from agentd.domain.choices import Choices
 from agentd.domain.message import Text
-from agentd.domain.source import TextSource, Writer
 from agentd.domain.tool import Intent, OpenCall, ToolOutput
 from agentd.domain.transcript import (
     Coverage,
@@ -18,6 +17,7 @@ from agentd.domain.transcript import (
     RowRole,
     SessionInfo,
     opens_turn,
+    summary_rows,
 )
 from agentd.domain.turn import (
     DELETED,
@@ -107,13 +107,18 @@ class MemorySessions:
         )
 
     async def swap(
-        self, session: SessionKey, generation: int, keep_from: int, summary: str
+        self,
+        session: SessionKey,
+        generation: int,
+        keep_from: int,
+        summary: str,
+        outside: str = "",
     ) -> bool:
         found = self._require(session)
         if found.history.generation != generation:
             return False
-        if summary:
-            self._store(found, _summary_row(found, keep_from, summary), None)
+        for row in summary_rows(session, summary, outside):
+            self._store(found, row, None)
         found.history = replace(
             found.history,
             generation=generation + 1,
@@ -331,15 +336,6 @@ class MemorySessions:
 
 def _user_row(request: TurnRequest) -> NewRow:
     return NewRow(RowRole.USER, request.blocks, source=request.source)
-
-
-def _summary_row(found: StoredSession, keep_from: int, summary: str) -> NewRow:
-    first = found.history.context_from
-    goes = (
-        r for r in found.rows if first <= r.seq and (r.seq < keep_from or r.role is RowRole.SUMMARY)
-    )
-    source = TextSource(Writer.AGENT, any(row.source.tainted for row in goes))
-    return NewRow(RowRole.SUMMARY, (Text(summary),), source=source)
 
 
 def _without_summaries(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -94,7 +94,15 @@ class MemoryOutbox:
         self._digests[alert.digest] = now
         delivered = dict.fromkeys(alert.sinks, DeliveryState.PENDING)
         new_id = len(self._alerts) + 1
-        stored = Alert(new_id, now, alert.text, alert.origin, alert.to, delivered=delivered)
+        stored = Alert(
+            new_id,
+            now,
+            alert.text,
+            alert.origin,
+            alert.to,
+            delivered=delivered,
+            tainted=alert.tainted,
+        )
         self._alerts[new_id] = stored
         self._pending.update({(new_id, sink): (now, 0) for sink in delivered})
         return stored

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from agentd.domain.health import Problem
+from agentd.domain.outside import is_marked
 from agentd.domain.tool import (
     FileAction,
     FileIntent,
@@ -58,6 +59,7 @@ class MemoryWorkspace:
         self._clock = clock or FakeClock()
         self._seen: set[tuple[str, str, str]] = set()
         self._locks: dict[str, asyncio.Lock] = {}
+        self._outside: dict[str, frozenset[str]] = {}
 
     def text(self, path: str) -> str:
         """A file as it stands."""
@@ -182,7 +184,16 @@ class MemoryWorkspace:
             return
         new = (old or b"") + intent.data if append else intent.data
         self.files[intent.path] = new
+        if by.tainted:
+            brought = frozenset(filter(None, intent.data.decode().split("\n")))
+            self._outside[intent.path] = self._outside.get(intent.path, frozenset()) | brought
+        elif by.approved:
+            self._outside.pop(intent.path, None)
         self._seen.add((reader.session, intent.path, _digest(new)))
+
+    async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
+        brought = self._outside.get(self.canonical(path), frozenset())
+        return [path.startswith("@") or is_marked(line) or line in brought for line in lines]
 
     async def inspect(self, intent: FileIntent) -> str:
         old = self.files.get(intent.path)

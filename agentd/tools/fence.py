@@ -6,7 +6,6 @@ import re
 import unicodedata
 
 MARK = re.compile(r"<!--\s*agentd\s*:", re.IGNORECASE)  # how a remark about a line's origin begins
-_UNTRUSTED = re.compile(r"<!--\s*agentd\s*:\s*origin=untrusted\b", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`{3,}")
 _STEERING = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 
@@ -34,11 +33,6 @@ def printable(text: str) -> str:
 def is_control(char: str) -> bool:
     """Whether a character has no place in a text file: controls but newline and tab, surrogates."""
     return char not in "\n\t" and unicodedata.category(char) in {"Cc", "Cs"}
-
-
-def is_untrusted(text: str) -> bool:
-    """Whether a line of `text` is marked as coming from outside the owner's own words."""
-    return _UNTRUSTED.search(text) is not None
 
 
 def without_marks(text: str) -> str:

@@ -31,6 +31,7 @@ _SPEC = ToolSpec(
         "additionalProperties": False,
     },
     Effect.IDEMPOTENT,
+    is_guarded=True,
 )
 
 

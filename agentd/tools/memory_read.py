@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.tool import Intent, ToolCall, ToolOutput
 from agentd.domain.workspace import FileView, Reader
 from agentd.errors import FileMissing, NotFound, ToolFailed
 from agentd.ports import Gate, Recall
 from agentd.tools.fence import fenced, located
-from agentd.tools.origin import is_foreign
 
 _LINES = 200
 _CHARS = 16_000
@@ -42,21 +44,32 @@ class MemoryRead:
         except (FileMissing, NotFound):
             return ToolOutput(f"No such file: {path}", is_error=True)
         first = max(1, int(call.input.get("from", 1)))
-        return _page(view, first, max(1, int(call.input.get("lines", _LINES))))
+        page = _page(view, first, max(1, int(call.input.get("lines", _LINES))))
+        if page is None:
+            return _nothing(view, first)
+        shown = "\n".join(page.lines)
+        outside = await self._recall.is_outside(view.path, first, page.last, shown)
+        return ToolOutput(page.told, tainted=outside)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: reading has no effect."""
         raise ToolFailed("a read was cut by a restart", cure="Read again.")
 
 
-def _page(view: FileView, first: int, count: int) -> ToolOutput:
-    lines = view.text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    if not lines:
-        return ToolOutput(f"{view.path} is empty.")
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Lines of a file, whole, and how they are told."""
+
+    lines: Sequence[str]
+    last: int
+    told: str
+
+
+def _page(view: FileView, first: int, count: int) -> _Page | None:
+    """The lines from `first` on, as many as there is room for; None where there are none."""
+    lines = _lines(view)
     if first > len(lines):
-        return ToolOutput(f"{view.path} has {len(lines)} lines; none from {first} on.")
+        return None
     shown: list[str] = []
     room = _CHARS
     for line in lines[first - 1 : first - 1 + count]:
@@ -65,8 +78,21 @@ def _page(view: FileView, first: int, count: int) -> ToolOutput:
         shown.append(line if len(line) <= _CHARS else f"{line[:_CHARS]} [… {len(line)} characters]")
         room -= len(line) + 1
     last = first + len(shown) - 1
-    text = "\n".join(shown)
-    # Judged by the whole lines: a mark stands at the end, which a cut may hide.
-    foreign = is_foreign(view.path, "\n".join(lines[first - 1 : last]))
     more = f"\n[{len(lines) - last} more lines: from={last + 1}]" if last < len(lines) else ""
-    return ToolOutput(f"{located(view.path, first, last)}\n{fenced(text)}{more}", tainted=foreign)
+    text = "\n".join(shown)
+    told = f"{located(view.path, first, last)}\n{fenced(text)}{more}"
+    return _Page(lines[first - 1 : last], last, told)
+
+
+def _nothing(view: FileView, first: int) -> ToolOutput:
+    count = len(_lines(view))
+    if not count:
+        return ToolOutput(f"{view.path} is empty.")
+    return ToolOutput(f"{view.path} has {count} lines; none from {first} on.")
+
+
+def _lines(view: FileView) -> list[str]:
+    lines = view.text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.domain.memory import Hit, Source
+from agentd.domain.memory import Chunk, Hit, Source
 from agentd.domain.prompt import Effect, ToolSpec
 from agentd.domain.search import EmptyReason, Lack, SearchQuery
 from agentd.domain.tool import Intent, ToolCall, ToolOutput
@@ -13,7 +13,6 @@ from agentd.domain.workspace import Reader
 from agentd.errors import ToolFailed
 from agentd.ports import Gate, Recall
 from agentd.tools.fence import fenced, located
-from agentd.tools.origin import is_foreign
 
 _CHARS = 1_500  # shown of one hit
 _LIMIT = 5
@@ -88,9 +87,12 @@ class MemorySearch:
             reason = found.reason or EmptyReason.NO_MATCH
             return ToolOutput(f"{EMPTY.get(reason, EMPTY[EmptyReason.NO_MATCH])} [{reason}]")
         note = f"\n[{DEGRADED[found.reason]}]" if found.reason in DEGRADED else ""
-        return ToolOutput(
-            "\n".join(map(_shown, found.hits)) + note,
-            tainted=any(is_foreign(hit.chunk.path, hit.chunk.text) for hit in found.hits),
+        outside = [await self._is_outside(hit.chunk) for hit in found.hits]
+        return ToolOutput("\n".join(map(_shown, found.hits)) + note, tainted=any(outside))
+
+    async def _is_outside(self, chunk: Chunk) -> bool:
+        return await self._recall.is_outside(
+            chunk.path, chunk.start_line, chunk.end_line, chunk.text
         )
 
     async def settle(self, intent: Intent) -> ToolOutput:

@@ -3,12 +3,14 @@
 Who may write what:
 
 - the owner's chats: any file; protected ones after the user's yes to these very bytes;
+- turns that have read text from outside: marked entries of today's note, all else after such a yes;
 - groups and isolated sessions: nothing that is the owner's alone, the rest after a yes;
-- heartbeats, flushes and turns that have read foreign text: further entries of today's note;
+- heartbeats and flushes: further entries of today's note;
 - nobody: the page of facts, which has tools of its own, and the text of the concept graph.
 
-Text that nobody sees, in a file that prompts carry, needs a yes of its own; where nobody can be asked it
-is refused. Anything else that is suspicious is a warning in the question, if there is one.
+Text that nobody sees, in a file that prompts carry, needs a yes of its own; where nobody is asked it is
+refused. Anything else that is suspicious is a warning in the question, if there is one. What the user says
+yes to is his own from then on; what others write is not.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -59,6 +61,7 @@ _SPEC = ToolSpec(
     },
     Effect.FILE,
     "edit",
+    is_guarded=True,
 )
 _DONE = {
     Mode.APPEND: "Added to",
@@ -89,15 +92,17 @@ class MemoryWrite:
         """Which file was changed. Raises ToolFailed, EditConflict, PathRefused with the cure."""
         note = self._workspace.daily_note()  # once: the day may turn while this runs
         change = parse(self._path(call, note), call.input)
-        self._permit(call, change, note)
-        stamp = self._stamp(call, change, note)
+        is_entry = change.path == note and change.mode is Mode.APPEND
+        self._permit(call, change, is_entry=is_entry)
+        stamp = self._stamp(call) if is_entry else None
         approved: FileIntent | None = None
         while True:
             async with self._workspace.lock(change.path):
                 draft = await self._draft(call, change, stamp)
                 if draft.approval is None or draft.intent == approved:
                     await gate.intend(draft.intent)
-                    await self._apply(draft.intent, call)
+                    allowed = approved is not None
+                    await self._apply(draft.intent, replace(call, approved=allowed))
                     return ToolOutput(f"{_DONE[change.mode]} {change.path}.")
             if approved is not None:
                 raise _changed(change.path)
@@ -139,7 +144,7 @@ class MemoryWrite:
             raise PathRefused(msg, cure=f"Write to {path}.md, or to a target that has a name.")
         return path
 
-    def _permit(self, call: ToolCall, change: Change, note: str) -> None:
+    def _permit(self, call: ToolCall, change: Change, *, is_entry: bool) -> None:
         runs_alone = call.origin is not Origin.USER
         if (
             call.kind is not Kind.MAIN
@@ -147,16 +152,11 @@ class MemoryWrite:
             if runs_alone or self._workspace.is_owner_only(change.path):
                 msg = f"this session cannot write {change.path}"
                 raise ToolFailed(msg)
-        elif (call.tainted or runs_alone) and not (
-            change.path == note and change.mode is Mode.APPEND
-        ):
-            why = "has read text from outside" if call.tainted else "runs without the user"
-            msg = f"this turn {why}: it may only add to today's note"
+        elif runs_alone and not is_entry:
+            msg = "this turn runs without the user: it may only add to today's note"
             raise ToolFailed(msg, cure="Use target daily_log with append.")
 
-    def _stamp(self, call: ToolCall, change: Change, note: str) -> Stamp | None:
-        if change.mode is not Mode.APPEND or change.path != note:
-            return None
+    def _stamp(self, call: ToolCall) -> Stamp:
         time = self._clock.now().astimezone(self._clock.zone).strftime("%H:%M")
         if call.tainted:
             return Stamp(time, "untrusted")
@@ -178,15 +178,20 @@ class MemoryWrite:
         after = intent.data.decode()
         if change.mode is Mode.APPEND:
             after = before + after
-        found = await self._screened(call, change.path, before, after)
+        found = await self._screened(change.path, before, after, call)
+        is_hidden = any(suspicion.is_high for suspicion in found)
         ask = (
             call.careful
-            or any(suspicion.is_high for suspicion in found)
             or call.kind is not Kind.MAIN
+            or (call.tainted and stamp is None)
             or self._workspace.is_protected(change.path)
             or (change.mode is not Mode.APPEND and alters_marks(before, after))
+            or (change.mode is Mode.PATCH and await self._holds_outside(change.path, before))
         )
-        if not ask:
+        if is_hidden and not ask and (call.tainted or call.origin is not Origin.USER):
+            msg = f"{change.path} would hold text that nobody sees: {next(filter(_is_high, found))}"
+            raise ToolFailed(msg, cure="Write it without such characters.")
+        if not ask and not is_hidden:
             return _Draft(intent, None)
         approval = Approval(
             title=f"{'Delete' if change.mode is Mode.DELETE else 'Write'} {change.path}",
@@ -199,12 +204,14 @@ class MemoryWrite:
         )
         return _Draft(intent, approval)
 
+    async def _holds_outside(self, path: str, text: str) -> bool:
+        """Whether part of what a patch leaves there is from outside."""
+        return any(await self._workspace.outside(path, text.split("\n")))
+
     async def _screened(
-        self, call: ToolCall, path: str, before: str, after: str
+        self, path: str, before: str, after: str, call: ToolCall
     ) -> tuple[Suspicion, ...]:
-        """What is suspicious in the change of a file that prompts carry. Raises ToolFailed for hidden text
-        in a turn in which the user cannot be asked, or must not be talked into it.
-        """
+        """What is suspicious in the change of a file that prompts carry."""
         if not self._workspace.is_injected(path):
             return ()
         found = await asyncio.to_thread(scan_change, before, after)
@@ -218,10 +225,6 @@ class MemoryWrite:
                 line=suspicion.line,
                 column=suspicion.column,
             )
-        worst = next((suspicion for suspicion in found if suspicion.is_high), None)
-        if worst is not None and (call.tainted or call.origin is not Origin.USER):
-            msg = f"{path} would hold text that nobody sees: {worst}"
-            raise ToolFailed(msg, cure="Write it without such characters.")
         return found
 
     async def _scope(self, call: ToolCall, path: str, found: Iterable[Suspicion]) -> str:
@@ -249,8 +252,20 @@ class MemoryWrite:
         reader = Reader(call.session, call.kind)
         seen = await self._workspace.has_seen(intent.path, intent.before, reader)
         kind = "model" if call.origin is Origin.USER else str(call.origin)
-        by = Author(kind, call.session, call.id, call.tainted)
+        # What he has allowed is his own; what others write stays theirs, whoever lets them.
+        is_his = call.approved and call.kind is Kind.MAIN
+        by = Author(
+            kind,
+            call.session,
+            call.id,
+            tainted=not is_his and (call.tainted or call.kind is not Kind.MAIN),
+            approved=is_his,
+        )
         await self._workspace.apply(intent, reader if seen else Reader(_SELF, call.kind), by)
+
+
+def _is_high(suspicion: Suspicion) -> bool:
+    return suspicion.is_high
 
 
 def _changed(path: str) -> EditConflict:

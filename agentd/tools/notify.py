@@ -1,4 +1,4 @@
-"""The tool `notify`: tell the owner something now."""
+"""The tool `notify`: tell the owner something now, marked where text from outside may say it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _SPEC = ToolSpec(
         "additionalProperties": False,
     },
     Effect.IDEMPOTENT,
+    is_guarded=True,
 )
 
 
@@ -46,7 +47,7 @@ class Notify:
             msg = f"the alert has {len(text)} characters; at most {_CHARS} are allowed"
             raise ToolFailed(msg, cure="Say it shorter.")
         recipients = self._targets(call.origin)
-        alert = recipients.alert(text, str(call.origin), alert_digest(text))
+        alert = recipients.alert(text, str(call.origin), alert_digest(text), tainted=call.tainted)
         if await self._outbox.put(alert) is None:
             return ToolOutput("The user was told exactly this within 24 hours; not sent again.")
         return ToolOutput("Alert stored for delivery.")

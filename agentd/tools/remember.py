@@ -34,6 +34,7 @@ _SPEC = ToolSpec(
         "additionalProperties": False,
     },
     Effect.IDEMPOTENT,
+    is_guarded=True,
 )
 _REFUSED = {
     Refusal.EMPTY: "it says nothing",

@@ -1,7 +1,7 @@
 """The tools for jobs: `schedule_create`, `schedule_list`, `schedule_cancel`.
 
 They are the owner's: what is put on the list or taken off it was shown to the user and allowed.
-Groups, isolated sessions, silent turns and turns that have read text from outside get nothing.
+Groups, isolated sessions and silent turns get nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _spec(name: str, told: str, fields: dict[str, Any], needed: list[str]) -> To
         "required": needed,
         "additionalProperties": False,
     }
-    return ToolSpec(name, told, schema, effect)
+    return ToolSpec(name, told, schema, effect, is_guarded=effect is not Effect.READ_ONLY)
 
 
 class ScheduleCreate:
@@ -145,9 +145,8 @@ def _permit(call: ToolCall, what: str, *, silent: bool = False) -> None:
     if call.kind is not Kind.MAIN:
         msg = f"this session cannot {what} the owner's jobs"
         raise ToolFailed(msg)
-    if not silent and (call.origin is not Origin.USER or call.tainted):
-        why = "has read text from outside" if call.tainted else "runs without the user"
-        msg = f"this turn {why}: it cannot {what} jobs"
+    if not silent and call.origin is not Origin.USER:
+        msg = f"this turn runs without the user: it cannot {what} jobs"
         raise ToolFailed(msg, cure="Ask the user to do it, with `agentd jobs`.")
 
 

@@ -1,4 +1,5 @@
-"""Which lines of a file agentd wrote, as keyed hashes beside the file's versions. Blocking.
+"""Which lines of a file agentd wrote, or are from outside, as keyed hashes beside the file's versions.
+Blocking.
 
 A line that the user changed afterwards is not among them. There is no way back from a hash to the
 words, so the record may outlive them.
@@ -13,24 +14,27 @@ from collections.abc import Iterable, Sequence
 from agentd.domain.workspace import HAND, RESTORE, Author
 from agentd.workspace.folder import Folder
 
-LINES = "lines"  # the name in a file's folder
+LINES = "lines"  # agentd's: the name in a file's folder
+OUTSIDE = "outside"  # the name of the record of lines from outside
 MOST = 20_000  # lines of one file that are known, the newest
 _KEY = "key"  # the name in the folder of all versions
 _SIZE = 8  # bytes of a hash
 _OTHERS = frozenset({HAND.kind, RESTORE.kind, "facts", "archive"})
-_LIMIT = 1 << 20
+_LIMIT = 1 << 24
 
 
 class Authored:
-    """The record below the versions directory. Methods raise OSError; whoever calls `note` holds the
-    lock of the path.
+    """The record `name` below the versions directory. Where `forgets` is False it grows without a bound
+    rather than forget a line. Methods raise OSError; whoever changes it holds the lock of the path.
     """
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, name: str = LINES, *, forgets: bool = True) -> None:
         self._folder = folder
+        self._name = name
+        self._forgets = forgets
 
     def note(self, home: str, lines: Iterable[bytes]) -> None:
-        """Lines of the file with this folder are ours."""
+        """Take lines of the file with this folder into the record."""
         wanted = list(dict.fromkeys(bare for line in lines if (bare := line.strip())))
         if not wanted:
             return
@@ -40,18 +44,28 @@ class Authored:
         new = [mark for line in wanted if (mark := _mark(key, line)) not in there]
         if new:
             marks = [*known, *new]
-            if len(marks) > MOST:
+            if self._forgets and len(marks) > MOST:
                 marks = marks[-MOST // 2 :]
-            self._folder.replace((home, LINES), b"".join(marks))
+            self._folder.replace((home, self._name), b"".join(marks))
+
+    def drop(self, home: str, lines: Iterable[bytes]) -> None:
+        """Take lines of the file out of the record."""
+        if not (known := self._read(home)):
+            return
+        key = self._key()
+        gone = {_mark(key, line.strip()) for line in lines}
+        kept = [mark for mark in known if mark not in gone]
+        if len(kept) < len(known):
+            self._folder.replace((home, self._name), b"".join(kept))
 
     def own(self, home: str, lines: Sequence[bytes]) -> list[bool]:
-        """For each line whether it is ours."""
+        """For each line whether it is in the record."""
         key, known = self._key(), frozenset(self._read(home))
         return [bool(key) and _mark(key, line.strip()) in known for line in lines]
 
     def _read(self, home: str) -> list[bytes]:
         try:
-            data = self._folder.read((home, LINES), _LIMIT)
+            data = self._folder.read((home, self._name), _LIMIT)
         except FileNotFoundError:
             return []
         return [data[start : start + _SIZE] for start in range(0, len(data), _SIZE)]

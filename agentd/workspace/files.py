@@ -18,6 +18,7 @@ from pathlib import Path
 import structlog
 
 from agentd.domain.health import Problem
+from agentd.domain.outside import is_marked
 from agentd.domain.tool import FileAction, FileIntent
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import OWNER, RESTORE, Author, FileView, Reader, TreeEntry, Version
@@ -225,6 +226,19 @@ class Files:
     def count_write(self, path: str) -> None:
         """A file may have been changed, by agentd itself."""
         self.writes += path.casefold().endswith(".md")
+
+    async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
+        """See Workspace."""
+        name = await asyncio.to_thread(self._places.standing, self._places.spelled(path))
+        if name.scope:
+            return [True] * len(lines)
+        marked = [is_marked(line) for line in lines]
+        if self._versions is None:
+            return marked
+        whole = [line.encode(errors="surrogateescape") for line in lines]
+        with translated(path):
+            brought = await asyncio.to_thread(self._versions.outside, str(name), whole)
+        return [one or other for one, other in zip(marked, brought, strict=True)]
 
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after", or "other"."""

@@ -116,7 +116,9 @@ class NoteEraser:
                 found = marks[one.line].found(text[one.start : one.end])
                 spans += [(one.start + start, one.start + end) for start, end in found]
         if spans := list(merged(spans)):
-            self._folder.replace(parts, _encoded(replaced(text, spans)))
+            masked = _encoded(replaced(text, spans))
+            self._versions.masked(path, _encoded(text), masked)
+            self._folder.replace(parts, masked)
         return len(spans)
 
 

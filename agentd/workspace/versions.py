@@ -1,8 +1,8 @@
 """What files that agentd changes were, and who made them so; outside the workspace. Blocking.
 
 Below the versions directory each path has a folder (named by its SHA-256, the path in `path`):
-`log` lists the versions, `lines` says which lines are agentd's (see `authored`), other files are
-contents. A content that only grew is kept once, in its longest form: a version names the file and
+`log` lists the versions, `lines` says which lines are agentd's and `outside` which are from outside (see
+`authored`), other files are contents. A content that only grew is kept once, in its longest form: a version names the file and
 how much of it is its own. Contents that stood there before anyone of agentd touched the file are
 kept too, as made by hand.
 
@@ -17,13 +17,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.workspace import HAND, Author, Version
+from agentd.domain.workspace import HAND, OWNER, Author, Version
 from agentd.errors import NotFound
-from agentd.workspace.authored import LINES, Authored, added
+from agentd.workspace.authored import LINES, OUTSIDE, Authored, added
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
@@ -53,6 +53,7 @@ class Versions:
     def __init__(self, root: Path, keep: int = KEEP) -> None:
         self._folder = Folder(root, passing=_pass_by)
         self._authored = Authored(self._folder)
+        self._outside = Authored(self._folder, OUTSIDE, forgets=False)
         self._keep = keep
 
     def begin(
@@ -73,6 +74,7 @@ class Versions:
         if _PATH not in self._names(home):
             self._folder.replace((home, _PATH), path.encode())
         self._authored.note(home, added(old, new, by))
+        self._note_outside(home, old, new, by)
         self._save(home, log)
 
     def finish(self, path: str, old: bytes | None, new: bytes | None) -> None:
@@ -120,12 +122,22 @@ class Versions:
             is_noted or line.strip() in seen for is_noted, line in zip(noted, lines, strict=True)
         ]
 
+    def outside(self, path: str, lines: Sequence[bytes]) -> list[bool]:
+        """For each whole line of the file whether tainted changes have brought it."""
+        home = home_of(path)
+        return self._outside.own(home, lines) if self._names(home) else [False] * len(lines)
+
+    def masked(self, path: str, old: bytes, new: bytes) -> None:
+        """Words of the file were masked: what is left of a line from outside stays so."""
+        self._keep_outside(home_of(path), old, new)
+
     def inherit(self, path: str, source: str, lines: Sequence[bytes]) -> None:
-        """Those of the lines that are agentd's in the file `source` are so in `path`, too."""
-        own = self.own(source, lines)
-        self._authored.note(
-            home_of(path), [line for line, is_own in zip(lines, own, strict=True) if is_own]
-        )
+        """Those of the lines that are agentd's, or from outside, in the file `source` are so in `path`,
+        too.
+        """
+        home = home_of(path)
+        self._authored.note(home, compress(lines, self.own(source, lines)))
+        self._outside.note(home, compress(lines, self.outside(source, lines)))
 
     def homes(self) -> dict[str, str]:
         """The folders of files of which something is kept, with the paths; "" where it is not known:
@@ -157,6 +169,7 @@ class Versions:
                 continue
             new = change(data)
             count += new != data
+            self._keep_outside(home, data, new)
             if not (form and form.startswith(new)):
                 form = new
                 self._keep_content(home, form)
@@ -170,6 +183,23 @@ class Versions:
     def clear_strays(self) -> int:
         """Remove what a crash left half written; returns how many files that were."""
         return self._folder.clear_strays() if self._folder.root.is_dir() else 0
+
+    def _note_outside(self, home: str, old: bytes | None, new: bytes | None, by: Author) -> None:
+        """Lines that tainted changes bring are from outside; what the owner writes, or has seen whole
+        and allowed, is his.
+        """
+        if by.tainted:
+            self._outside.note(home, added(old, new, by))
+        elif by.approved:
+            self._outside.drop(home, (new or b"").splitlines())
+        elif by.kind == OWNER.kind:
+            self._outside.drop(home, added(old, new, by))
+
+    def _keep_outside(self, home: str, old: bytes, new: bytes) -> None:
+        before, after = old.splitlines(), new.splitlines()
+        gone = set(compress(before, self._outside.own(home, before))).difference(after)
+        if gone:
+            self._outside.note(home, set(after).difference(before))
 
     def _path(self, home: str) -> str:
         try:
@@ -229,7 +259,7 @@ class Versions:
         """
         rows = [_dumped(entry) for entry in log]
         self._folder.replace((home, _LOG), json.dumps(rows).encode())
-        wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES}
+        wanted = {entry.blob for entry in log} | {_LOG, _PATH, LINES, OUTSIDE}
         for name in self._names(home):
             if name not in wanted:
                 self._folder.delete((home, name))
@@ -279,7 +309,7 @@ def _dumped(entry: _Entry) -> dict[str, Any]:
         "at": v.at.astimezone(UTC).isoformat(),
         "digest": v.digest,
         "size": v.size,
-        "by": [v.by.kind, v.by.session, v.by.call, v.by.tainted],
+        "by": [v.by.kind, v.by.session, v.by.call, v.by.tainted, v.by.approved],
         "blob": entry.blob,
         "done": entry.is_done,
     }

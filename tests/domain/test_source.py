@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentd.domain.message import Text, ToolResult
+from agentd.domain.message import Image, Text, ToolResult
 from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource, Writer
 from agentd.domain.transcript import NewRow, Row, RowRole, export_row
 from agentd.domain.turn import MAIN, Origin, SessionKey, TurnRequest
@@ -28,8 +28,20 @@ def test_anything_else_is_no_source(text):
         TextSource.parse(text)
 
 
-def test_only_clean_words_of_the_owner_are_his_own():
-    assert [str(source) for source in ALL if source.is_owners_own] == ["owner"]
+def test_the_owners_words_are_his_own_whatever_came_with_them():
+    assert [str(source) for source in ALL if source.is_owners_own] == ["owner", "owner tainted"]
+
+
+@pytest.mark.parametrize("block", [Text("see x", ((4, 5),)), Image("image/png", "0" * 64, 9)])
+def test_what_came_with_the_owners_words_taints_them(block):
+    for row in (
+        NewRow(RowRole.USER, (block,)),
+        NewRow(RowRole.USER, (block,), source=BY_OWNER),
+        NewRow(RowRole.USER, (block,)).stored(1, AT, None),
+        Row(1, RowRole.USER, (*WORDS, block), AT, source=BY_OWNER),
+    ):
+        assert row.source == TextSource(Writer.OWNER, tainted=True)
+    assert NewRow(RowRole.USER, (block,), source=BY_OTHERS).source == BY_OTHERS
 
 
 @pytest.mark.parametrize(
@@ -57,7 +69,10 @@ def test_a_source_that_was_named_stays_whatever_else_changes():
 def test_an_export_says_which_rows_are_tainted():
     clean = Row(1, RowRole.USER, WORDS, AT)
     assert "tainted" not in export_row(clean)
-    assert export_row(replace(clean, source=BY_OTHERS))["tainted"] is True
+    others = export_row(replace(clean, source=BY_OTHERS))
+    assert (others["tainted"], "writer" in others) == (True, False)
+    own = export_row(replace(clean, source=TextSource(Writer.OWNER, tainted=True)))
+    assert (own["tainted"], own["writer"]) == (True, "owner")
 
 
 @pytest.mark.parametrize(

@@ -225,8 +225,11 @@ class House:
 
     async def alert(self, number: int, text: str) -> None:
         """An alert arrives in the main conversation."""
-        shown = Alert(number, self.clock.now(), text, "heartbeat")
-        await MainSessionSink(self.store, self.events).send(shown)
+        await self.deliver(Alert(number, self.clock.now(), text, "heartbeat"))
+
+    async def deliver(self, alert: Alert) -> None:
+        """An alert comes to the main conversation."""
+        await MainSessionSink(self.store, self.events).send(alert)
 
     def sent(self, *sessions: str) -> str:
         """Everything that was sent to the model for these sessions, as the service gets it."""
@@ -280,6 +283,9 @@ class _OwnersRecall:
 
     async def read(self, path, reader):
         return await self._recall.read(path, Reader(reader.session, Kind.MAIN))
+
+    async def is_outside(self, path, first, last, text):
+        return await self._recall.is_outside(path, first, last, text)
 
 
 def as_json(prompt: Prompt) -> str:

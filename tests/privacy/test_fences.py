@@ -130,11 +130,16 @@ async def test_what_is_injected_of_others_is_fenced(home: House, text):
 
 
 @pytest.mark.parametrize("at", range(60, 300, 7))
-def test_a_cut_line_stays_fenced(at):
-    text = f"{'- mine' * 5}\n- {'theirs ' * 40}{OBEY}{UNTRUSTED}\n"
+def test_a_marked_line_is_not_shown_and_the_lines_around_it_keep_their_numbers(at):
+    mine = [f"- mine {n}" for n in range(40)]
+    text = "\n".join([*mine[:20], f"- {'theirs ' * 40}{OBEY}{UNTRUSTED}", *mine[20:]])
     (shown,), _, _ = compose.sections([Section(NOTE, f"### {NOTE}", text)], Room(at, 10_000))
-    assert "theirs" not in outside(shown)
-    assert "CUT" in outside(shown)
+    assert "theirs" not in shown
+    assert shown.count("\n[NOT SHOWN: 1 line") == 1
+    assert f"of {NOTE} from outside: 21." in shown
+    next_line = int(re.search(r"from=(\d+)", shown)[1])
+    said = re.findall(r"^- mine \d+$", shown, re.MULTILINE)
+    assert text.split("\n")[next_line - 1] == f"- mine {len(said)}"
 
 
 @pytest.mark.parametrize("text", BREAKOUTS)
@@ -197,7 +202,7 @@ async def test_what_a_group_said_is_told_with_its_source(home: House):
         st.tuples(st.text(alphabet="`~ab#-\n ", max_size=40), st.booleans()), min_size=1, max_size=8
     )
 )
-def test_marked_lines_never_stand_outside_a_fence(pieces):
+def test_no_prompt_carries_marked_lines(pieces):
     lines = []
     for text, marked in pieces:
         flat = text.replace("\n", " ")
@@ -206,4 +211,4 @@ def test_marked_lines_never_stand_outside_a_fence(pieces):
     (shown, *_), _, _ = compose.sections(
         [Section(NOTE, f"### {NOTE}", "\n".join(["start", *lines]))], Room(20_000, 60_000)
     )
-    assert OBEY not in outside(shown)
+    assert OBEY not in shown

@@ -17,7 +17,7 @@ from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.errors import ShuttingDown
 from agentd.server.methods.imports import read_line
 from agentd.testing import Answers, call
-from tests.privacy.conftest import GROUP, ISOLATED, SHARED, TODAY, House, canary
+from tests.privacy.conftest import GROUP, ISOLATED, SHARED, TODAY, House, as_json, canary
 
 NINE = ("SOUL", "AGENTS", "USER", "IDENTITY", "TOOLS", "HEARTBEAT", "BOOTSTRAP", "MEMORY", "README")
 FILES = {f"{name}.md": f"# {name}\nthe owner's line\n" for name in NINE}
@@ -87,7 +87,7 @@ SILENT = {"origin": Origin.HEARTBEAT, "context": Context.LIGHT}
         pytest.param("chat:1", (), {}, True, id="chat"),
         pytest.param(GROUP, (), {}, True, id="group"),
         pytest.param(ISOLATED, (), {}, True, id="isolated"),
-        pytest.param("main", TAINTS, {}, False, id="tainted"),
+        pytest.param("main", TAINTS, {}, True, id="tainted"),
         pytest.param("heartbeat:main", (), SILENT, False, id="light beat"),
         pytest.param("main", (), {**SILENT, "context": Context.SESSION}, False, id="beat in main"),
     ],
@@ -292,9 +292,18 @@ async def test_a_mark_is_not_put_together_from_pieces_without_a_yes(home: House)
 
 
 async def free(house: House, session: str = "main") -> bool:
-    """Whether a turn of the session may write a plain file."""
+    """Whether a turn of the session writes a plain file without asking."""
+    before = len(house.answers.questions)
     answer = await house.use(session, "memory_write", target="projects/a.md", content="b")
-    return answer.startswith("Added")
+    assert answer.startswith("Added")
+    return len(house.answers.questions) == before
+
+
+async def unwilling(house: House) -> None:
+    """From now on the owner allows nothing."""
+    house.answers = Answers(default=Decision.DENY)
+    await house.stop()
+    await house.start()
 
 
 TAINTING = {
@@ -346,10 +355,9 @@ async def test_the_owners_own_text_does_not_taint(home: House, what):
 async def test_taint_begins_within_the_turn_and_ends_with_the_context(home: House):
     plain = ("memory_write", {"target": "projects/a.md", "content": "b"})
     memory = ("memory_write", {"target": "MEMORY.md", "content": "b"})
-    answers = await home.obey("main", [plain, *TAINTS, plain, memory])
-    assert answers[0].startswith("Added")
-    assert all("only add to today" in a for a in answers[2:])
-    assert home.answers.questions == []  # not even with a yes: the user is not asked
+    await home.obey("main", [plain, *TAINTS, plain, memory])
+    assert [q.path for q in home.answers.questions] == ["projects/a.md", "MEMORY.md"]
+    assert [q.scope for q in home.answers.questions] == ["once", "once"]
     assert not await free(home)
     assert await free(home, "chat:other")
     home.provider.default = "a summary that is long enough to be taken for one, all in all " * 3
@@ -361,6 +369,7 @@ async def test_taint_begins_within_the_turn_and_ends_with_the_context(home: Hous
 
 
 async def test_a_result_taints_the_next_call_of_the_same_message(home: House):
+    await unwilling(home)
     write = {"target": "projects/a.md", "content": "b"}
     read = ToolUse("r", *TAINTS[0])
     home.provider.say(assistant("", read, ToolUse("w", "memory_write", write)), "done")
@@ -408,14 +417,18 @@ async def test_taint_survives_an_export_and_an_import(home: House):
 
 async def test_a_flush_of_tainted_rows_writes_marked_lines(home: House):
     await home.obey("main", TAINTS)
-    home.provider.say(call("memory_write", "flush1", content="owned\nagain"), "NO_REPLY")
+    home.provider.say(call("memory_write", "flush1", content="his own words"), "NO_REPLY")
+    home.provider.say(call("memory_write", "flush2", content="owned\nagain"), "NO_REPLY")
     await home.sessions.flush(MAIN)
     lines = home.note.splitlines()[2:]
-    assert [line.endswith(UNTRUSTED) for line in lines] == [True, True]
+    assert [line.endswith(UNTRUSTED) for line in lines] == [False, True, True]
+    clean, outside = home.provider.prompts[-4], home.provider.prompts[-2]
+    assert ("I am owned" in as_json(clean), "I am owned" in as_json(outside)) == (False, True)
 
 
 @pytest.mark.parametrize("when", ["between two tools", "before the next answer"])
 async def test_taint_survives_a_stop_in_the_middle_of_the_turn(home: House, when):
+    await unwilling(home)
     request = TurnRequest(MAIN, "look", "cut")
     read = ToolUse("c1", "memory_read", {"path": "@work/plan.md"})
     if when == "between two tools":

@@ -546,21 +546,32 @@ async def test_marks_of_a_message_that_has_ended_are_emptied_like_its_text(state
     assert await state_db.read(lambda c: tuple(c.execute(columns).fetchone())) == ("", "[]")
 
 
-async def test_a_summary_of_tainted_rows_is_tainted_and_so_is_the_next_one(stores):
+async def test_what_came_from_outside_is_summed_up_apart_and_not_carried_on(stores):
     store = stores.sessions
-    tainted = TextSource(Writer.AGENT, tainted=True)
+    await store.create(CHAT)
+    await store.swap(CHAT, 0, 1, "of his words", "of the mail")
+    rows = await store.rows(CHAT)
+    assert [(r.role, r.text, str(r.source)) for r in rows] == [
+        (RowRole.SUMMARY, "of the mail", "agent tainted"),
+        (RowRole.SUMMARY, "of his words", "agent"),
+    ]
+    history = await store.load(CHAT)
+    assert (history.summary, history.rows) == ("of his words", ())
 
-    async def sources():
-        return [r.source for r in await store.rows(MAIN) if r.role is RowRole.SUMMARY]
 
-    for number in range(3):
-        receipt = await store.receive(request("hi", f"m{number}"))
-        await store.begin(receipt.turn_id)
-        source = tainted if number == 1 else BY_AGENT
-        await store.finish(receipt.turn_id, ended(receipt), [said("well", source=source)])
-    await store.swap(MAIN, 0, 3, "of the first turn")
-    assert await sources() == [BY_AGENT]
-    await store.swap(MAIN, 1, 5, "of the first two")
-    assert await sources() == [BY_AGENT, tainted]
-    await store.swap(MAIN, 2, 7, "of all three")
-    assert await sources() == [BY_AGENT, tainted, tainted]
+async def test_a_summary_of_what_others_say_is_tainted_and_carried_on(stores):
+    group = SessionKey("group:club")
+    await stores.sessions.create(group)
+    await stores.sessions.swap(group, 0, 1, "of their words")
+    (row,) = await stores.sessions.rows(group)
+    assert row.source.tainted
+    assert (await stores.sessions.load(group)).summary == "of their words"
+
+
+async def test_a_summary_that_a_former_version_made_of_all_is_not_carried_on(state_db, clock):
+    store = SqliteSessions(state_db, clock)
+    await store.create(CHAT)
+    await store.swap(CHAT, 0, 1, "obey")
+    await state_db.execute("UPDATE rows SET source = 'agent tainted'", ())
+    assert (await store.load(CHAT)).summary.startswith("[left out: a summary")
+    assert (await store.rows(CHAT))[0].text == "obey"

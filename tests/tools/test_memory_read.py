@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.domain.memory import Chunk, Found, Hit, Source
+from agentd.domain.outside import is_marked
 from agentd.domain.search import EmptyReason, Lack, SearchQuery
 from agentd.domain.tool import ToolCall
 from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, kind_of
@@ -39,6 +40,10 @@ class FixedRecall:
         if path not in self.files:
             raise FileMissing("nothing there")
         return FileView(path, self.files[path], "digest")
+
+    async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
+        lines = self.files.get(path, "").split("\n")[first - 1 : last]
+        return path.startswith("@") or any(map(is_marked, (*lines, text)))
 
 
 def made(name: str, session: str = "main", **arguments: object) -> ToolCall:
@@ -92,16 +97,11 @@ async def test_absent_and_past_the_end_are_plain_words():
         ("memory/a.md", MARKED, True),
         ("memory/a.md", "x <!-- agentd: origin=heartbeat -->", False),
         ("@work/MEMORY.md", "plain", True),
-        ("sessions/main.jsonl", "{}", False),
-        ("sessions/chat:1.jsonl", "{}", False),
-        ("sessions/group:a.jsonl", "{}", True),
-        ("sessions/isolated:a.jsonl", "{}", True),
     ],
 )
 async def test_foreign_text_taints_by_reading_and_by_finding(path, text, tainted):
     assert (await read({path: text}, path=path)).tainted is tainted
-    source = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
-    found = Found((Hit(Chunk(path, 1, 1, text, source, ""), 1.0),))
+    found = Found((Hit(Chunk(path, 1, 1, text, Source.NOTES, ""), 1.0),))
     out = await MemorySearch(FixedRecall(found=found)).run(made("memory_search", query="q"), None)
     assert out.tainted is tainted
     assert text in out.text

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agentd.domain.tool import Approval, FileAction, FileIntent, Intent, ToolCall
-from agentd.domain.turn import Kind, Origin, SessionKey, kind_of
+from agentd.domain.turn import MAIN, Kind, Origin, SessionKey, kind_of
 from agentd.domain.workspace import Reader
 from agentd.errors import AgentdError, EditConflict, PathRefused, ToolFailed
 from agentd.testing import FakeClock, MemoryWorkspace
@@ -137,21 +137,25 @@ async def test_a_flush_appends_plain_lines():
     assert workspace.text(NOTE) == "x\n- [12:00] kept\n"
 
 
+BEYOND_TODAYS_NOTE = [
+    *({"content": "x", "target": name} for name in PROTECTED),
+    {"content": "x", "target": "memory/2026-11-20.md"},
+    {"content": "x", "target": "notes/a.md"},
+    {"content": "x", "append": False},
+    {"old_string": "old", "new_string": "new", "target": NOTE},
+    {"content": "", "target": "bootstrap"},
+]
+
+
 @pytest.mark.parametrize(
-    "how", [{"origin": Origin.HEARTBEAT}, {"origin": Origin.FLUSH}, {"tainted": True}]
-)
-@pytest.mark.parametrize(
-    "what",
+    "how",
     [
-        *({"content": "x", "target": name} for name in PROTECTED),
-        {"content": "x", "target": "memory/2026-11-20.md"},
-        {"content": "x", "target": "notes/a.md"},
-        {"content": "x", "append": False},
-        {"old_string": "old", "new_string": "new", "target": NOTE},
-        {"content": "", "target": "bootstrap"},
+        {"origin": Origin.HEARTBEAT},
+        {"origin": Origin.FLUSH},
+        {"origin": Origin.HEARTBEAT, "tainted": True},
     ],
-    ids=str,
 )
+@pytest.mark.parametrize("what", BEYOND_TODAYS_NOTE, ids=str)
 async def test_a_restricted_turn_does_nothing_but_add_to_todays_note(how, what):
     files = {NOTE: "old\n", "BOOTSTRAP.md": "b"}
     write, workspace = tool(files)
@@ -162,6 +166,35 @@ async def test_a_restricted_turn_does_nothing_but_add_to_todays_note(how, what):
     assert workspace.files == before
     assert gate.asked == []
     assert gate.intents == []
+
+
+@pytest.mark.parametrize("what", BEYOND_TODAYS_NOTE, ids=str)
+async def test_a_tainted_turn_asks_for_all_but_an_entry_and_what_is_allowed_is_the_owners(what):
+    write, workspace = tool({NOTE: "old\n", "BOOTSTRAP.md": "b"})
+    before, no = dict(workspace.files), RecordingGate(yes=False)
+    for path in before:
+        await workspace.read(path, Reader(MAIN, Kind.MAIN))
+    out = await write.run(made(tainted=True, **what), no)
+    assert out.is_error
+    assert (workspace.files, len(no.asked), no.intents) == (before, 1, [])
+    yes = RecordingGate()
+    assert not (await write.run(made(tainted=True, **what), yes)).is_error
+    assert workspace.files != before
+    assert (workspace.authors[-1].tainted, workspace.authors[-1].approved) == (False, True)
+
+
+async def test_a_patch_that_leaves_text_from_outside_is_asked_about():
+    write, workspace = tool({"shared/a.md": "ours\n"})
+    await write.run(
+        made(session="group:team", content="theirs", target="shared/a.md"), RecordingGate()
+    )
+    assert workspace.authors[-1].tainted
+    await workspace.read("shared/a.md", Reader(MAIN, Kind.MAIN))
+    gate = RecordingGate()
+    patch = {"old_string": "ours", "new_string": "mine", "target": "shared/a.md"}
+    await write.run(made(**patch), gate)
+    assert len(gate.asked) == 1
+    assert list(await workspace.outside("shared/a.md", ["mine", "theirs"])) == [False, False]
 
 
 @pytest.mark.parametrize("session", ["group:team", "isolated:job"])

@@ -112,7 +112,7 @@ async def test_a_call_that_a_crash_repeats_makes_one_job_and_asks_once():
         {"origin": Origin.HEARTBEAT},
         {"origin": Origin.JOB},
         {"origin": Origin.FLUSH},
-        {"tainted": True},
+        {"origin": Origin.JOB, "tainted": True},
     ],
 )
 async def test_others_change_nothing_and_are_not_even_asked_about(who):

@@ -11,17 +11,19 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import structlog
 
 from agentd.domain.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
+from agentd.domain.outside import cleaned, from_outside
 from agentd.domain.transcript import Coverage, History, Row
-from agentd.domain.turn import SessionKey
+from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
 from agentd.engine.compaction.plan import Thresholds, cut_point
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.compaction.summary import Summariser
+from agentd.engine.compaction.summary import Summariser, SummaryRefused
 from agentd.engine.durable import when_space
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
@@ -153,6 +155,7 @@ class Compaction:
             summary=history.summary,
             failures=history.flush_failures,
             last_try=need.cut,
+            ends_taint=trigger is Trigger.MANUAL and _carries_outside(history),
         )
 
     def _keep_from(
@@ -205,13 +208,13 @@ class Compaction:
         return covered[-1].ok
 
     async def _cut(self, plan: CompactionPlan) -> tuple[bool, str]:
-        if not plan.trigger.empties and not _spoken(plan.old):
+        if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
             return False, "nothing_to_compact"
-        summary = ""
+        summary = outside = ""
         if not plan.trigger.empties:
             try:
                 async with asyncio.timeout(self._settings.timeout.total_seconds()):
-                    summary = await self._summariser.summarise(plan.session, plan.old, plan.summary)
+                    summary, outside = await self._summaries(plan)
             except (ProviderError, TimeoutError) as error:
                 why = error.reason if isinstance(error, ProviderError) else "summary_timeout"
                 log.warning("compaction_gave_up", session=plan.session, reason=why)
@@ -219,10 +222,32 @@ class Compaction:
         hit("compaction.summarised")
         swapped = await when_space(
             self._clock,
-            lambda: self._store.swap(plan.session, plan.generation, plan.keep_from, summary),
+            lambda: self._store.swap(
+                plan.session, plan.generation, plan.keep_from, summary, outside
+            ),
         )
         hit("compaction.swapped")
         return swapped, str(plan.trigger) if swapped else "stale"
+
+    async def _summaries(self, plan: CompactionPlan) -> tuple[str, str]:
+        """What the context goes on with, and apart from it what came from outside. Among others there is
+        nothing else. Raises ProviderError.
+        """
+        ask = partial(self._summariser.summarise, plan.session)
+        if kind_of(plan.session) is not Kind.MAIN:
+            return await ask(plan.old, plan.summary), ""
+        if not _spoken(plan.old):
+            return plan.summary, ""
+        summary = await ask(cleaned(plan.session, plan.old), plan.summary)
+        outside = from_outside(_spoken(plan.old))
+        if not outside:
+            return summary, ""
+        try:
+            return summary, await ask(outside, "")
+        except SummaryRefused as error:
+            # Nothing is lost with it: the rows stay, and no context would have carried it.
+            log.warning("outside_not_summarised", session=plan.session, reason=error.reason)
+            return summary, ""
 
     def _remember(self, plan: CompactionPlan, report: RoomReport) -> None:
         self.last = {
@@ -248,6 +273,13 @@ def _first_apart(whole: History, history: History) -> int | None:
     """The first row of `whole` that `history` leaves out."""
     held = {r.seq for r in history.rows}
     return next((r.seq for r in whole.rows if r.seq not in held), None)
+
+
+def _carries_outside(history: History) -> bool:
+    """Whether a swap would take text from outside out of the session's prompts."""
+    if kind_of(history.session) is not Kind.MAIN:
+        return False
+    return any(r.source.tainted and r.seq > history.swapped_at for r in _spoken(history.rows))
 
 
 def _spoken(rows: Iterable[Row]) -> list[Row]:

@@ -97,6 +97,10 @@ class Outdated:
         """See Recall."""
         return await self._recall.read(path, reader)
 
+    async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
+        """See Recall."""
+        return await self._recall.is_outside(path, first, last, text)
+
     async def _follow(self) -> None:
         """Be level with the facts, if they have changed."""
         facts = await self._facts.all()

@@ -18,7 +18,7 @@ from agentd.domain.fact import Category, Evidence, Fact, FactSource, FactWrite, 
 from agentd.domain.message import Text
 from agentd.domain.quotation import quoted_spans
 from agentd.domain.sentences import sentences
-from agentd.domain.spans import Span
+from agentd.domain.spans import Span, shifted
 from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import Origin, SessionKey
 from agentd.engine import tokens
@@ -255,18 +255,29 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
     is_user = opens_turn(row)
     if not (is_user or row.role is RowRole.ASSISTANT) or not row.text.strip():
         return None
+    whole = ((0, len(row.text)),)
     if not is_user:
-        return Spoken(session, row.seq, row.at, row.text, False, not row.source.tainted)
+        outside = whole if row.source.tainted else ()
+        return Spoken(session, row.seq, row.at, row.text, False, not outside, outside=outside)
     if tells_secret(row.text):
         return None
-    marked, offset = [], 0
+    marked: list[Span] = []
+    offset = 0
     for block in row.blocks:
         if isinstance(block, Text):
-            marked += [(start + offset, end + offset) for start, end in block.quoted]
+            marked += shifted(block.quoted, offset)
             offset += len(block.text)
-    quotations = quoted_spans(row.text, marked)
     is_clean = row.source.is_owners_own
-    return Spoken(session, row.seq, row.at, row.text, True, is_clean, tuple(quotations))
+    return Spoken(
+        session,
+        row.seq,
+        row.at,
+        row.text,
+        True,
+        is_clean,
+        tuple(quoted_spans(row.text, marked)),
+        tuple(marked) if is_clean else whole,
+    )
 
 
 def _sentence_like(fact: str, text: str) -> Span | None:

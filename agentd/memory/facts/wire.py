@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any
 
 from agentd.domain.fact import Category, Evidence, Fact, FactSource, Op, Operation, Triple
+from agentd.domain.outside import typed
 from agentd.domain.spans import Span
 from agentd.domain.turn import SessionKey
 from agentd.engine.prompt import fence
@@ -40,7 +41,8 @@ _ASK = "List now what this conversation changes in what is known."
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """One message of the conversation that is read. Only clean words of the user are evidence;
-    `quotations` are characters of the text that are somebody else's words.
+    `quotations` are characters of the text that are somebody else's words. Those of them that came from
+    `outside` no request shows.
     """
 
     session: SessionKey
@@ -50,6 +52,7 @@ class Spoken:
     is_user: bool
     is_clean: bool = True
     quotations: tuple[Span, ...] = ()
+    outside: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +175,11 @@ def _cited(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
 def _shown(count: int, one: Spoken, zone: tzinfo) -> str:
     who = "user" if one.is_user else "agent"
     head = f"[{count} {who} {one.at.astimezone(zone):%Y-%m-%d %H:%M}]"
+    text = typed(one.text, one.outside, _LEFT_OUT)
     if one.is_user:
-        text = _clipped(one.text, USER_CHARS // 2, USER_CHARS // 2)
+        text = _clipped(text, USER_CHARS // 2, USER_CHARS // 2)
     else:
-        text = _clipped(one.text, AGENT_CHARS // 4, 3 * AGENT_CHARS // 4)
+        text = _clipped(text, AGENT_CHARS // 4, 3 * AGENT_CHARS // 4)
     lines = "\n  ".join(text.strip().splitlines())
     return f"{head} {lines}"
 

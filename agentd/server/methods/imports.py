@@ -13,7 +13,7 @@ from agentd.domain.message import Block, Image, Text, decode_block
 from agentd.domain.picture import media_type
 from agentd.domain.source import BY_OTHERS, BY_OWNER, TextSource, Writer
 from agentd.domain.spans import shifted
-from agentd.domain.transcript import NewRow, RowRole, opens_turn
+from agentd.domain.transcript import NewRow, RowRole, holds_attachments, opens_turn
 from agentd.errors import InvalidRequest
 
 _ROLES = {
@@ -40,8 +40,8 @@ def read_line(
 ) -> tuple[NewRow, datetime]:
     """The row of one line and its time, `now` where it names none. A time without offset is read in
     `zone`; a `name` is put before the words. The user's messages under the name `owner` are his own
-    ("": those without a name; None: none at all), unless an export calls them tainted; all else is
-    tainted. Raises InvalidRequest, naming the line.
+    ("": those without a name; None: none at all), unless an export calls them tainted and not written
+    by the owner; all else is tainted. Raises InvalidRequest, naming the line.
     """
     role = _ROLES.get(str(line.get("role")))
     if role is None:
@@ -73,8 +73,12 @@ def pictures_of(line: dict[str, Any]) -> list[bytes]:
 def _source(row: NewRow, line: dict[str, Any], owner: str | None) -> TextSource:
     if not opens_turn(row):
         return TextSource(Writer.AGENT, tainted=True)
-    is_his = _name(line) == owner and line.get("tainted") is not True
-    return BY_OWNER if is_his else BY_OTHERS
+    if _name(line) != owner:
+        return BY_OTHERS
+    if line.get("tainted") is True:  # else his words, tainted by what came with them
+        came_along = line.get("writer") == Writer.OWNER and holds_attachments(row.blocks)
+        return TextSource(Writer.OWNER, tainted=True) if came_along else BY_OTHERS
+    return BY_OWNER
 
 
 def _name(line: dict[str, Any]) -> str:
