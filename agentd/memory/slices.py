@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agentd.domain.message import Block, Image, Text, ToolResult, ToolUse
 from agentd.domain.source import BY_OWNER
-from agentd.domain.spans import Span, shifted, united
+from agentd.domain.spans import Span, shifted, within
 from agentd.domain.transcript import Row
 from agentd.engine import tokens
 
@@ -107,8 +107,9 @@ def _pieces(row: Row, budget: int) -> Iterator[Part]:
     source = BY_OWNER if row.source.is_owners_own else row.source  # each is tainted by its own
     starts = range(0, len(text), size)
     for number, start in enumerate(starts, 1):
-        within = [(max(a, start) - start, b - start) for a, b in quoted if b > start]
-        words = text[start : start + size]
-        piece = replace(row, blocks=(Text(words, united(within, len(words))),), source=source)
+        end = start + size
+        piece = replace(
+            row, blocks=(Text(text[start:end], within(quoted, start, end)),), source=source
+        )
         done = row.seq if number == len(starts) else row.seq - 1
         yield Part((piece,), done, number)
