@@ -26,11 +26,18 @@ class Calls:
         self._clock = clock
 
     async def run(self, progress: Progress, uses: Sequence[ToolUse]) -> NewRow:
-        """The results of all calls. Raises Interrupted when the user wants to stop before one."""
+        """The results of all calls. Those beyond the limits of an answer and a turn are refused, and
+        neither shown nor journaled. Raises Interrupted when the user wants to stop before one.
+        """
         done = await self._outputs(progress.receipt.turn_id)
-        for use in uses:
-            if use.id not in done and progress.interrupt.requested:
-                raise Interrupted
+        refused: dict[str, ToolOutput] = {}
+        for place, use in enumerate(uses):
+            if use.id not in done:
+                if progress.interrupt.requested:
+                    raise Interrupted
+                if refusal := self._toolbox.refusal(place, len(done)):
+                    refused[use.id] = refusal
+                    continue
             self._announce(progress, use)
             if use.id not in done:
                 done[use.id] = await self._run_one(progress, use, tuple(done.values()))
@@ -40,7 +47,7 @@ class Calls:
             progress.sink.emit(
                 ToolCallEnded(session, use.id, use.name, output.text, output.is_error)
             )
-        return _results(uses, done, is_tainted=progress.is_tainted)
+        return _results(uses, done | refused, is_tainted=progress.is_tainted)
 
     async def settle(self, turn_id: int) -> None:
         """Finish or explain what had begun and has no output, before anything runs again."""
@@ -70,7 +77,10 @@ class Calls:
             tainted,
             careful=progress.scene.choices.mode is Mode.ASK,
         )
-        return await self._toolbox.run(progress.receipt.turn_id, call, request, progress.interrupt)
+        told = sum(len(output.text) for output in earlier)
+        return await self._toolbox.run(
+            progress.receipt.turn_id, call, request, progress.interrupt, told=told
+        )
 
     def _announce(self, progress: Progress, use: ToolUse) -> None:
         spec = self._toolbox.spec(use.name)

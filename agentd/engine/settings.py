@@ -37,6 +37,15 @@ class AgentSettings(Settings):
     max_tool_output: int = Field(
         32_000, ge=1000, description="characters of a tool's answer that the model is shown"
     )
+    max_turn_tool_output: int = Field(
+        400_000, ge=1000, description="characters of all tools' answers in one turn together"
+    )
+    max_answer_tool_calls: int = Field(
+        32, ge=1, le=1000, description="tool calls of one answer that are run; the rest is refused"
+    )
+    max_turn_tool_calls: int = Field(
+        200, ge=1, le=10_000, description="tool calls that are run in one turn"
+    )
 
 
 class ToolsSettings(Settings):

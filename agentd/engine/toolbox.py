@@ -81,16 +81,35 @@ class Toolbox:
         tool = self._tools.get(name)
         return tool.spec if tool else None
 
+    def refusal(self, place: int, made: int) -> ToolOutput | None:
+        """Why the call at this place of an answer, from 0, is not run after `made` others of its turn;
+        None if it is.
+        """
+        if place >= (most := self._settings.max_answer_tool_calls):
+            return ToolOutput(f"Not run: one answer may make {most} calls.", is_error=True)
+        if made >= (most := self._settings.max_turn_tool_calls):
+            return ToolOutput(f"Not run: one turn may make {most} calls.", is_error=True)
+        return None
+
     async def run(
-        self, turn_id: int, call: ToolCall, request: TurnRequest, interrupt: Interrupt
+        self,
+        turn_id: int,
+        call: ToolCall,
+        request: TurnRequest,
+        interrupt: Interrupt,
+        *,
+        told: int = 0,
     ) -> ToolOutput:
-        """Run the call and journal its output. Every refusal is an error output for the model.
+        """Run the call and journal its output. Every refusal is an error output for the model. `told`
+        is how many characters the tools of the turn have answered already.
 
         Raises StorageError when the journal cannot be written, Interrupted when the user stops the
         turn instead of answering a question.
         """
         output = await self._attempt(turn_id, call, request, interrupt)
-        output = replace(output, text=_shortened(output.text, self._settings.max_tool_output))
+        room = self._settings.max_turn_tool_output - told
+        most = max(0, min(self._settings.max_tool_output, room))
+        output = replace(output, text=_shortened(output.text, most))
         hit("tool.done")
         await when_space(self._clock, lambda: self._journal.settle(turn_id, call.id, output))
         hit("tool.settled")
