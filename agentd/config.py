@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from agentd.alerts.settings import AlertsSettings
 from agentd.alerts.targets import resolve
-from agentd.domain.settings import Settings
+from agentd.domain.settings import Settings, Shown
 from agentd.embedders.settings import EmbedderSettings
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
@@ -162,12 +162,23 @@ def placed(config: Config, places: Places) -> Places:
 
 
 def describe(loaded: Loaded) -> tuple[Setting, ...]:
-    """Every key's value in force and its origin, in the order of the example file."""
+    """Every key's value in force and its origin, in the order of the example file, for people to see:
+    what may hold secrets is told in part.
+    """
     return tuple(
-        Setting(".".join((*table, name)), _redacted(value), _origin(loaded, (*table, name)))
+        Setting(".".join((*table, name)), _told(value, field), _origin(loaded, (*table, name)))
         for table, settings in _tables(loaded.config)
-        for name, _, value in _leaves(settings)
+        for name, field, value in _leaves(settings)
     )
+
+
+def values(config: Config) -> Mapping[str, Any]:
+    """Every key's value in force, whole."""
+    return {
+        ".".join((*table, name)): value
+        for table, settings in _tables(config)
+        for name, _, value in _leaves(settings)
+    }
 
 
 def example() -> str:
@@ -262,6 +273,11 @@ def _nested(settings: Settings) -> dict[str, Any]:
         for name in type(settings).model_fields
         for value in (getattr(settings, name),)
     }
+
+
+def _told(value: Any, field: FieldInfo) -> Any:
+    shown = next((mark for mark in field.metadata if isinstance(mark, Shown)), None)
+    return _redacted(shown.by(value) if shown else value)
 
 
 def _redacted(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import faulthandler
 import gc
 import os
@@ -39,6 +40,8 @@ else:
 
 SWITCH = 0.001  # seconds that a thread may keep the interpreter from another that wants it
 GARBAGE = 10_000  # new objects after which garbage is looked for
+LARGE = 64 * 1024  # bytes from which memory is taken from the system, and given back, by itself
+_M_MMAP_THRESHOLD = -3  # of malloc.h
 
 log = structlog.get_logger()
 
@@ -95,12 +98,16 @@ def attune() -> None:
     """Set the interpreter up for a long life. What the start made is left out of the search for
     garbage, which begins after 10,000 new objects instead of 700: a turn makes thousands and leaves
     hardly a cycle. A thread that computes gives way to the loop after a millisecond instead of five:
-    the loop waits for that more than once each time it turns.
+    the loop waits for that more than once each time it turns. Large buffers, which long frames
+    are read into, go back to the system when they are freed: left to itself the C library raises the
+    size from which they do, and keeps them.
     """
     gc.freeze()
     gc.set_threshold(GARBAGE)
     gc.enable()
     sys.setswitchinterval(SWITCH)
+    with contextlib.suppress(AttributeError):  # a C library other than glibc
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)
 
 
 async def run(

@@ -7,13 +7,13 @@ refused before the first one changes. What cannot change live is named and waits
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
-from agentd.config import Config, Loaded, describe
+from agentd.config import Config, values
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class Reload:
         """Read the configuration again. Raises ConfigError, with nothing changed."""
         async with self._lock:
             wanted = await asyncio.to_thread(self._read)
-            before, after = _values(self._running), _values(wanted)
+            before, after = values(self._running), values(wanted)
             different = [key for key in after if after[key] != before.get(key)]
             changed = tuple(key for key in different if _is_live(key))
             running = _merged(self._running, wanted, changed)
@@ -79,10 +79,6 @@ class Reload:
 
 def _is_live(key: str) -> bool:
     return any(key == live or key.startswith(f"{live}.") for live in LIVE)
-
-
-def _values(config: Config) -> Mapping[str, Any]:
-    return {setting.key: setting.value for setting in describe(Loaded(config, {}))}
 
 
 def _merged(running: Config, wanted: Config, keys: Sequence[str]) -> Config:

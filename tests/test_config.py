@@ -214,6 +214,21 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
         load(tmp_path, {})
 
 
+def test_what_may_hold_secrets_is_shown_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        '[alerts]\ncommand = ["curl", "-H", "X-Thing: 4711", "https://example.org"]\n'
+        'webhook_url = "https://hooks.example.org/services/T0/B1/secretpath?key=abc"\n'
+    )
+    found = {setting.key: setting.value for setting in describe(read(path, {}))}
+    assert found["alerts.command"] == ["curl", "[3 arguments, not shown]"]
+    assert found["alerts.webhook_url"] == "https://hooks.example.org/[not shown]"
+    path.write_text('[alerts]\ncommand = ["bell"]\nwebhook_url = "https://example.org/"\n')
+    found = {setting.key: setting.value for setting in describe(read(path, {}))}
+    assert found["alerts.command"] == ["bell"]
+    assert found["alerts.webhook_url"] == "https://example.org"
+
+
 def test_settings_are_spelled_as_toml() -> None:
     for setting in describe(read(Path("absent"), {})):
         if setting.value is not None:

@@ -85,3 +85,13 @@ async def test_what_the_running_parts_could_not_go_by_is_refused(house: SimpleNa
     assert house.taken == []
     house.refusals.clear()
     assert (await house.reload.run()).changed == ("budget.daily_usd",)
+
+
+async def test_a_change_of_what_is_shown_in_part_is_seen(house: SimpleNamespace) -> None:
+    house.file.write_text('[alerts]\ncommand = ["bell", "once"]\n')
+    assert (await house.reload.run()).needs_restart == ("alerts.command",)
+    running = Reload(
+        load(house.file, {}), lambda: load(house.file, {}), lambda _: None, lambda _: None
+    )
+    house.file.write_text('[alerts]\ncommand = ["bell", "twice"]\n')
+    assert (await running.run()).needs_restart == ("alerts.command",)

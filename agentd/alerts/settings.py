@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from agentd.domain.settings import PositiveDuration, Settings
+from agentd.domain.settings import (
+    PositiveDuration,
+    Settings,
+    Shown,
+    host_alone,
+    program_alone,
+)
 from agentd.errors import ConfigError
 
 
@@ -19,10 +25,12 @@ class AlertsSettings(Settings):
     journal: bool = Field(True, description="write alerts to the log")
     socket: bool = Field(True, description="push alerts to clients on the socket")
     main: bool = Field(True, description="put alerts into the main conversation")
-    command: tuple[str, ...] = Field(
+    command: Annotated[tuple[str, ...], Shown(program_alone)] = Field(
         (), description="a program and its arguments that gets the text on stdin; no shell"
     )
-    webhook_url: str = Field("", description="an http(s) address that alerts are posted to as JSON")
+    webhook_url: Annotated[str, Shown(host_alone)] = Field(
+        "", description="an http(s) address that alerts are posted to as JSON"
+    )
     webhook_url_env: str = Field(
         "", description="the environment variable that holds the address, if it is a secret"
     )

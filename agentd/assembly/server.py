@@ -62,7 +62,7 @@ class Audience:
 
 def build_audience(ground: Ground) -> Audience:
     """An audience that nobody has joined yet."""
-    hub = Hub(ground.limits.window)
+    hub = Hub(ground.limits.window, ground.config.server.max_sessions_per_client)
     approver = Permissions(hub, ground.config.server, ground.clock, ground.workspace)
     return Audience(hub, Clients(), approver)
 

@@ -7,10 +7,12 @@ A part declares a frozen class next to its code; config.py only gathers them. Ea
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -24,6 +26,28 @@ class Settings(BaseModel):
     """A frozen table of the configuration; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, validate_default=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How much of a plain value `config show` tells, where the rest may hold secrets."""
+
+    by: Callable[[Any], Any]
+
+
+def program_alone(command: Sequence[str]) -> list[str]:
+    """The program of a command, and how many arguments it has."""
+    program, *arguments = command or [""]
+    count = f"[{len(arguments)} arguments, not shown]"
+    return [program, count] if arguments else list(command)
+
+
+def host_alone(address: str) -> str:
+    """An address up to its path, in which services put their tokens."""
+    parts = urlsplit(address)
+    rest = "/[not shown]" if parts.path.strip("/") or parts.query or parts.fragment else ""
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{rest}" if address else ""
 
 
 def parse_duration(value: Any) -> timedelta:

@@ -11,10 +11,15 @@ from agentd.providers.faults import failure
 def parse_arguments(text: str) -> dict[str, Any]:
     """The JSON object in `text`; a blank text has no arguments.
 
-    Raises ProviderError `bad_tool_json` for anything else: no tool may run on a guess.
+    Raises ProviderError `bad_tool_json` for anything else, a key that is named twice included: no tool
+    may run on a guess.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse) if text.strip() else {}
+        value = (
+            json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
+            if text.strip()
+            else {}
+        )
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -25,3 +30,11 @@ def parse_arguments(text: str) -> dict[str, Any]:
 def _refuse(constant: str) -> NoReturn:
     msg = f"{constant} is not JSON"
     raise ValueError(msg)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        msg = "an object names a key twice"
+        raise ValueError(msg)
+    return value

@@ -15,6 +15,7 @@ from agentd.ports import Clock
 from agentd.server import frames
 from agentd.server.faults import describe
 from agentd.server.frames import CallId, FrameError, Notification, Request, Response
+from agentd.server.incoming import Incoming, Unfinished
 from agentd.server.listener import has_hung_up
 from agentd.server.outgoing import Outgoing
 from agentd.server.patience import time_limit
@@ -32,6 +33,7 @@ from agentd.server.settings import ServerSettings
 
 log = structlog.get_logger()
 
+_LONG = 64 * 1024  # bytes
 _CANCEL = "$/cancel_request"  # by which either side takes back a call of its own
 
 
@@ -70,9 +72,11 @@ class Connection:
         access: Access,
         settings: ServerSettings,
         clock: Clock,
+        unfinished: Unfinished,
     ) -> None:
         self.profile = Profile()
-        self._reader, self._writer = streams
+        reader, self._writer = streams
+        self._incoming = Incoming(reader, settings.max_frame_bytes, unfinished, self._give_up)
         self._role = Role()
         self._access = access
         self._settings = settings
@@ -150,8 +154,8 @@ class Connection:
 
     async def _read(self, group: asyncio.TaskGroup) -> None:
         try:
-            while (line := await self._next_line()) is not None:
-                self._take(line, group)
+            while (line := await self._incoming.line()) is not None:
+                await self._take(line, group)
                 await asyncio.sleep(0)  # a client that floods us must not hold up the others
                 await self.wait_room()
             await self._finish_calls(group)
@@ -162,18 +166,16 @@ class Connection:
         except OSError:
             log.debug("client_left_abruptly", client=self.profile.name)
         finally:
+            self._incoming.close()
             self._end()
 
-    async def _next_line(self) -> bytes | None:
-        try:
-            line = await self._reader.readuntil(b"\n")
-        except asyncio.IncompleteReadError as end:
-            return end.partial or None
-        except asyncio.LimitOverrunError:
-            limit = self._settings.max_frame_bytes
-            message = f"the frame is longer than {limit} bytes"
-            raise FrameError(frames.INVALID_REQUEST, message, fatal=True) from None
-        return line[:-1]
+    def _give_up(self) -> None:
+        """A frame of this client is unfinished for longer than those of others, and room is needed."""
+        log.info("client_dropped", reason="unfinished_frame", client=self.profile.name)
+        message = "too many frames were begun and not finished, this one first"
+        self._refuse(FrameError(frames.BUSY, message))
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _finish_calls(self, group: asyncio.TaskGroup) -> None:
         """A client that has only stopped writing still waits for its answers."""
@@ -189,14 +191,17 @@ class Connection:
         """Read on without looking: closing on unread bytes would cost the client the error frame."""
         try:
             async with time_limit(group, self._clock, self._settings.drop_after.total_seconds()):
-                while await self._reader.read(65536):
-                    log.debug("input_discarded")
+                await self._incoming.discard()
         except TimeoutError:
             log.info("client_dropped", reason="sends_after_bad_frame")
+        except OSError:
+            log.debug("client_left_abruptly", client=self.profile.name)
 
-    def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
+    async def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
         try:
-            frame = frames.parse(line)
+            # What takes longer than a turn of the loop may is read beside it, and in order all the same.
+            is_long = len(line) > _LONG
+            frame = await asyncio.to_thread(frames.parse, line) if is_long else frames.parse(line)
         except FrameError as error:
             if error.fatal:
                 raise

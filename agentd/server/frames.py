@@ -1,7 +1,7 @@
 """One line of JSON-RPC 2.0 from bytes to a value, strictly, and back.
 
 Refused besides what JSON refuses: NaN and infinities, integers beyond 64 bits, lone surrogates,
-nesting beyond 64 levels. Of duplicate keys the last one counts.
+nesting beyond 64 levels, an object that names a key twice.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ def parse(line: bytes) -> Frame:
     _check_depth(line)
     try:
         value = json.loads(
-            text, parse_constant=_refuse, parse_int=_integer, parse_float=_finite_float
+            text,
+            parse_constant=_refuse,
+            parse_int=_integer,
+            parse_float=_finite_float,
+            object_pairs_hook=_object,
         )
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -150,6 +154,14 @@ def _check_depth(line: bytes) -> None:
 
 def _refuse(constant: str) -> Any:
     raise _Unacceptable(f"{constant} is not JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two programs that read the same object must not see different ones."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _Unacceptable("an object names a key twice")
+    return value
 
 
 def _integer(digits: str) -> int:

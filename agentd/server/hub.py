@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +11,7 @@ import structlog
 
 from agentd.domain.event import AnswerDelayed, FactsChanged, TurnEnded, TurnEvent, TurnStarted
 from agentd.domain.turn import SessionKey
+from agentd.errors import Busy
 from agentd.server import frames
 from agentd.server.peer import Peer
 from agentd.server.updates import Update, event_updates, join_chunks
@@ -38,9 +39,13 @@ class Hub:
     and what was learnt is a row of its own.
     """
 
-    def __init__(self, window: int = 0) -> None:
-        """`window` is the model's, in tokens; without it nobody is told how full it is."""
+    def __init__(self, window: int = 0, most_sessions: int = 256) -> None:
+        """`window` is the model's, in tokens; without it nobody is told how full it is. One client is
+        shown `most_sessions` at once.
+        """
         self._window = window
+        self._most = most_sessions
+        self._open: Counter[Peer] = Counter()  # how many sessions each client is shown
         self._channels: dict[SessionKey, _Channel] = {}
         self._authors: dict[tuple[SessionKey, str], Peer] = {}
         self._starts: dict[tuple[SessionKey, str], Callable[[], object]] = {}
@@ -96,8 +101,18 @@ class Hub:
         channel = self._channels.get(session)
         return channel is not None and peer in channel.watchers
 
+    def require_room(self, peer: Peer) -> None:
+        """Raises Busy when the client is shown as many sessions as it may be."""
+        if self._open[peer] >= self._most:
+            raise Busy(
+                f"this client has {self._most} sessions open",
+                cure="close one with session/close, or connect anew",
+            )
+
     def attach(self, session: SessionKey, peer: Peer) -> None:
-        """Show the session to a client from now on, with what the running turn has brought so far."""
+        """Show the session to a client from now on, with what the running turn has brought so far.
+        Raises Busy.
+        """
         if self.is_attached(session, peer):
             return
         held = self.hold(session, peer)
@@ -106,7 +121,10 @@ class Hub:
         self.release(session, peer)
 
     def hold(self, session: SessionKey, peer: Peer) -> deque[bytes]:
-        """Attach, but keep what is to be shown in the returned queue until `release`."""
+        """Attach, but keep what is to be shown in the returned queue until `release`. Raises Busy."""
+        if not self.is_attached(session, peer):
+            self.require_room(peer)
+            self._open[peer] += 1
         channel = self._channel(session)
         held = deque(channel.shown_so_far())
         channel.watchers[peer] = held
@@ -122,12 +140,14 @@ class Hub:
 
     def detach(self, session: SessionKey, peer: Peer) -> None:
         """Show the session to the client no longer."""
-        if (channel := self._channels.get(session)) is not None:
-            channel.watchers.pop(peer, None)
+        if self.is_attached(session, peer):
+            self._open[peer] -= 1
+            self._channels[session].watchers.pop(peer)
             self._forget_if_idle(session)
 
     def leave(self, peer: Peer) -> None:
         """Forget a client that has gone."""
+        self._open.pop(peer, None)
         for session, channel in tuple(self._channels.items()):
             channel.watchers.pop(peer, None)
             self._forget_if_idle(session)

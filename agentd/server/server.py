@@ -20,6 +20,7 @@ from agentd.server.clients import Clients
 from agentd.server.commands import Commands
 from agentd.server.connection import Access, Connection, Routes
 from agentd.server.hub import Hub
+from agentd.server.incoming import PIECE, Unfinished
 from agentd.server.listener import bound_socket, peer_uid
 from agentd.server.options import SessionOptions
 from agentd.server.patience import time_limit
@@ -70,6 +71,7 @@ class Server:
         self._services = services
         self._owner_uid = os.getuid() if owner_uid is None else owner_uid
         self._connections: set[Connection] = set()
+        self._unfinished = Unfinished(settings.max_frame_bytes)
         self._all_gone = asyncio.Event()
         self._all_gone.set()
 
@@ -108,9 +110,7 @@ class Server:
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 self._accept((reader, writer), access, group)
 
-            server = await asyncio.start_unix_server(
-                accept, sock=sock, limit=self._settings.max_frame_bytes
-            )
+            server = await asyncio.start_unix_server(accept, sock=sock, limit=PIECE)
             loading = group.create_task(parser.load())
             try:
                 yield
@@ -161,7 +161,7 @@ class Server:
             log.warning("client_refused", reason="too_many", connections=len(self._connections))
             group.create_task(_turn_away(writer, _TOO_MANY))
         else:
-            connection = Connection(streams, access, self._settings, self._clock)
+            connection = Connection(streams, access, self._settings, self._clock, self._unfinished)
             self._connections.add(connection)
             self._all_gone.clear()
             group.create_task(self._run(connection))

@@ -145,6 +145,7 @@ class AcpSessions:
         wanted = call.meta.get("agentd/key")
         if wanted is not None and not isinstance(wanted, str):
             raise InvalidRequest("_meta.agentd/key: is no text")
+        self._hub.require_room(peer)
         key = new_key() if wanted is None else parse_key(wanted)
         await self._store.create(key, call.cwd)
         self._hub.attach(key, peer)
@@ -185,6 +186,7 @@ class AcpSessions:
         """The copy is of the same kind: what others said in a group stays a group's."""
         call = (await self._parser.ready()).fork(params)
         source = await existing_key(self._store, call.session_id)
+        self._hub.require_room(peer)
         key = new_key(source)
         await self._store.fork(source, key, call.cwd)
         if self._services.forked is not None:

@@ -27,6 +27,11 @@ class ServerSettings(Settings):
     max_calls_per_client: int = Field(
         32, ge=1, description="Calls of one client that may be in flight."
     )
+    max_sessions_per_client: int = Field(
+        256,
+        ge=1,
+        description="Sessions that one client may have open, until it closes them or leaves.",
+    )
     client_buffer_bytes: int = Field(
         1024 * 1024, ge=65536, description="Bytes that may wait for a client that reads slowly."
     )

@@ -170,6 +170,7 @@ async def test_each_stop_reason_keeps_the_words_and_no_unfinished_tool(hello, st
         ("arguments_cut", "bad_tool_json", True),
         ("arguments_array", "bad_tool_json", True),
         ("arguments_nan", "bad_tool_json", True),
+        ("arguments_twice", "bad_tool_json", True),
         ("empty", "empty_answer", True),
         ("reasoning_only", "empty_answer", True),
         ("unknown_stop", "unknown_stop", False),

@@ -316,7 +316,8 @@ def open_house(short_path):
     async def open_(settings=None, methods=None, path=None, services=None, **options):
         settings = settings or ServerSettings()
         clock = FakeClock()
-        hub, clients, store = Hub(1000), Clients(), MemorySessions(clock)
+        most = settings.max_sessions_per_client
+        hub, clients, store = Hub(1000, most), Clients(), MemorySessions(clock)
         turns = ScriptedTurns(store, hub)
         server = Server(
             settings,

@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from agentd.domain.event import ToolCallEnded, ToolCallStarted
 from agentd.domain.turn import Failure
 from agentd.errors import QueueFull
+from agentd.server.settings import ServerSettings
 
 
 def updates(client):
@@ -222,7 +223,6 @@ async def test_load_in_the_middle_of_a_turn_shows_every_word_once(house):
 
 
 async def test_only_the_last_turns_are_replayed(open_house):
-    from agentd.server.settings import ServerSettings
 
     async with open_house(ServerSettings(replay_turns=2)) as house:
         first = await (await house.client()).hello()
@@ -403,3 +403,24 @@ async def test_offered_mcp_servers_are_ignored_with_a_notice(house):
     await client.call("session/new", {"cwd": "/", "mcpServers": offer})
     await client.call("session/list")
     assert "MCP" in client.texts()
+
+
+async def test_a_client_has_so_many_sessions_open_and_gets_them_back_by_closing_or_leaving(
+    open_house,
+) -> None:
+    async with open_house(ServerSettings(max_sessions_per_client=2)) as house:
+        client = await (await house.client()).hello()
+        first, _ = await client.new(), await client.new()
+        full = {"cwd": "/w", "mcpServers": []}
+        error = await client.fail("session/new", full)
+        assert (error["code"], error["data"]["code"]) == (-32012, "busy")
+        assert "session/close" in error["data"]["cure"]
+        assert (await client.fail("session/fork", {"sessionId": first, **full}))["code"] == -32012
+        assert len(await house.store.sessions()) == 3, "main and two; nothing was made in vain"
+        await client.resume(first)  # which is open already
+        await client.call("session/close", {"sessionId": first})
+        await client.new()
+        await client.close()
+        await house.settle(0)
+        again = await (await house.client()).hello()
+        assert await again.new()

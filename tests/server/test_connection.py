@@ -5,6 +5,7 @@ import json
 from contextlib import suppress
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentd.errors import NotFound
 from agentd.server.settings import ServerSettings
@@ -69,6 +70,47 @@ async def test_what_is_not_utf_8_or_too_long_gets_an_error_and_the_end(talking, 
     assert await client.read() is None
     await client.close()
     await talking.settle(0)
+
+
+@pytest.mark.parametrize("line", [b"x" * (3 << 20), b"\xff\n" + b"x" * (3 << 20)])
+async def test_who_leaves_in_the_middle_of_a_bad_frame_is_no_error(talking, line):
+    with capture_logs() as logs:
+        client = await talking.client()
+        assert await client.call("_agentd/say", {}) == {}
+        client.writer.write(line)
+        await asyncio.sleep(0)
+        client.writer.transport.abort()
+        await talking.settle(0)
+    assert [one for one in logs if one["log_level"] == "error"] == []
+
+
+async def test_frames_that_are_begun_and_not_finished_have_a_bound_over_all_clients(open_house):
+    async with open_house(ServerSettings(max_frame_bytes=4096), METHODS) as house:
+        clients = [await house.client() for _ in range(40)]
+        await house.settle(40)
+        for client in clients:
+            await client.raw(b'{"jsonrpc":"2.0","method":"' + b"x" * 4000)
+        await house.settle(16)
+        told = [await client.read() for client in clients[:24]]
+        assert {frame["error"]["code"] for frame in told} == {-32012}
+        assert await (await house.client()).call("_agentd/say", {"a": 1}) == {"a": 1}
+        for client in clients[24:]:
+            await client.close()
+        await house.settle(1)
+        again = await house.client()
+        await again.raw(b'{"jsonrpc":"2.0","id":1,"method":"_agentd/say","params":')
+        await again.raw(b"{}}\n")
+        assert (await again.answer(1))["result"] == {}
+
+
+async def test_a_frame_may_come_byte_by_byte_and_two_in_one_piece(talking):
+    client = await talking.client()
+    line = b'{"jsonrpc":"2.0","id":%d,"method":"_agentd/say"}\n'
+    for byte in line % 1:
+        await client.raw(bytes([byte]))
+    await client.raw(line % 2 + line % 3)
+    for number in (1, 2, 3):
+        assert (await client.answer(number))["result"] == {}
 
 
 async def test_a_frame_of_exactly_the_limit_is_read(talking):

@@ -61,6 +61,12 @@ def test_an_answer_is_read():
         pytest.param(b"[" * 100_000, PARSE_ERROR, id="open-brackets"),
         pytest.param(nested(65), PARSE_ERROR, id="65-levels"),
         pytest.param(b"\xef\xbb\xbf{}", PARSE_ERROR, id="byte-order-mark"),
+        pytest.param(b'{"jsonrpc":"2.0","method":"a","method":"b"}', PARSE_ERROR, id="two-methods"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","method":"a","params":{"p":[{"k":1,"\\u006b":2}]}}',
+            PARSE_ERROR,
+            id="a-key-twice-inside",
+        ),
         pytest.param(b"[]", INVALID_REQUEST, id="empty-batch"),
         pytest.param(b'[{"jsonrpc":"2.0","id":1,"method":"m"}]', INVALID_REQUEST, id="batch"),
         pytest.param(b"3", INVALID_REQUEST, id="number"),
@@ -101,10 +107,6 @@ def test_brackets_in_strings_are_no_levels():
 def test_a_whole_surrogate_pair_and_an_escaped_backslash_are_read():
     line = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\\ud83d\\ude00 \\\\ud800"}}'
     assert parse(line).params == {"a": "\U0001f600 \\ud800"}
-
-
-def test_of_duplicate_keys_the_last_counts():
-    assert parse(b'{"jsonrpc":"2.0","method":"a","method":"b"}').method == "b"
 
 
 @given(st.binary(max_size=200))
