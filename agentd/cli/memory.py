@@ -191,12 +191,19 @@ def index(
             help="Instead, make a quicker form of the model behind the vectors; used after a restart.",
         ),
     ] = False,
+    words: Annotated[
+        bool,
+        typer.Option(
+            "--words", help="Return as soon as words find everything, before meanings do."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build the search index anew from notes and conversations, and return when it is done."""
     from agentd.cli import progress
 
-    options = {"export_onnx": True} if export_onnx else {}
+    options = {"export_onnx": export_onnx, "words": words}
+    options = {name: True for name, is_wanted in options.items() if is_wanted}
     with reporting(as_json=as_json):
         with progress.shown():
             result = ask("memory/index", within=_A_DAY, **options)

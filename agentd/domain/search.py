@@ -66,6 +66,7 @@ class SearchQuery:
     half_life_days: float | None = None
     fusion: Fusion | None = None
     queries: tuple[str, ...] = ()  # the same in other words or languages; any strings
+    waits: bool = True  # for the index to be loaded after a start; else words answer until then
 
     @property
     def phrasings(self) -> tuple[str, ...]:

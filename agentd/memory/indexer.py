@@ -136,9 +136,10 @@ class Indexer:
         """
         self._notes.freshness.trust(mark)
 
-    async def rebuild(self) -> None:
+    async def rebuild(self, *, vectors: bool = True) -> None:
         """Index everything again; until a file's turn comes it is found as it was. What a crash or an
-        error cuts short, the next start or look goes on with. Raises StorageError.
+        error cuts short, the next start or look goes on with. Without `vectors` it returns as soon as all
+        is found by words. Raises StorageError.
         """
         self._rebuilding = True
         try:
@@ -148,7 +149,8 @@ class Indexer:
                 self._reset()
                 self._due = _Due.EVERYTHING
                 await self._once()
-            await self._index.settle()  # which may take long, and keeps no turn waiting
+            if vectors:
+                await self._index.settle()  # which may take long, and keeps no turn waiting
         finally:
             self._rebuilding = False
 

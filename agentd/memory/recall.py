@@ -6,15 +6,19 @@ import asyncio
 import hashlib
 from dataclasses import replace
 
+import structlog
+
 from agentd.domain.memory import OWNER, PUBLIC, Found, Source, audience_of, scope_of
 from agentd.domain.outside import is_marked
 from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.domain.workspace import FileView, Reader
-from agentd.errors import FileMissing, NotFound, WorkspaceError
+from agentd.errors import FileMissing, NotFound, StorageFull, WorkspaceError
 from agentd.memory.indexer import Indexer
 from agentd.memory.transcript import as_lines, session_at
 from agentd.ports import MemoryIndex, SessionStore, Workspace
+
+log = structlog.get_logger()
 
 _OWNER = Reader(SessionKey("recall"), Kind.MAIN)
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
@@ -41,7 +45,9 @@ class MemoryRecall:
         self._patience = patience
 
     async def search(self, query: SearchQuery, reader: Reader) -> Found:
-        """The best hits first. A note saved a moment ago is found. Raises StorageError."""
+        """The best hits first. A note saved a moment ago is found, where there is room to index it.
+        Raises StorageError when what is indexed cannot be read.
+        """
         wanted = frozenset(Source) if query.sources is None else query.sources
         audience = audience_of(reader.session, reader.kind)
         if audience == PUBLIC:
@@ -53,6 +59,11 @@ class MemoryRecall:
             async with asyncio.timeout(self._patience):
                 await self._indexer.level_notes()
         except TimeoutError:
+            late = True
+        except StorageFull as error:
+            # What is indexed is found all the same; the indexer itself tells that it stands still.
+            log.warning("notes_not_indexed", reason=error.reason)
+            self._indexer.hint()
             late = True
         found = await self._index.search(replace(query, sources=wanted), audience)
         if self._index.epoch != epoch:

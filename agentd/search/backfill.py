@@ -12,6 +12,7 @@ from agentd.domain.index import Unembedded
 from agentd.errors import EmbedderFault
 from agentd.ports import ChunkStore, Clock, Embedder
 from agentd.search.culprit import PROBE, Culprit, named
+from agentd.search.halves import packed
 from agentd.search.units import embedded_text
 
 BATCH = 128
@@ -21,28 +22,23 @@ COUNTED = 100_000  # pending chunks; more are not counted
 
 log = structlog.get_logger()
 
-Pack = Callable[[Sequence[bytes]], Awaitable[Sequence[bytes]]]
 Tell = Callable[[str, Sequence[tuple[int, bytes]]], Awaitable[None]]
 
 
 class Backfill:
     """One embedder and what it has still to do.
 
-    `pack` turns its float32 vectors into what is stored, or raises EmbedderFault for what is none;
     `tell` is called with the ids and stored vectors of all chunks that have one now. What fails is
     tried again in smaller batches, until a text is alone; one that fails while others work is left
     without a vector and named, until the next start.
     """
 
-    def __init__(
-        self, store: ChunkStore, embedder: Embedder, clock: Clock, pack: Pack, tell: Tell
-    ) -> None:
+    def __init__(self, store: ChunkStore, embedder: Embedder, clock: Clock, tell: Tell) -> None:
         self.embedder = embedder
         self.problem: Problem | None = None
         self.left = 0
         self._store = store
         self._clock = clock
-        self._pack = pack
         self._tell = tell
         self._lock = asyncio.Lock()
         self._epoch = -1
@@ -171,7 +167,7 @@ class Backfill:
             async with asyncio.timeout(PATIENCE):
                 vectors = await self.embedder.embed(texts)
             self._check(vectors, len(texts))
-            stored = await self._pack(vectors)
+            stored = await asyncio.to_thread(packed, vectors)
         except TimeoutError:
             self._fail(EmbedderFault(f"{self.model} gave no vectors in {PATIENCE:.0f} seconds"))
             return None

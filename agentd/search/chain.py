@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
@@ -17,6 +17,9 @@ from agentd.search.backfill import Backfill
 
 WARMING = 1.5  # seconds that a model has to answer when it is first asked
 FEW = 256  # chunks without a vector: more are left to the background
+GATHER = 5.0  # seconds in which those gather that nobody has asked for
+AGAIN = 60.0  # seconds after an error of the store that embedding is tried again
+LATE = 60.0  # seconds after which it is a problem that pieces have no vector
 STANDING_IN = 600.0  # seconds after its last answer that a model's vectors stay in memory
 
 log = structlog.get_logger()
@@ -30,9 +33,11 @@ class Chain:
         self._wakes = tuple(asyncio.Event() for _ in self._backfills)
         self._clock = clock
         self._seconds = seconds
+        self._lacking_since: float | None = None
+        self._is_asked = False  # whether anybody has searched
         self._answered: dict[str, float] = {}  # when each model did last
         self._tasks: asyncio.TaskGroup | None = None  # while it runs
-        self._filling: dict[str, asyncio.Task[AgentdError | None]] = {}  # by model
+        self._filling: dict[str, asyncio.Task[None]] = {}  # by model
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -44,13 +49,13 @@ class Chain:
         best = [backfill.model for backfill in self._backfills if backfill.left <= FEW][:1]
         return frozenset({*lately, *best})
 
-    async def run(self, is_asked: Callable[[], bool]) -> None:
-        """Embed what is new until cancelled; a few chunks only if somebody searches at all."""
+    async def run(self) -> None:
+        """Embed what is new until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 for backfill, wake in zip(self._backfills, self._wakes, strict=True):
                     wake.set()
-                    self._tasks.create_task(self._embed(backfill, wake, is_asked))
+                    self._tasks.create_task(self._embed(backfill, wake))
         finally:
             self._tasks = None
 
@@ -74,26 +79,29 @@ class Chain:
         """Vectors of the queries, the model that made them, and what this search has to do without."""
         # Models load when they are first asked.
         patience = self._seconds if self._answered else max(self._seconds, WARMING)
-        reason, left = "", 0
+        reason, self._is_asked = "", True
         for backfill in self._backfills:
             if backfill.pause:
                 reason = Lack.EMBEDDER_DOWN
                 continue
+            found, is_late = None, False
             try:
                 async with asyncio.timeout(patience):
-                    left = await self._left(backfill)
+                    left = await backfill.look()
                     if left > FEW and backfill is not self._backfills[-1]:
+                        self._wake(backfill)
                         continue  # the next one answers until this one has seen all
-                    found = None if backfill.pause else await backfill.ask(queries)
+                    few = await self._few(backfill, left)
+                    found = None if backfill.pause else await self._asked(backfill, queries)
+                    if found is not None and few is not None:
+                        await asyncio.shield(few)  # what is new is found, too, if that is quick
             except TimeoutError:
-                reason = Lack.EMBEDDER_SLOW
-                continue
-            except EmbedderFault:
-                found = None
+                is_late = True
             if found is None:
-                reason = Lack.EMBEDDER_DOWN
+                reason = Lack.EMBEDDER_SLOW if is_late else Lack.EMBEDDER_DOWN
                 continue
             self._answered[backfill.model] = self._clock.monotonic()
+            left = backfill.left
             return found, backfill.model, reason or (Lack.VECTORS_MISSING if left else "")
         return None, "", reason
 
@@ -106,62 +114,92 @@ class Chain:
             (n for n, few in enumerate(left) if few <= FEW and self._backfills[n].problem is None),
             len(left) - 1,
         )
+        lacks = bool(left[0]) and len(left) > 1  # what a quick one lacks waits for a search
+        now = self._clock.monotonic()
+        self._lacking_since = (self._lacking_since or now) if lacks else None
         busy = any(backfill.is_busy for backfill in self._backfills)
+        behind = busy or lacks
         return replace(
             state,
             embedder=self._backfills[serving].model,
             vectors=left[0],
-            pending=left[0] if busy else 0,
-            state="embedding" if busy else state.state,
+            pending=left[0] if behind else 0,
+            state="embedding" if behind else state.state,
         )
 
     def problems(self) -> tuple[Problem, ...]:
-        """Embedders that fail, and what they fail at."""
-        return tuple(problem for backfill in self._backfills for problem in backfill.problems())
+        """Embedders that fail, what they fail at, and pieces that have lacked a vector for long."""
+        told = [problem for backfill in self._backfills for problem in backfill.problems()]
+        since = self._lacking_since
+        if since is not None and self._clock.monotonic() - since > LATE and not told:
+            best = self._backfills[0]
+            text = (
+                f"{best.left} pieces have no vector of {best.model} yet: other words may miss them"
+            )
+            cure = "wait; `agentd memory status` tells how many are left"
+            told.append(Problem("vectors_missing", text, cure))
+        return tuple(told)
 
-    async def _left(self, backfill: Backfill) -> int:
-        """How many chunks have no vector after the few have got theirs."""
-        left = await backfill.look()
-        if 0 < left <= FEW:
-            await self._fill_few(backfill, left)
-        elif left:
-            self._wakes[self._backfills.index(backfill)].set()
-        return backfill.left
+    def _wake(self, backfill: Backfill) -> None:
+        self._wakes[self._backfills.index(backfill)].set()
 
-    async def _fill_few(self, backfill: Backfill, left: int) -> None:
-        """Embed them; a search that stops waiting for that does not stop it."""
+    async def _few(self, backfill: Backfill, left: int) -> asyncio.Task[None] | None:
+        """The work of embedding the few that are left, which goes on when nobody waits for it any more;
+        None if there are none, or too many, or if it is done because nothing runs beside searches.
+        """
+        if not 0 < left <= FEW:
+            if left:
+                self._wake(backfill)
+            return None
         if self._tasks is None:
-            await backfill.fill(left)
-            return
+            await self._filled(backfill, left)
+            return None
         task = self._filling.get(backfill.model)
         if task is None or task.done():
-            task = self._tasks.create_task(_filled(backfill, left))
+            task = self._tasks.create_task(self._filled(backfill, left))
             self._filling[backfill.model] = task
-        if (error := await asyncio.shield(task)) is not None:
-            raise error
+        return task
 
-    async def _embed(
-        self, backfill: Backfill, wake: asyncio.Event, is_asked: Callable[[], bool]
-    ) -> None:
+    async def _filled(self, backfill: Backfill, left: int) -> None:
+        """Embed so many. What goes wrong ends no search: the background tries again."""
+        try:
+            await backfill.fill(left)
+        except AgentdError as error:
+            log.warning("embedding_failed", reason=error.reason)
+            self._wake(backfill)
+
+    async def _asked(self, backfill: Backfill, queries: Sequence[str]) -> Sequence[bytes] | None:
+        """The vectors of the queries; None if the embedder fails."""
+        try:
+            return await backfill.ask(queries)
+        except EmbedderFault:
+            return None
+
+    async def _embed(self, backfill: Backfill, wake: asyncio.Event) -> None:
         while True:
             await wake.wait()
             wake.clear()
+            pause = 0.0
             try:
-                left = await backfill.look()
-                # A few wait for the first search: what loads the model may never be needed.
-                if left > FEW or (left and is_asked()):
+                if await self._is_due(backfill):
                     await backfill.fill()
+                pause = backfill.pause
             except AgentdError as error:
-                log.warning("embedding_failed", reason=error.reason)  # the next change tries again
-            if backfill.pause:
-                await self._clock.sleep(backfill.pause)
+                log.warning("embedding_failed", reason=error.reason)
+                pause = AGAIN
+            if pause:
+                await self._clock.sleep(pause)
                 wake.set()
 
-
-async def _filled(backfill: Backfill, left: int) -> AgentdError | None:
-    """What went wrong, for whoever still waits: an error would end all that runs."""
-    try:
-        await backfill.fill(left)
-    except AgentdError as error:
-        return error
-    return None
+    async def _is_due(self, backfill: Backfill) -> bool:
+        """Whether there is something to embed now. A few gather for a moment; those of the quick one,
+        which is in this process, wait for the first search, as it may never be needed.
+        """
+        left = await backfill.look()
+        if not 0 < left <= FEW:
+            return bool(left)
+        if backfill is self._backfills[-1] and not self._is_asked:
+            return False
+        if not self._is_asked:
+            await self._clock.sleep(GATHER)
+        return True

@@ -60,8 +60,7 @@ class LiveIndex:
         self._clock = clock
         self._patience = patience
         backfills = [
-            Backfill(store, embedder, clock, mirrors.pack, mirrors.put_vectors)
-            for embedder in embedders
+            Backfill(store, embedder, clock, mirrors.put_vectors) for embedder in embedders
         ]
         self._chain = Chain(backfills, clock, settings.query_timeout_ms / 1000)
         self._cold = asyncio.Event()
@@ -94,7 +93,7 @@ class LiveIndex:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._warm())
-                await self._chain.run(lambda: self._mirrors.is_loaded)
+                await self._chain.run()
         finally:
             self._runs = False
 
@@ -180,7 +179,7 @@ class LiveIndex:
                 return None
             vectors, model, reason = await self._chain.vectors(texts)
             self._mirrors.hold(self._chain.wanted)
-            if not await self._is_loaded(audience):
+            if not await self._is_loaded(audience, query):
                 return None
             if audience != OWNER and reason == Lack.VECTORS_MISSING:
                 reason = ""  # what is being embedded may be the owner's
@@ -204,12 +203,13 @@ class LiveIndex:
             told = reason
         return Found(hits, told, found.confidence)
 
-    async def _is_loaded(self, audience: Audience) -> bool:
+    async def _is_loaded(self, audience: Audience, query: SearchQuery) -> bool:
         """Whether all that is stored is in memory by now; if that takes too long, it is made ready for
         a later search.
         """
+        least = min(self._patience, self._settings.query_timeout_ms / 1000)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._patience if query.waits else least):
                 await self._mirrors.ready(audience)
         except TimeoutError:
             self._warming.add(audience)

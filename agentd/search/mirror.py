@@ -95,7 +95,7 @@ class Mirror:
         self._forget([slot for slot, number in enumerate(self._ids) if number not in stay])
 
     def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
-        """Take in vectors of chunks that are here, as `packed` wrote them."""
+        """Take in vectors of chunks that are here, as they are stored."""
         if not pairs or not self._ids:
             return
         numbers = np.array([number for number, _ in pairs], np.int64)
@@ -173,13 +173,3 @@ def arranged(
     options = replace(options, min_score=options.min_score / highest)
     found = mirror.search([text], None, "", options).hits
     return tuple(replace(hit_of(match), score=highest * match.score) for match in found)
-
-
-def packed(vectors: Sequence[bytes]) -> list[bytes]:
-    """Vectors of float32 as they are kept: of float16, whose error is far below that of any model."""
-    return [np.frombuffer(vector, "<f4").astype("<f2").tobytes() for vector in vectors]
-
-
-def is_sound(vectors: Sequence[bytes]) -> bool:
-    """Whether all numbers of these float32 vectors are finite."""
-    return all(bool(np.isfinite(np.frombuffer(vector, "<f4")).all()) for vector in vectors)

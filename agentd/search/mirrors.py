@@ -15,7 +15,6 @@ import structlog
 
 from agentd.domain.memory import PUBLIC, Audience, Hit
 from agentd.domain.search import SearchOptions
-from agentd.errors import EmbedderFault
 from agentd.ports import ChunkStore
 
 if TYPE_CHECKING:
@@ -70,11 +69,6 @@ class Mirrors:
             yield cls(store, models, pool)
         finally:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether somebody has searched."""
-        return any(place.mirror is not None for place in self._places.values())
 
     @property
     def is_whole(self) -> bool:
@@ -204,10 +198,6 @@ class Mirrors:
         finally:
             self._fresh.remove(fresh)
 
-    async def pack(self, vectors: Sequence[bytes]) -> Sequence[bytes]:
-        """Vectors as they are stored. Raises EmbedderFault for numbers that are none."""
-        return await self.run(_pack, vectors)
-
     @contextmanager
     def _use(self, audience: Audience) -> Iterator[_Place]:
         """An audience's place, which is kept while it is in use."""
@@ -297,11 +287,3 @@ def _arranged(
     from agentd.search.mirror import arranged
 
     return arranged(hits, text, options, highest)
-
-
-def _pack(vectors: Sequence[bytes]) -> Sequence[bytes]:
-    from agentd.search.mirror import is_sound, packed
-
-    if not is_sound(vectors):
-        raise EmbedderFault("a vector holds what is no number", cure="name another model")
-    return packed(vectors)

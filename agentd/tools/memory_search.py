@@ -111,6 +111,7 @@ def _query(given: Mapping[str, Any]) -> SearchQuery:
         recency=given.get("recencyBoost"),
         half_life_days=None if days is None else float(days),
         queries=tuple(map(str, given.get("queries", ()))),
+        waits=False,  # no turn does
     )
 
 

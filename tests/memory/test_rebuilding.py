@@ -8,7 +8,7 @@ from agentd.domain.memory import OWNER, Found, Source
 from agentd.domain.search import SearchQuery
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Reader
-from agentd.errors import StorageError
+from agentd.errors import StorageError, StorageFull
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
@@ -102,6 +102,34 @@ async def test_a_rebuild_changes_no_answer_at_any_time(live, chunks, indexer):
     assert seen == [(before, "rebuilding")] * 5
     assert await answers(live) == before
     assert (await chunks.ids(), (await indexer.state()).state) == (ids, "ready")
+
+
+async def test_a_rebuild_returns_with_vectors_or_once_words_find_everything(
+    chunks, clock, workspace, store
+):
+    async with LiveIndex.open(chunks, clock, [HashEmbedder(32), HashEmbedder()]) as live:
+        indexer = Indexer(live, workspace, store, clock)
+        await indexer.rebuild(vectors=False)
+        state = await indexer.state()
+        assert (state.chunks, state.vectors, state.state) == (4, 4, "embedding")
+        await indexer.rebuild()
+        assert (await indexer.state()).vectors == 0
+
+
+async def test_a_search_on_a_full_disk_finds_what_is_indexed(
+    live, chunks, indexer, workspace, store
+):
+    async def full(path):
+        raise StorageFull("there is no room on the disk", cure="make some")
+
+    chunks.before = full
+    workspace.files["memory/2026-11-20.md"] = b"- the boiler code is 1234\n"
+    recall = MemoryRecall(live, indexer, store, workspace)
+    found = await recall.search(SearchQuery("boiler code"), EYES)
+    assert ("9023" in found.hits[0].chunk.text, found.reason) == (True, "indexing")
+    chunks.before = nothing
+    found = await recall.search(SearchQuery("boiler code"), EYES)
+    assert ("1234" in found.hits[0].chunk.text, found.reason) == (True, "")
 
 
 async def test_a_rebuild_mends_what_is_wrong_in_the_index(live, chunks, indexer, workspace, clock):

@@ -14,7 +14,7 @@ import pytest
 from agentd.domain.memory import OWNER, PUBLIC, Source
 from agentd.domain.search import SearchQuery
 from agentd.embedders.late import packaged
-from agentd.errors import EmbedderFault, StorageCorrupt
+from agentd.errors import EmbedderFault, StorageCorrupt, StorageFull
 from agentd.search import chain, live
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
@@ -379,7 +379,7 @@ async def test_searches_that_do_not_wait_for_a_slow_embedder_do_not_keep_it_from
             self.begun = 0
 
         async def embed(self, texts, *, query=False):
-            self.begun += 1
+            self.begun += not query
             await self.gate.wait()
             return await super().embed(texts, query=query)
 
@@ -398,6 +398,87 @@ async def test_searches_that_do_not_wait_for_a_slow_embedder_do_not_keep_it_from
         found = await index.search(SearchQuery("tea", limit=5), OWNER)
         assert (bool(found.hits), found.reason) == (True, "")
         assert (await index.state()).embedder == best.model
+        running.cancel()
+
+
+class SlowTexts(HashEmbedder):
+    """Questions are answered at once, texts when `gate` is open."""
+
+    def __init__(self):
+        super().__init__(32)
+        self.gate = asyncio.Event()
+
+    async def embed(self, texts, *, query=False):
+        if not query:
+            await self.gate.wait()
+        return await super().embed(texts, query=query)
+
+
+async def test_what_is_new_keeps_no_question_from_the_best_embedder(store, clock, chunk):
+    best, quick = SlowTexts(), HashEmbedder()
+    async with (
+        open_index(store, clock, best, quick, query_timeout_ms=20) as index,
+        asyncio.TaskGroup() as tasks,
+    ):
+        running = tasks.create_task(index.run())
+        best.gate.set()
+        await index.replace("a.md", "d", [chunk("a cup of tea", "a.md")])
+        await index.settle()
+        best.gate.clear()
+        await index.replace("b.md", "d", [chunk("a pot of tea", "b.md")])
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert (len(found.hits), found.reason) == (2, "vectors_missing")
+        best.gate.set()
+        while (await index.search(SearchQuery("tea", limit=5), OWNER)).reason:
+            await asyncio.sleep(0)
+        running.cancel()
+
+
+async def test_few_pieces_get_vectors_though_nobody_searches(store, clock, chunk):
+    best, quick = SlowTexts(), HashEmbedder()
+    async with (
+        open_index(store, clock, best, quick) as index,
+        asyncio.TaskGroup() as tasks,
+    ):
+        running = tasks.create_task(index.run())
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        state = await index.state()
+        assert (state.state, state.pending, state.vectors) == ("embedding", 1, 1)
+        assert index.problems() == ()
+        await clock.advance(chain.LATE + 1)
+        assert [problem.code for problem in index.problems()] == ["vectors_missing"]
+        best.gate.set()
+        while (state := await index.state()).state != "ready":
+            await clock.advance(1)
+        assert (state.pending, state.vectors, index.problems()) == (0, 0, ())
+        assert quick.texts == []  # what is in this process waits until it is needed
+        running.cancel()
+
+
+async def test_a_store_without_room_for_vectors_answers_and_gets_them_later(store, clock, chunk):
+    class Full:
+        """The store on a disk that is full."""
+
+        is_full = True
+
+        def __getattr__(self, name):
+            return getattr(store, name)
+
+        async def put_vectors(self, model, vectors):
+            if self.is_full:
+                raise StorageFull("no room", cure="make some")
+            return await store.put_vectors(model, vectors)
+
+    full = Full()
+    async with open_index(full, clock, HashEmbedder()) as index, asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(index.run())
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert (len(found.hits), found.reason) == (1, "vectors_missing")
+        full.is_full = False
+        while (await index.state()).vectors:
+            await clock.advance(1)
+        assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
         running.cancel()
 
 
@@ -511,6 +592,26 @@ async def test_a_search_that_cannot_wait_is_answered_by_words(store, clock, chun
         assert (sure.hits, sure.reason) == ((), "warming")
         short = await index.search(SearchQuery("tea", max_tokens=1), OWNER)
         assert (short.hits, short.reason) == ((), "warming")
+
+
+async def test_a_turn_waits_for_the_first_load_no_longer_than_for_a_vector(store, clock, chunk):
+    class Loading(Mirrors):
+        ended = False
+
+        async def ready(self, audience):
+            if not self.ended:
+                await asyncio.Event().wait()
+            await super().ready(audience)
+
+    async with Loading.open(store) as mirrors:
+        settings = SearchSettings(query_timeout_ms=20)
+        index = LiveIndex(store, mirrors, (), settings, clock, patience=60.0)
+        await index.replace(NOTE, "d", [chunk("a cup of tea")])
+        asked = SearchQuery("tea", limit=5, waits=False)
+        found = await index.search(asked, OWNER)
+        assert ([hit.chunk.path for hit in found.hits], found.reason) == ([NOTE], "warming")
+        mirrors.ended = True
+        assert (await index.search(asked, OWNER)).reason == ""
 
 
 async def test_words_alone_give_the_newest_value_first(store, clock, chunk):

@@ -37,8 +37,8 @@ class Index:
     def __init__(self):
         self.steps = []
 
-    async def rebuild(self):
-        self.steps.append("rebuild")
+    async def rebuild(self, *, vectors=True):
+        self.steps.append("rebuild" if vectors else "rebuild words")
 
     async def wait_idle(self):
         self.steps.append("idle")

@@ -154,14 +154,22 @@ async def test_what_the_model_leaves_out_is_as_configured():
     await MemorySearch(recall).run(call, None)
     await MemorySearch(recall).run(made("memory_search", query="q", sources=[]), None)
     assert recall.asked == [
-        (SearchQuery("q", 5), Reader(MAIN, Kind.MAIN)),
+        (SearchQuery("q", 5, waits=False), Reader(MAIN, Kind.MAIN)),
         (
             SearchQuery(
-                "q", 2, frozenset({Source.SESSIONS}), 300, None, False, 7.0, queries=("r", "s")
+                "q",
+                2,
+                frozenset({Source.SESSIONS}),
+                300,
+                None,
+                False,
+                7.0,
+                queries=("r", "s"),
+                waits=False,
             ),
             Reader(MAIN, Kind.MAIN),
         ),
-        (SearchQuery("q", 5), Reader(MAIN, Kind.MAIN)),
+        (SearchQuery("q", 5, waits=False), Reader(MAIN, Kind.MAIN)),
     ]
 
 

@@ -32,8 +32,8 @@ _LONGEST_PAGE = 400_000  # characters of a file in one answer
 class Indexing(Protocol):
     """What keeps the index true to the files."""
 
-    async def rebuild(self) -> None:
-        """Begin again from nothing."""
+    async def rebuild(self, *, vectors: bool = True) -> None:
+        """Begin again from nothing; return when vectors are there too, or before."""
 
     async def wait_idle(self) -> None:
         """Return when nothing is pending."""
@@ -87,9 +87,12 @@ class TreeParams(Params):
 
 
 class IndexParams(Params):
-    """Begin the index again; or, instead, export the model of the vectors to ONNX."""
+    """Begin the index again; or, instead, export the model of the vectors to ONNX. With `words` the
+    answer comes before the vectors are made.
+    """
 
     export_onnx: bool = False
+    words: bool = False
 
 
 class MemoryMethods:
@@ -237,7 +240,7 @@ class MemoryMethods:
         if params.export_onnx:
             made = await self._export()
             return {**index_json(await self._index.state()), "exported": made}
-        await self._index.rebuild()
+        await self._index.rebuild(vectors=not params.words)
         await self._index.wait_idle()
         return index_json(await self._index.state())
 
