@@ -190,7 +190,7 @@ class Refusal(StrEnum):
 
     CREDENTIAL = "secret"  # it looks like a key or tells a password
     EMPTY = "empty"
-    FORGOTTEN = "forgotten"  # the user had it erased, and has not said it since
+    FORGOTTEN = "forgotten"  # the user had it erased or took it back, and has not said it since
     TOO_LONG = "too_long"
     UNKNOWN_ID = "unknown_id"  # it names no fact that holds
     UNPROVEN = "unproven"  # no words of the user say so, and nothing can wait for his yes
@@ -246,6 +246,9 @@ class FactWrite:
     changes: tuple[FactChange, ...] = ()
     undone: tuple[int, ...] = ()  # changes by id
     marks: Mapping[SessionKey, int] = field(default_factory=dict)  # rows read up to here
+    buried: Mapping[bytes, datetime] = field(
+        default_factory=dict
+    )  # tombstones of what is taken back
     unburied: tuple[bytes, ...] = ()  # tombstones of what was said again since
     parked: tuple[str, ...] | None = None  # lines that went from the page; None: as before
 

@@ -67,6 +67,7 @@ ON CONFLICT (fact_id, model) DO UPDATE SET vector = excluded.vector
 """
 
 
+_BURY = "INSERT OR REPLACE INTO fact_tombstones VALUES (?, ?)"
 _REMOVE = (
     "DELETE FROM fact_vectors WHERE fact_id = ?",
     "DELETE FROM fact_evidence WHERE fact_id = ?",
@@ -100,6 +101,7 @@ class SqliteFacts:
             conn.executemany(_MARK, write.marks.items())
             undone = ((number,) for number in write.undone)
             conn.executemany("UPDATE fact_changes SET undone = 1 WHERE id = ?", undone)
+            conn.executemany(_BURY, ((digest, stamp(at)) for digest, at in write.buried.items()))
             unburied = ((digest,) for digest in write.unburied)
             conn.executemany("DELETE FROM fact_tombstones WHERE digest = ?", unburied)
             if write.parked is not None:
@@ -153,8 +155,7 @@ class SqliteFacts:
                     put_row(conn, Fact.grave(fact_id, at))
                 conn.execute("DELETE FROM fact_vectors WHERE fact_id = ?", (fact_id,))
                 conn.execute("DELETE FROM fact_evidence WHERE fact_id = ?", (fact_id,))
-            hashes = ((digest, stamp(at)) for digest in digests)
-            conn.executemany("INSERT OR REPLACE INTO fact_tombstones VALUES (?, ?)", hashes)
+            conn.executemany(_BURY, ((digest, stamp(at)) for digest in digests))
 
         await self._db.write(change)
 

@@ -149,7 +149,8 @@ class FactBook:
         async def attempt() -> FactChange:
             listed = await self._store.changes(changes.LISTED)
             found = changes.chosen(listed, self._known, change, session)
-            await self._take_back(changes.undone(found, self._known))
+            now = self._clock.now()
+            await self._take_back(changes.undone(found, self._known, self._digests, now))
             return replace(found, undone=True)
 
         return await self._level_first(attempt)
@@ -184,7 +185,9 @@ class FactBook:
         async def attempt() -> tuple[Fact, ...]:
             facts = tuple(self._proposed(fact_id) for fact_id in fact_ids)
             ids = tuple(fact.id for fact in facts)
-            await self._take_back(Change(FactWrite(removed=ids), dropped=frozenset(ids)))
+            graves = changes.taken_back(facts, self._digests, self._clock.now())
+            write = FactWrite(removed=ids, buried=graves)
+            await self._take_back(Change(write, dropped=frozenset(ids)))
             return facts
 
         return await self._level_first(attempt)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from agentd.domain.fact import (
     Before,
     ChangeKind,
+    Evidence,
     Fact,
     FactChange,
     FactWrite,
 )
 from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest, NotFound
-from agentd.memory.facts.known import Known
+from agentd.memory.facts.known import Digests, Known
 from agentd.memory.facts.reconcile import Change
 
 LISTED = 1_000  # changes, the newest, that can be taken back
@@ -51,8 +53,10 @@ def chosen(
     raise NotFound(f"there is no change {number}", cure="`agentd facts changes` lists them")
 
 
-def undone(change: FactChange, known: Known) -> Change:
-    """What taking it back does to page and rows."""
+def undone(change: FactChange, known: Known, digests: Digests, now: datetime) -> Change:
+    """What taking it back does to page and rows. It is the user's later word: what was said before brings
+    nothing of it again, and the facts that hold again are as if he had just said them.
+    """
     restored = [
         _restored(fact, before)
         for before in change.before
@@ -63,10 +67,22 @@ def undone(change: FactChange, known: Known) -> Change:
         restored = [
             replace(fact, replaces=replaced) if fact.id == change.new else fact for fact in restored
         ]
-    takes_new = change.new and change.op not in _KEEPS_NEW
-    removed = (change.new,) if takes_new and known.alive(change.new) else ()
-    write = FactWrite(tuple(restored), removed=removed, undone=(change.id,))
+    new = known.alive(change.new) if change.op is not ChangeKind.MERGE else None
+    removed = (new.id,) if new is not None and change.op not in _KEEPS_NEW else ()
+    write = FactWrite(
+        tuple(restored),
+        removed=removed,
+        evidence=tuple(Evidence(now, fact_id=fact.id) for fact in restored if fact.is_active),
+        undone=(change.id,),
+        buried=taken_back([new] if new else [], digests, now),
+    )
     return Change(write, written=tuple(restored), dropped=frozenset(removed))
+
+
+def taken_back(facts: Iterable[Fact], digests: Digests, now: datetime) -> Mapping[bytes, datetime]:
+    """The tombstones of facts that the user does not want to be read out of his words again."""
+    names = (digests.of_taken_back(fact.text, fact.triple) for fact in facts)
+    return {name: now for several in names for name in several}
 
 
 def _restored(fact: Fact, before: Before) -> Fact:

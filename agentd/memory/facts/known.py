@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from agentd.domain.fact import Fact, FactStatus
+from agentd.domain.fact import Fact, FactStatus, Triple
 
 _SAME = str.maketrans(
     {
@@ -125,7 +125,16 @@ class Digests:
 
     def of(self, text: str) -> bytes:
         """What a sentence is known by."""
-        name = f"text\0{comparable(text)}".encode(errors="replace")
+        return self._of("text", text)
+
+    def of_taken_back(self, text: str, triple: Triple | None) -> tuple[bytes, ...]:
+        """What something is known by that was taken back and not erased: its words, and what it says."""
+        fields = (triple.subject, triple.relation, triple.value) if triple else ()
+        said = [self._of("said", *fields)] if fields else []
+        return (self._of("taken back", text), *said)
+
+    def _of(self, kind: str, *words: str) -> bytes:
+        name = "\0".join((kind, *map(comparable, words))).encode(errors="replace")
         return hmac.new(self._key, name, hashlib.sha256).digest()
 
 

@@ -38,8 +38,8 @@ _TOWARDS = 0.5  # of what is missing to that, with each new saying
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a batch needs besides the facts. `graves` are the digests of what was forgotten, each with
-    when; `said` is what is evidence of a fact already, by its id.
+    """What a batch needs besides the facts. `graves` are the digests of what was forgotten or taken back,
+    each with when; `said` is what is evidence of a fact already, by its id.
     """
 
     digests: Digests
@@ -144,6 +144,8 @@ class Batch:
 
     def _state(self, operation: Operation) -> Learned:
         """Keep a new fact, in the place of others if it replaces some."""
+        if self._is_taken_back(operation):
+            return Learned(reason=Refusal.FORGOTTEN)
         if operation.is_carried or not operation.is_proven:
             if self.context.digests.of(operation.text) in self.context.graves:
                 return Learned(reason=Refusal.FORGOTTEN)
@@ -363,10 +365,18 @@ class Batch:
         self._changes.append(change)
         return change
 
+    def _is_taken_back(self, operation: Operation) -> bool:
+        """Whether the user took back what these words led to, after he had said them."""
+        if operation.is_carried:
+            return False
+        names = self.context.digests.of_taken_back(operation.text, operation.triple)
+        found = (self.context.graves.get(name) for name in names)
+        return any(at is not None and at >= operation.at for at in found)
+
     def _said_again(self, operation: Operation) -> None:
-        digest = self.context.digests.of(operation.text)
-        if digest in self.context.graves:
-            self._unburied.append(digest)
+        digests = self.context.digests
+        names = digests.of(operation.text), *digests.of_taken_back(operation.text, operation.triple)
+        self._unburied += [name for name in names if name in self.context.graves]
 
     def _add_evidence(self, fact_id: str, evidence: Sequence[Evidence]) -> None:
         self._evidence[fact_id] += [replace(one, fact_id=fact_id) for one in evidence]

@@ -400,7 +400,6 @@ async def test_an_addition_that_is_taken_back_is_as_if_it_had_never_been(home):
     assert await home.book.all() == ()
     assert "Rex" not in home.page
     assert await home.evidence(rex) == []
-    assert await home.store.buried() == {}
     assert home.forgotten.begun == []
     assert await home.ops() == [("add", True)]
     with pytest.raises(NotFound):
@@ -410,6 +409,55 @@ async def test_an_addition_that_is_taken_back_is_as_if_it_had_never_been(home):
     await home.check()
     [again] = await home.learn(home.said(REX))
     assert again.is_new
+
+
+@pytest.mark.parametrize("words", [REX, "The user has a dog called Rex."])
+async def test_what_was_taken_back_is_not_read_out_of_the_same_words_again(home, words):
+    triple = Triple("user", "dog name", "Rex")
+    said = home.said(REX, triple=triple)
+    await home.learn(said)
+    await home.book.undo()
+    [again] = await home.learn(replace(said, text=words))
+    assert again.reason is Refusal.FORGOTTEN
+    assert await home.texts() == []
+    home.opened()
+    [later] = await home.learn(home.said(words, triple=triple))
+    assert later.is_new
+    [known] = await home.learn(home.said(words, triple=triple))
+    assert known.fact == await home.fact(later.fact.id)
+
+
+async def test_a_change_that_was_taken_back_is_not_made_by_the_same_words_again(home):
+    [rex, tea] = await home.add(REX, TEA)
+    changed = home.said(MAX, Op.REPLACE, rex)
+    ended = home.said("", Op.END, tea)
+    await home.learn(changed, ended)
+    home.clock.jump(timedelta(minutes=1))
+    await home.book.undo()
+    await home.book.undo()
+    await home.learn(changed, ended)
+    await home.learn(replace(changed, text="The user's dog goes by Max."))  # in other words
+    assert await home.texts() == [REX, TEA]
+    await home.check()
+
+
+async def test_what_was_rejected_is_not_proposed_for_the_same_words_again(home):
+    doubtful = home.said(REX, is_proven=False)
+    [waits] = await home.learn(doubtful)
+    await home.book.reject([waits.fact.id])
+    [again] = await home.learn(doubtful)
+    assert again.reason is Refusal.FORGOTTEN
+    assert await home.book.all() == ()
+
+
+async def test_a_yes_that_was_taken_back_is_not_given_by_the_same_words_again(home):
+    [waits] = await home.learn(home.said(REX, is_proven=False))
+    proof = home.said(REX)
+    await home.learn(proof)
+    home.clock.jump(timedelta(minutes=1))
+    await home.book.undo()
+    await home.learn(proof)
+    assert await home.texts(PROPOSED) == [REX]
 
 
 async def test_a_replacement_that_is_taken_back_lets_the_old_one_hold(home):

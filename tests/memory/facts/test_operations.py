@@ -350,14 +350,13 @@ async def test_what_was_proposed_does_not_replace_what_was_said_later_than_its_p
     assert (await home.fact(proposed.fact.id)).is_active
 
 
-async def test_a_rejected_proposal_is_gone_without_a_grave(home):
+async def test_a_rejected_proposal_is_gone_and_comes_again_when_it_is_said(home):
     [proposed] = await home.learn(home.said(MAX, is_proven=False))
     [gone] = await home.book.reject([proposed.fact.id])
     assert gone.text == MAX
     assert await home.book.all() == ()
     assert "Max" not in home.page
     assert home.forgotten.begun == []
-    assert await home.store.buried() == {}
     [again] = await home.learn(home.said(MAX))
     assert again.is_new
     await home.check()
