@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _HIDDEN = "[secret]"
@@ -36,13 +37,13 @@ _KEYS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAMED = re.compile(
-    r"""(?ix) (?<![\w-]) (?:
+    r"""(?ix) (?<![\w-]) (?P<name> (?:
         pass(?:word|wd|phrase|code) | passwor[dt]e? | kennwort | contraseña | mot\ de\ passe
       | (?:api|secret|access|private|licen[cs]e|encryption|master)[\ _-]?key | (?:access|auth|api|bearer)[\ _-]?token
       | secret[\ _-]?(?:phrase|word|code) | (?:seed|recovery)[\ _-]?(?:phrase|words|codes?|key)
       | pin(?:[\ -]?(?:code|number))? | cv[vc] | (?:2fa|otp)[\ _-]?(?:code|secret)
       | (?:credit|debit|bank)[\ _-]?card(?:[\ _-]?number)? | social\ security\ number | ssn
-    )s?
+    )s? )
     (?: \s+ (?:for|of|to|on|für|zu|zum|vom|de|del|pour) \s+ [^\n.:=]{1,60}? )?
     \s* (?: [:=] | \b(?:is|are|was|ist|lautet|sind|es|est)\b:? ) \s* (?P<told>\S+)
     """
@@ -111,9 +112,29 @@ def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(value for name, value in environ.items() if _SECRET_NAME.search(name))
 
 
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Characters of a text that tell a secret: its value, and what it is called, "" where they are a key
+    or the number of a card alone.
+    """
+
+    start: int
+    end: int
+    name: str
+    value: str
+
+
+def tellings(text: str) -> Iterator[Telling]:
+    """What looks like a key or a card's number, and what says what a password is."""
+    for pattern in (_KEYS, _CARD):
+        for found in pattern.finditer(text):
+            yield Telling(*found.span(), "", found[0])
+    for found in _NAMED.finditer(text):
+        value = found["told"].strip("\"'`.,;!?*")
+        if not _NOT_TOLD.fullmatch(value.casefold()):
+            yield Telling(*found.span(), found["name"], value)
+
+
 def tells_secret(text: str) -> bool:
-    """Whether the text holds what looks like a key or a card's number, or says what a password is."""
-    if _KEYS.search(text) or _CARD.search(text):
-        return True
-    told = (match["told"].strip("\"'`.,;!?*").casefold() for match in _NAMED.finditer(text))
-    return not all(map(_NOT_TOLD.fullmatch, told))
+    """Whether the text tells any."""
+    return next(tellings(text), None) is not None

@@ -130,7 +130,7 @@ async def open_facts(
         learning = Learning(stores.sessions, reader, shown, clock, settings)
         learnt = Learnt(
             book,
-            Service(book, reader, learning, stores.sessions, clock),
+            Service(book, reader, learning, stores.sessions, clock, forgetting),
             learning,
             Review(book, stores.facts, calls, clock, settings),
             _proposals(ground, stores, memory, book),

@@ -26,9 +26,9 @@ from agentd.engine.sidecall import SideCall
 from agentd.memory.facts import wire
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import Item, Spoken
+from agentd.memory.facts.withheld import secret_spans
 from agentd.paths import prompt
 from agentd.ports import Clock, Facts, FactStore, SessionStore
-from agentd.redaction import tells_secret
 
 _INSTRUCTIONS = prompt("learning")
 _MAX_TOKENS = 4_096
@@ -45,13 +45,15 @@ log = structlog.get_logger()
 @dataclass(frozen=True, slots=True)
 class Passage:
     """The next rows of a session that are to be read, up to row `last`; empty where the user says
-    nothing in them. `spoken` may begin with what the agent said before.
+    nothing in them. `spoken` may begin with what the agent said before; so many sentences are `withheld`
+    because they tell a secret.
     """
 
     session: SessionKey
     first: int
     last: int
     spoken: tuple[Spoken, ...] = ()
+    withheld: int = 0
 
 
 class Reader:
@@ -75,6 +77,12 @@ class Reader:
         self._clock = clock
         self._settings = settings
         self._model = settings.extraction_model or calls.cheap_model
+        self._withheld = 0
+
+    @property
+    def withheld(self) -> int:
+        """How many sentences that tell a secret were not shown to the model since the start."""
+        return self._withheld
 
     async def next(self, session: SessionKey) -> Passage | None:
         """What comes behind the mark; None if nothing does. Raises StorageError, NotFound."""
@@ -94,11 +102,12 @@ class Reader:
                 break
             taken.append(row)
         spoken = await asyncio.to_thread(spoken_in, session, taken)
-        if not any(one.is_user for one in spoken):
+        withheld = sum(one.withheld for one in spoken)
+        if not any(one.is_user and not one.is_secret for one in spoken):
             spoken = ()
         elif spoken[0].is_user and (before := await self._before(session, taken[0].seq)):
             spoken = (before, *spoken)
-        return Passage(session, taken[0].seq, taken[-1].seq, spoken)
+        return Passage(session, taken[0].seq, taken[-1].seq, spoken, withheld)
 
     async def read(self, passage: Passage) -> tuple[Learned, ...]:
         """Learn what the passage says, and move the mark behind it.
@@ -112,7 +121,9 @@ class Reader:
             operations = await self._asked(passage.session, passage.spoken, FactSource.EXTRACTED)
         if not await self._sessions.exists(passage.session):
             return ()  # it was deleted meanwhile
-        return await self._facts.learn(operations, session=passage.session, marks=marks)
+        learned = await self._facts.learn(operations, session=passage.session, marks=marks)
+        self._withheld += passage.withheld
+        return learned
 
     async def read_now(
         self,
@@ -126,6 +137,8 @@ class Reader:
         """Learn what the user has asked to be remembered with the words `asked`, as explicit facts.
         `hinted` are facts that the words may be about. Raises what `read` raises.
         """
+        if not any(one.is_user and not one.is_secret for one in spoken):
+            return ()
         found = await self._asked(session, spoken, FactSource.EXPLICIT, hinted, asked)
         proven = [one for one in found if one.is_proven]
         if category is not None:
@@ -257,11 +270,10 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
         return None
     whole = ((0, len(row.text)),)
     if not is_user:
-        outside = whole if row.source.tainted else ()
-        return Spoken(session, row.seq, row.at, row.text, False, not outside, outside=outside)
-    if tells_secret(row.text):
-        return None
-    marked: list[Span] = []
+        hidden = whole if row.source.tainted else ()
+        return Spoken(session, row.seq, row.at, row.text, False, not hidden, hidden=hidden)
+    secret = secret_spans(row.text)
+    marked: list[Span] = [*secret]
     offset = 0
     for block in row.blocks:
         if isinstance(block, Text):
@@ -277,6 +289,7 @@ def _spoken(session: SessionKey, row: Row) -> Spoken | None:
         is_clean,
         tuple(quoted_spans(row.text, marked)),
         tuple(marked) if is_clean else whole,
+        len(secret),
     )
 
 

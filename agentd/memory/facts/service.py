@@ -23,22 +23,32 @@ from agentd.domain.fact import (
     Matches,
     Op,
     Operation,
+    Refusal,
 )
-from agentd.domain.turn import SessionKey
+from agentd.domain.scripts import UNSPACED
+from agentd.domain.sentences import sentences
+from agentd.domain.transcript import Row
+from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.errors import AgentdError
-from agentd.memory.facts import quotes
+from agentd.memory.facts import quotes, withheld
+from agentd.memory.facts.keeping import Forgetting
 from agentd.memory.facts.known import comparable, folded
 from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
+from agentd.memory.facts.withheld import Withheld
 from agentd.ports import Clock, Facts, SessionStore
 
 _PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
 _TURNS = 20  # in which a quote is looked for
 _MAYBE = 5
 _MOST = 20
+_PAGE = 500  # rows that are looked through at once
 _WORD = re.compile(r"\w+")
 _STEM = 4  # letters of which one word may go on in another ending
 _ENDING = 3  # letters of such an ending
+_TELLING = 3  # letters of a word that may say which fact is meant
+_FRAME = frozenset({"the", "user"})  # what sentences of facts begin with
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 log = structlog.get_logger()
 
@@ -86,9 +96,16 @@ class Service:
     """Answers as port FactService says, and takes changes back."""
 
     def __init__(
-        self, book: Book, reader: Reader, learner: Learner, sessions: SessionStore, clock: Clock
+        self,
+        book: Book,
+        reader: Reader,
+        learner: Learner,
+        sessions: SessionStore,
+        clock: Clock,
+        forgetting: Forgetting,
     ) -> None:
         self._book = book
+        self._forgetting = forgetting
         self._reader = reader
         self._learner = learner
         self._sessions = sessions
@@ -122,8 +139,10 @@ class Service:
     ) -> tuple[Learned, ...]:
         """See FactService."""
         now = self._clock.now()
-        said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
         words = Evidence(now)
+        if withheld.secret_spans(text):
+            return await self._verbatim(text, session, words, category)  # which says why not
+        said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
         try:
             learned = await self._reader.read_now(said, session, words, category=category)
         except (AgentdError, TimeoutError) as error:
@@ -138,20 +157,28 @@ class Service:
 
     async def matching(self, query: str) -> Matches:
         """The fact of that id, or with those words; else the one that has all words of the query that
-        any other fact has, and more. What was said a moment ago is read first if nothing is found.
+        any other fact has, and more. What was said a moment ago is read first if nothing is found. A
+        secret that he has told is no fact, and is found all the same.
         """
         matches = await self._matching(query)
         if not matches.sure and await self._caught_up():
             matches = await self._matching(query)
+        if not matches.sure and (told := withheld.meant(query, await self._secrets())):
+            return Matches(tuple(one.fact for one in told))
         return matches
 
     async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
         """See Facts. What was said and is not read yet is read first: its rows may say it, too."""
         await self._caught_up()
+        if said := await self._no_facts(fact_ids):
+            await self._forgetting.begin(*said, also)
+            return await self._forgetting.carry_out()
         return await self._book.forget(fact_ids, also)
 
     async def preview(self, fact_ids: Sequence[str]) -> ErasureReport:
         """See Facts."""
+        if said := await self._no_facts(fact_ids):
+            return await self._forgetting.preview(*said)
         return await self._book.preview(fact_ids)
 
     async def changes(self, limit: int) -> tuple[FactChange, ...]:
@@ -187,12 +214,38 @@ class Service:
         start, and how many conversations are to be read.
         """
         statuses = Counter(fact.status for fact in await self._book.all())
+        refused = Counter(self._book.not_kept)
+        if self._reader.withheld:
+            refused[str(Refusal.CREDENTIAL)] += self._reader.withheld
         return {
             "active": statuses[FactStatus.ACTIVE],
             "proposed": statuses[FactStatus.PROPOSED],
-            "refused": dict(self._book.not_kept),
+            "refused": dict(refused),
             "waiting": self._learner.waiting,
         }
+
+    async def _no_facts(
+        self, ids: Sequence[str]
+    ) -> tuple[tuple[Fact, ...], Mapping[str, Sequence[Evidence]]] | None:
+        """The secrets that are meant by these ids, with their evidence; None where a fact is."""
+        known = {fact.id for fact in await self._book.all()}
+        if not ids or any(i in known for i in ids):
+            return None
+        found = [one for one in await self._secrets() if one.fact.id in ids]
+        facts = tuple(one.fact for one in found)
+        return (facts, {one.fact.id: one.evidence for one in found}) if found else None
+
+    async def _secrets(self) -> tuple[Withheld, ...]:
+        """Those that the owner has told in his own conversations."""
+        found: list[Withheld] = []
+        for info in await self._sessions.sessions():
+            if kind_of(info.key) is not Kind.MAIN:
+                continue
+            first = 1
+            while rows := await self._sessions.rows(info.key, first, _PAGE):
+                found += await asyncio.to_thread(_told_in, info.key, rows)
+                first = rows[-1].seq + 1
+        return withheld.joined(found)
 
     async def _caught_up(self) -> bool:
         """Whether all that was said is read."""
@@ -252,6 +305,10 @@ class Service:
         return Matches(maybe=tuple(hit.fact for hit in hits))
 
 
+def _told_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:
+    return list(withheld.told_in(session, rows))
+
+
 def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
     """The words of the evidence; "" where some of them are somebody else's."""
     one = spoken[-1]
@@ -268,9 +325,10 @@ def _meant(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The facts with the most words of the query, where these are all that any fact has of them and at
-    least one is rare; none where different facts have different words of it.
+    least one is rare; none where different facts have different words of it, or where it names something
+    that no fact names.
     """
-    asked = list(dict.fromkeys(_WORD.findall(folded(query))))
+    asked = [word for word in dict.fromkeys(_WORD.findall(folded(query))) if _tells(word)]
     held = {
         fact.id: frozenset(w for w in asked if any(_is_form(w, own) for own in words))
         for fact in facts
@@ -278,8 +336,23 @@ def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     }
     counts = Counter(word for words in held.values() for word in words)
     union = frozenset(counts)
+    if not _names(query) <= union:
+        return ()
     rare = {word for word, count in counts.items() if count <= max(2, len(facts) // 10)}
     return tuple(f for f in facts if held.get(f.id) == union and held[f.id] & rare)
+
+
+def _tells(word: str) -> bool:
+    """Whether a word can tell one fact from another: not “The user's …”, “is” and their like."""
+    is_short = len(word) < _TELLING and word.isalpha() and not _UNSPACED.match(word)
+    return not is_short and word not in _FRAME
+
+
+def _names(text: str) -> frozenset[str]:
+    """Numbers, and words with a capital that open no sentence."""
+    words = (w for one in sentences(text) for w in enumerate(_WORD.findall(one)))
+    named = (w for at, w in words if any(map(str.isdigit, w)) or (at and w[:1].isupper()))
+    return frozenset(one for word in named for one in _WORD.findall(folded(word)) if _tells(one))
 
 
 def _is_form(word: str, other: str) -> bool:

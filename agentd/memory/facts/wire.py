@@ -41,8 +41,8 @@ _ASK = "List now what this conversation changes in what is known."
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """One message of the conversation that is read. Only clean words of the user are evidence;
-    `quotations` are characters of the text that are somebody else's words. Those of them that came from
-    `outside` no request shows.
+    `quotations` are characters of the text that are somebody else's words, or tell a secret of his. Those of
+    them that are `hidden` no request shows; so many sentences as are `withheld` tell secrets.
     """
 
     session: SessionKey
@@ -52,7 +52,13 @@ class Spoken:
     is_user: bool
     is_clean: bool = True
     quotations: tuple[Span, ...] = ()
-    outside: tuple[Span, ...] = ()
+    hidden: tuple[Span, ...] = ()
+    withheld: int = 0
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether it tells secrets and nothing that a request could show."""
+        return bool(self.withheld) and not any(map(str.isalnum, typed(self.text, self.hidden, "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +181,7 @@ def _cited(message: int | None, spoken: Sequence[Spoken]) -> Spoken | None:
 def _shown(count: int, one: Spoken, zone: tzinfo) -> str:
     who = "user" if one.is_user else "agent"
     head = f"[{count} {who} {one.at.astimezone(zone):%Y-%m-%d %H:%M}]"
-    text = typed(one.text, one.outside, _LEFT_OUT)
+    text = typed(one.text, one.hidden, _LEFT_OUT)
     if one.is_user:
         text = _clipped(text, USER_CHARS // 2, USER_CHARS // 2)
     else:

@@ -72,7 +72,9 @@ class Talk(BookHome):
             self.sessions, self.store, self.book, self.calls, self.clock, self.settings
         )
         self.learning = Learning(self.sessions, self.reader, self.sink, self.clock, self.settings)
-        self.service = Service(self.book, self.reader, self.learning, self.sessions, self.clock)
+        self.service = Service(
+            self.book, self.reader, self.learning, self.sessions, self.clock, self.forgotten
+        )
         return self.learning
 
     async def say(

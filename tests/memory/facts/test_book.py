@@ -451,7 +451,7 @@ async def test_what_was_rejected_is_not_proposed_for_the_same_words_again(home):
 
 
 async def test_a_yes_that_was_taken_back_is_not_given_by_the_same_words_again(home):
-    [waits] = await home.learn(home.said(REX, is_proven=False))
+    await home.learn(home.said(REX, is_proven=False))
     proof = home.said(REX)
     await home.learn(proof)
     home.clock.jump(timedelta(minutes=1))

@@ -178,6 +178,19 @@ async def test_words_of_the_agent_are_context_and_no_source(talk):
     assert learned.fact.status is FactStatus.PROPOSED
 
 
+async def test_of_a_message_that_tells_a_secret_the_rest_is_read(talk):
+    home = talk(answer(f"my dog is called Rex → {REX}", "pin is 4471 → The user has a pin."))
+    await home.say("Hi! My pin is 4471, in case I forget. And my dog is called Rex.")
+    learned = await home.reader.read(await home.reader.next(MAIN))
+    assert "4471" not in home.shown()
+    assert "my dog is called Rex" in home.shown()
+    assert [(one.fact.text, one.fact.status) for one in learned] == [
+        (REX, FactStatus.ACTIVE),
+        ("The user has a pin.", FactStatus.PROPOSED),
+    ]
+    assert (await home.service.counts())["refused"] == {"secret": 1}
+
+
 async def test_where_the_user_says_nothing_there_is_no_request(talk):
     home = talk()
     await home.say("my password is hunter2hunter2")

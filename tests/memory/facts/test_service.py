@@ -7,11 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.domain.fact import Category, ChangeKind, FactSource, FactStatus, Refusal
+from agentd.domain.fact import (
+    Category,
+    ChangeKind,
+    ErasureReport,
+    FactSource,
+    FactStatus,
+    Refusal,
+)
 from agentd.domain.message import Text
 from agentd.domain.source import TextSource, Writer
 from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN
+from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import NotFound, ProviderError, ShuttingDown
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.testing import ScriptedProvider
@@ -262,6 +269,9 @@ async def pets(talk):
         ("employer", []),
         ("", []),
         ("dog tea", []),  # no fact has both
+        ("The user is 44 years old.", []),  # "the user is" says nothing
+        ("what I told Anna about Rex", []),  # of whom nothing is known
+        ("The user's PIN is 4471", []),
     ],
 )
 async def test_what_a_request_means(pets, query, sure):
@@ -295,6 +305,48 @@ async def test_a_model_that_is_away_keeps_nothing_from_being_found_or_forgotten(
     assert [fact.id for fact in (await home.service.matching("Rex")).sure] == [rex]
     await home.service.forget([rex])
     assert await home.texts() == []
+
+
+PIN = "My pin is 4471, in case I forget."
+
+
+@pytest.mark.parametrize(
+    "query", ["The user's PIN is 4471", "No, forget the pin, my grandson is shouting", "4471"]
+)
+async def test_a_secret_that_was_told_is_no_fact_and_can_be_forgotten(talk, query):
+    home = talk()
+    await home.add(REX)
+    await home.say(f"Hi! {PIN}")
+    await home.say("the card's pin code is 9917")
+    await home.say(f"Once more: {PIN}", SessionKey("chat:b"))
+    await home.say(PIN, SessionKey("group:tea"))
+    matches = await home.service.matching(query)
+    [pin] = matches.sure
+    assert pin.text == PIN
+    assert await home.service.preview([pin.id]) == ErasureReport({"preview": 1})
+    await home.service.forget([pin.id])
+    assert home.forgotten.begun == [PIN]
+    assert [(one.session, one.seq) for one in home.forgotten.evidence] == [
+        (MAIN, 1),
+        (SessionKey("chat:b"), 1),
+    ]
+    assert await home.texts() == [REX]
+
+
+@pytest.mark.parametrize("query", ["my cat is called Tom", "in case I forget", "is", "pineapple"])
+async def test_what_only_shares_words_with_a_secret_does_not_mean_it(talk, query):
+    home = talk()
+    await home.say(PIN)
+    assert (await home.service.matching(query)).sure == ()
+
+
+async def test_a_secret_goes_into_no_request_when_it_is_to_be_kept(talk):
+    home = talk()
+    [learned] = await home.service.keep(PIN)
+    assert learned.reason is Refusal.CREDENTIAL
+    await home.say(f"remember: {PIN}")
+    assert await home.service.remember("x", MAIN) == ()
+    assert home.provider.prompts == []
 
 
 async def test_ten_thousand_facts_are_looked_through_beside_the_loop(talk):

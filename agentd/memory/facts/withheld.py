@@ -1,0 +1,92 @@
+"""What the user says of his secrets: no request shows it and no fact holds it, but he can have it forgotten.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from agentd.domain.erasure import sentences_in
+from agentd.domain.fact import Category, Evidence, Fact, FactSource, Triple
+from agentd.domain.spans import Spans
+from agentd.domain.transcript import Row, opens_turn
+from agentd.domain.turn import SessionKey
+from agentd.memory.facts.known import folded
+from agentd.redaction import Telling, tellings
+
+_WORD = re.compile(r"\w+")
+_USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A secret and where the user told it. `fact` says it as a fact would, though it is none."""
+
+    fact: Fact
+    evidence: tuple[Evidence, ...]
+
+
+def secret_spans(text: str) -> Spans:
+    """The sentences of a text that tell a secret."""
+    return tuple(dict.fromkeys(span for told in tellings(text) for span in _around(text, told)))
+
+
+def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
+    """The secrets that the user tells in these rows of a conversation."""
+    for row in rows:
+        if not (opens_turn(row) and row.source.is_owners_own):
+            continue
+        for told in tellings(row.text):
+            spans = _around(row.text, told)
+            said = [Evidence(row.at, session, row.seq, *span) for span in spans]
+            words = " ".join(row.text[start:end] for start, end in spans)
+            yield Withheld(_fact(told, words, row), tuple(said))
+
+
+def joined(several: Iterable[Withheld]) -> tuple[Withheld, ...]:
+    """The same with each secret once, however often it was told, in the words of the first time."""
+    found: dict[str, Withheld] = {}
+    for one in sorted(several, key=lambda one: one.fact.noted_at):
+        before = found.get(one.fact.id)
+        said = before.evidence if before is not None else ()
+        found[one.fact.id] = Withheld(
+            before.fact if before else one.fact, tuple(dict.fromkeys((*said, *one.evidence)))
+        )
+    return tuple(found.values())
+
+
+def meant(query: str, several: Sequence[Withheld]) -> tuple[Withheld, ...]:
+    """Those that a request to forget means: it says their value, or what they are called."""
+    asked = set(_WORD.findall(folded(query)))
+
+    def says(words: str) -> bool:
+        own = set(_WORD.findall(folded(words)))
+        return bool(own) and own <= asked
+
+    by_value = tuple(one for one in several if one.fact.triple and says(one.fact.triple.value))
+    return by_value or tuple(
+        one for one in several if one.fact.triple and says(one.fact.triple.relation)
+    )
+
+
+def _fact(told: Telling, words: str, row: Row) -> Fact:
+    """Its id is the same wherever the same secret is told."""
+    name = f"{folded(told.name)}\0{told.value}".encode(errors="replace")
+    return Fact(
+        sha256(name).hexdigest()[:8],
+        words,
+        Category.PERSONAL,
+        FactSource.EXTRACTED,
+        FactSource.EXTRACTED.confidence,
+        row.at,
+        row.at,
+        triple=Triple(_USER, told.name, told.value),
+    )
+
+
+def _around(text: str, told: Telling) -> Spans:
+    """The sentences in which it is told."""
+    return tuple(span for span in sentences_in(text) if span[0] < told.end and told.start < span[1])
