@@ -11,7 +11,6 @@ from agentd.assembly.memory import Memory
 from agentd.assembly.storage import Stores
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
-from agentd.engine.policy import TaintPolicy
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ConfigError
 from agentd.paths import prompt
@@ -49,7 +48,7 @@ async def open_engine(
         hooks=(memory.flush, *facts.hooks),
         offer=model.offer,
         calls=calls,
-        policy=TaintPolicy(frozenset(ground.config.tools.when_tainted)),
+        policy=ground.tainted_turns,
     )
     engine = build_engine(
         outside,

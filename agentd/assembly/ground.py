@@ -11,6 +11,7 @@ from agentd.config import Config
 from agentd.domain.turn import Origin
 from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
+from agentd.engine.policy import TaintPolicy
 from agentd.paths import Places
 from agentd.ports import Clock, Ledger
 
@@ -19,13 +20,21 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the builders share. The parts themselves get no more of it than their own settings."""
+    """What the builders share. The parts themselves get no more of it than their own settings. `policy`
+    rules tainted turns in the place of the configured one.
+    """
 
     config: Config
     places: Places
     clock: Clock
     environ: MutableMapping[str, str]
     budget: Budget
+    policy: TaintPolicy | None = None
+
+    @property
+    def tainted_turns(self) -> TaintPolicy:
+        """What turns may do whose prompt holds text from outside."""
+        return self.policy or TaintPolicy(frozenset(self.config.tools.when_tainted))
 
     @property
     def workspace(self) -> Path:

@@ -13,11 +13,12 @@ from dataclasses import replace
 from agentd.domain.message import Block, Image, Text, ToolResult, ToolUse
 from agentd.domain.source import BY_AGENT, BY_OWNER, TextSource, Writer
 from agentd.domain.spans import Span, united
-from agentd.domain.transcript import Row, RowRole, holds_attachments, opens_turn
+from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import SessionKey
 
 _MARK = re.compile(r"<!--\s*agentd\s*:\s*origin=untrusted\b", re.IGNORECASE)
 _ATTACHED = "[left out: text from outside that came with the message]"
+_OTHERS = "[left out: what somebody else said]"  # no place: a summary is not to keep it
 
 
 def cleaned(session: SessionKey, rows: Sequence[Row], upto: int | None = None) -> tuple[Row, ...]:
@@ -89,9 +90,7 @@ def _cleaned(session: SessionKey, row: Row) -> Row | None:
         told = tuple(replace(result, text=outside) for result in results)
         return replace(row, blocks=told, source=BY_AGENT)
     if row.source.writer is not Writer.OWNER:
-        return replace(row, blocks=(Text(outside),), source=TextSource(Writer.OTHER))
-    if not holds_attachments(row.blocks):
-        return replace(row, blocks=(Text(outside),), source=BY_OWNER)
+        return replace(row, blocks=(Text(_OTHERS),), source=TextSource(Writer.OTHER))
     return replace(row, blocks=tuple(map(_own, row.blocks)), source=BY_OWNER)
 
 

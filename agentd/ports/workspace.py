@@ -79,8 +79,11 @@ class Workspace(Protocol):
 
     async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
         """For each whole line of a file whether it is from outside: it is marked so, tainted changes
-        have brought it, or the file is another workspace's. Raises PathRefused.
+        have brought it or the whole file, or that is another workspace's. Raises PathRefused.
         """
+
+    async def names_outside(self, paths: Sequence[str]) -> bool:
+        """Whether text from outside has named one of these files."""
 
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at

@@ -195,6 +195,9 @@ class MemoryWorkspace:
         brought = self._outside.get(self.canonical(path), frozenset())
         return [path.startswith("@") or is_marked(line) or line in brought for line in lines]
 
+    async def names_outside(self, paths: Sequence[str]) -> bool:
+        return any(path.startswith("@") and path.rstrip("/").count("/") for path in paths)
+
     async def inspect(self, intent: FileIntent) -> str:
         old = self.files.get(intent.path)
         if intent.action is FileAction.APPEND:

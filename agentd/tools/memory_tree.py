@@ -44,8 +44,7 @@ class MemoryTree:
             return ToolOutput(f"Nothing is below {path or 'the workspace'}.")
         lines = [e.path if e.is_dir else f"{e.path} ({e.size} bytes)" for e in entries[:_MOST]]
         more = f"\n[{len(entries) - _MOST} more entries]" if len(entries) > _MOST else ""
-        # The name of a scope is the owner's choice; the names inside it are not.
-        foreign = any(e.path.startswith("@") and e.path.rstrip("/").count("/") for e in entries)
+        foreign = await self._workspace.names_outside([e.path for e in entries[:_MOST]])
         return ToolOutput(fenced("\n".join(lines)) + more, tainted=foreign)
 
     async def settle(self, intent: Intent) -> ToolOutput:

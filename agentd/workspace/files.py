@@ -240,6 +240,17 @@ class Files:
             brought = await asyncio.to_thread(self._versions.outside, str(name), whole)
         return [one or other for one, other in zip(marked, brought, strict=True)]
 
+    async def names_outside(self, paths: Sequence[str]) -> bool:
+        """See Workspace."""
+        if any(path.startswith("@") and path.rstrip("/").count("/") for path in paths):
+            return True  # the name of a scope is the owner's choice; the names inside it are not
+        if (versions := self._versions) is None:
+            return False
+        with translated("the versions of files"):
+            return await asyncio.to_thread(
+                lambda: any(any(versions.outside(path, [b""])) for path in paths)
+            )
+
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after", or "other"."""
         parts = parse_file(intent.path).parts

@@ -74,7 +74,7 @@ class Versions:
         if _PATH not in self._names(home):
             self._folder.replace((home, _PATH), path.encode())
         self._authored.note(home, added(old, new, by))
-        self._note_outside(home, old, new, by)
+        self._note_outside(path, old, new, by)
         self._save(home, log)
 
     def finish(self, path: str, old: bytes | None, new: bytes | None) -> None:
@@ -123,9 +123,14 @@ class Versions:
         ]
 
     def outside(self, path: str, lines: Sequence[bytes]) -> list[bool]:
-        """For each whole line of the file whether tainted changes have brought it."""
+        """For each whole line of the file whether tainted changes have brought it, or all of the file:
+        none is shown without the name.
+        """
         home = home_of(path)
-        return self._outside.own(home, lines) if self._names(home) else [False] * len(lines)
+        if not self._names(home):
+            return [False] * len(lines)
+        named, *brought = self._outside.own(home, [_name_line(path), *lines])
+        return [True] * len(lines) if named else brought
 
     def masked(self, path: str, old: bytes, new: bytes) -> None:
         """Words of the file were masked: what is left of a line from outside stays so."""
@@ -184,16 +189,17 @@ class Versions:
         """Remove what a crash left half written; returns how many files that were."""
         return self._folder.clear_strays() if self._folder.root.is_dir() else 0
 
-    def _note_outside(self, home: str, old: bytes | None, new: bytes | None, by: Author) -> None:
-        """Lines that tainted changes bring are from outside; what the owner writes, or has seen whole
-        and allowed, is his.
+    def _note_outside(self, path: str, old: bytes | None, new: bytes | None, by: Author) -> None:
+        """Lines that tainted changes bring are from outside, and so is the name of a file; what the owner
+        writes, or has seen whole and allowed, is his.
         """
+        home, name = home_of(path), [_name_line(path)] if old is None else []
         if by.tainted:
-            self._outside.note(home, added(old, new, by))
+            self._outside.note(home, [*added(old, new, by), *name])
         elif by.approved:
-            self._outside.drop(home, (new or b"").splitlines())
+            self._outside.drop(home, [*(new or b"").splitlines(), _name_line(path)])
         elif by.kind == OWNER.kind:
-            self._outside.drop(home, added(old, new, by))
+            self._outside.drop(home, [*added(old, new, by), *name])
 
     def _keep_outside(self, home: str, old: bytes, new: bytes) -> None:
         before, after = old.splitlines(), new.splitlines()
@@ -282,6 +288,11 @@ def digest_of(data: bytes | None) -> str:
 def home_of(path: str) -> str:
     """The folder in which versions of this file are kept."""
     return hashlib.sha256(path.encode()).hexdigest()[:32]
+
+
+def _name_line(path: str) -> bytes:
+    """What stands for the name of a file among its lines; no line is like it."""
+    return b"name\0" + path.encode()
 
 
 def _settled(log: list[_Entry], now: str) -> list[_Entry]:

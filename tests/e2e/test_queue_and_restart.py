@@ -62,7 +62,7 @@ async def test_what_came_from_a_resource_is_known_after_a_kill(home: Home) -> No
     assert others == []
     assert block["text"][start:end] == "\nfile:///mail\n```\nI live in Rome.\n```\nI"
     assert block["text"] == f"{blocks[0]['text']}{block['text'][start:end]} do not."
-    assert "tainted" not in rows[0]
+    assert (rows[0]["tainted"], rows[0]["writer"]) == (True, "owner")
     await daemon.stop()
 
 
