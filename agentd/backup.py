@@ -6,28 +6,44 @@ other one. The search index is not in it: it is built again.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
+import shutil
 import sqlite3
+import stat
 import tarfile
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, cast
 
 from agentd.errors import AgentdError, InvalidRequest, StorageCorrupt
-from agentd.storage.migrations import STATE, check
+from agentd.paths import ensure_private_dir
+from agentd.storage.migrations import STATE, check, check_shape
 
 MANIFEST = "manifest.json"
 DATABASE = "state/state.db"
 CONFIG = "config.toml"
 _FORMAT = 1
-_TOPS = ("state", "workspace")
+_FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key")
+_FOLDERS = ("workspace", "state/versions", "state/blobs")
+_RATIO = 100  # bytes that one byte of an archive may become
+_ALWAYS = 64 << 20  # bytes that any archive may become
+_MOST_FILES = 1_000_000
+_SPARE = 100 << 20  # bytes of the disk that stay free
+_PIECE = 1 << 16
+_LONGEST_NAME = 200  # characters of it that are told
 _STRAY = (".agentd-", ".tmp")
+
+
+Store = Callable[[str, Iterable[bytes]], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,44 +100,174 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
 
 def verify(file: Path) -> dict[str, Any]:
     """The manifest of an archive whose every file is as it was written. Blocks. Raises AgentdError."""
-    found: dict[str, str] = {}
-    manifest: dict[str, Any] | None = None
-    for name, data in read(file):
-        if name == MANIFEST:
-            manifest = json.loads(data)
-        else:
-            found[name] = hashlib.sha256(data).hexdigest()
+    return _through(file, lambda _, pieces: deque(pieces, 0))
+
+
+def unpack(file: Path, folder: Path) -> dict[str, Any]:
+    """`verify`, and write the files below a folder that is empty and ours. Blocks. Raises AgentdError;
+    a part of them may be there then.
+    """
+
+    def store(name: str, pieces: Iterable[bytes]) -> None:
+        path = folder / name
+        ensure_private_dir(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as target:
+            target.writelines(pieces)
+
+    return _through(file, store, room=shutil.disk_usage(folder).free - _SPARE)
+
+
+def _through(file: Path, store: Store, room: int | None = None) -> dict[str, Any]:
+    """Give each file of the archive to `store`; the manifest. `room` are the bytes that there may be."""
+    try:
+        manifest, found = _stored(file, store, room)
+    except FileNotFoundError:
+        raise AgentdError(f"there is no {file}", cure="name a file of `agentd backup`") from None
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        raise _damaged(file, "a name in it is that of a file and of a folder") from error
+    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
+        raise _damaged(file, f"it cannot be unpacked ({_why(error)})") from error
     if manifest is None or manifest.get("format") != _FORMAT:
         raise _damaged(file, "it has no manifest that this agentd knows")
-    wrong = {name for name, digest in manifest["files"].items() if found.get(name) != digest}
-    if wrong := wrong | (found.keys() - manifest["files"].keys()):
-        raise _damaged(file, f"{min(wrong)} is not what was written")
+    written = manifest.get("files")
+    if not isinstance(written, dict):
+        raise _damaged(file, "its manifest names no files")
+    wrong = {name for name, digest in written.items() if found.get(name) != digest}
+    if wrong := wrong | (found.keys() - written.keys()):
+        raise _damaged(file, f"{min(wrong)!r} is not what was written")
     if DATABASE not in found:
         raise _damaged(file, "it holds no conversations")
     return manifest
 
 
-def read(file: Path) -> Iterator[tuple[str, bytes]]:
-    """The entries of an archive. Blocks. Raises AgentdError for what agentd did not write."""
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or "it is cut or damaged"
+
+
+def _stored(
+    file: Path, store: Store, room: int | None
+) -> tuple[dict[str, Any] | None, dict[str, str]]:
+    """The manifest if there is one, and the digests of all other files."""
+    found: dict[str, str] = {}
+    manifest: dict[str, Any] | None = None
+    for name, pieces in _entries(file, room):
+        if name == MANIFEST:
+            manifest = _parsed(file, b"".join(pieces))
+            continue
+        digest = hashlib.sha256()
+        store(name, _hashed(pieces, digest))
+        found[name] = digest.hexdigest()
+    return manifest, found
+
+
+def _entries(file: Path, room: int | None) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """The files of an archive in pieces, each to be read before the next. Raises AgentdError for what
+    agentd did not write, before anything of it is unpacked: a name that is not ours or comes twice,
+    what is no file, more than an archive of that size can honestly hold; and what reading raises.
+    """
+    known: set[str] = set()
+    with (
+        _opened(file) as packed,
+        tarfile.open(fileobj=cast("IO[bytes]", packed), mode="r:") as archive,
+    ):
+        while (member := archive.next()) is not None:
+            vars(archive)["members"].clear()  # where it would keep every one
+            if not member.isreg() or member.issparse() or not _is_ours(member.name):
+                raise _damaged(file, f"{_short(member.name)} has no place in it")
+            if member.name in known or len(known) == _MOST_FILES:
+                raise _damaged(file, f"{_short(member.name)} comes twice, or after too many others")
+            packed.require(member.size)
+            if room is not None and packed.position + member.size > room:
+                raise AgentdError(
+                    f"{file} does not fit on the disk", cure="make room, then restore it again"
+                )
+            known.add(member.name)
+            yield member.name, _pieces(archive, member)
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
+
+
+def _pieces(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    source = archive.extractfile(member)
+    while source is not None and (piece := source.read(_PIECE)):
+        yield piece
+
+
+def _hashed(pieces: Iterable[bytes], digest: Any) -> Iterator[bytes]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+
+
+def _parsed(file: Path, data: bytes) -> dict[str, Any]:
     try:
-        with tarfile.open(file, "r:gz") as archive:
-            for member in archive:
-                source = archive.extractfile(member) if member.isreg() else None
-                if source is None or not _is_ours(member.name):
-                    raise _damaged(file, f"{member.name!r} has no place in it")
-                yield member.name, source.read()
-    except FileNotFoundError:
-        raise AgentdError(f"there is no {file}", cure="name a file of `agentd backup`") from None
-    except (OSError, EOFError, tarfile.TarError) as error:
-        raise _damaged(file, "it cannot be unpacked") from error
+        manifest = json.loads(data)
+    except (ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise _damaged(file, "its manifest cannot be read")
+    return manifest
 
 
-def check_database(path: Path) -> None:
+@contextmanager
+def _opened(file: Path) -> Iterator[_Unzipped]:
+    """The archive without its compression. Raises OSError, AgentdError for what is no file."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as packed:
+        found = os.fstat(packed.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise _damaged(file, "it is no regular file")
+        with gzip.open(packed, "rb") as source:
+            yield _Unzipped(file, source, max(_ALWAYS, _RATIO * found.st_size))
+
+
+class _Unzipped:
+    """What tarfile reads an archive from: forward alone, in pieces, and no more bytes than `most`."""
+
+    def __init__(self, file: Path, source: gzip.GzipFile, most: int) -> None:
+        self._file = file
+        self._source = source
+        self._most = most
+        self.position = 0
+
+    def require(self, size: int) -> None:
+        """Raises AgentdError unless so many bytes may still come."""
+        if size < 0 or self.position + size > self._most:
+            raise _damaged(
+                self._file, f"it holds more than {_RATIO} times its size, or {self._most:,} bytes"
+            )
+
+    def tell(self) -> int:
+        return self.position
+
+    def read(self, size: int) -> bytes:
+        if size > _PIECE:  # the names of files are all that tarfile reads at once
+            raise _damaged(self._file, "the name of a file in it is too long")
+        self.require(size)
+        data = self._source.read(size)
+        self.position += len(data)
+        return data
+
+    def seek(self, position: int) -> None:
+        if position < self.position:
+            raise _damaged(self._file, "its files overlap")
+        while self.position < position and self.read(min(_PIECE, position - self.position)):
+            pass
+
+
+def check_database(path: Path, *, foreign: bool = False) -> None:
     """Raise StorageCorrupt unless the copy of a database is whole, StorageError if it is newer than
-    this agentd.
+    this agentd. One that is `foreign` has not been here: it must hold exactly our tables, and nothing
+    that acts by itself.
     """
     try:
         with closing(sqlite3.connect(path)) as conn:
+            conn.execute("PRAGMA trusted_schema = OFF")
+            if foreign:
+                check_shape(conn, STATE)
             (told,) = conn.execute("PRAGMA integrity_check(1)").fetchone()
             check(conn, STATE)
     except sqlite3.DatabaseError:
@@ -162,10 +308,11 @@ def _below(name: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _is_ours(name: str) -> bool:
-    parts = PurePosixPath(name).parts
-    if name in (MANIFEST, CONFIG):
+    if name in _FILES:
         return True
-    return len(parts) > 1 and parts[0] in _TOPS and ".." not in parts
+    parts = name.split("/")
+    is_plain = not any(part in ("", ".", "..") for part in parts)
+    return is_plain and any(name.startswith(f"{top}/") for top in _FOLDERS)
 
 
 def _damaged(file: Path, why: str) -> AgentdError:

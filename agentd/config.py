@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from agentd.alerts.settings import AlertsSettings
 from agentd.alerts.targets import resolve
-from agentd.domain.settings import Settings, Shown
+from agentd.domain.settings import Reaches, Settings, Shown
 from agentd.embedders.settings import EmbedderSettings
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
@@ -106,6 +106,15 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class Reaching:
+    """A setting that acts beyond agentd: its value, whole, and how it does."""
+
+    key: str
+    value: Any
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A configuration and where it came from."""
 
@@ -179,6 +188,25 @@ def values(config: Config) -> Mapping[str, Any]:
         for table, settings in _tables(config)
         for name, _, value in _leaves(settings)
     }
+
+
+def reaching(config: Config) -> tuple[Reaching, ...]:
+    """What is set and acts beyond agentd."""
+    return tuple(_reaching(config, ""))
+
+
+def _reaching(value: Any, key: str) -> Iterator[Reaching]:
+    if isinstance(value, Settings):
+        for name, field in type(value).model_fields.items():
+            inner, path = getattr(value, name), f"{key}.{name}".lstrip(".")
+            mark = next((mark for mark in field.metadata if isinstance(mark, Reaches)), None)
+            if mark is None:
+                yield from _reaching(inner, path)
+            elif inner:
+                yield Reaching(path, plain(inner), mark.how)
+    elif isinstance(value, tuple):
+        for number, inner in enumerate(value, start=1):
+            yield from _reaching(inner, f"{key}[{number}]")
 
 
 def example() -> str:

@@ -18,14 +18,14 @@ from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Literal, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import structlog
 from pydantic import Field
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from agentd.domain.erasure import Erasure
-from agentd.domain.settings import Settings
+from agentd.domain.settings import Reaches, Settings
 from agentd.ports import Clock
 from agentd.redaction import Redactor, known_secrets
 
@@ -40,7 +40,7 @@ class LogSettings(Settings):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="the least important events to log: debug, info, warning or error"
     )
-    file: str = Field(
+    file: Annotated[str, Reaches("is written to")] = Field(
         "", description="the log file in all other cases; empty: logs/agentd.log with the state"
     )
     max_bytes: int = Field(

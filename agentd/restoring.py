@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from agentd import backup
-from agentd.config import load, placed
-from agentd.errors import AgentdError
+from agentd.config import Reaching, load, placed, reaching
+from agentd.errors import AgentdError, ConfigError
 from agentd.memory.facts.known import Digests
 from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.storage.graves import bury_again, graves_in
@@ -19,25 +19,37 @@ from agentd.storage.lock import state_lock
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
+Agree = Callable[[Sequence[Reaching]], None]
+
+
 def restore(
-    file: Path, places: Places, environ: Mapping[str, str], now: datetime, *, force: bool
+    file: Path,
+    places: Places,
+    environ: Mapping[str, str],
+    now: datetime,
+    *,
+    force: bool,
+    agree: Agree,
 ) -> dict[str, Any]:
     """Restore an archive; `{restored, aside, forgotten}`. `aside` is where old things are now, `forgotten`
     how many facts of the archive had been forgotten since and are so again, or None where that cannot
     be told. Blocks.
+
+    What is in an archive is data: its settings that run programs, send or read elsewhere are put to
+    `agree`, which raises where they are not wanted, unless they are in force here already.
 
     Raises AlreadyRunning while a daemon uses the place, AgentdError for one that is not empty unless
     forced, and for an archive that is not whole. Then nothing was changed.
     """
     ensure_private_dir(places.state_dir)
     with state_lock(places.state_dir):
-        manifest = backup.verify(file)
         stage = ensure_private_dir(places.state_dir / f".restore-{now:%Y%m%dT%H%M%S}")
         staged = daemon_places({"AGENTD_HOME": str(stage)})  # an archive is laid out as a home is
         try:
-            for name, data in backup.read(file):
-                _write(stage / name, data)
-            backup.check_database(staged.database)
+            manifest = backup.unpack(file, stage)
+            backup.check_database(staged.database, foreign=True)
+            if strange := _strange(staged, places):
+                agree(strange)
             places = placed(load(staged.config_file, environ), places)
             old = [path for path in _targets(places) if _is_there(path)]
             if old and not force:
@@ -48,9 +60,23 @@ def restore(
             forgotten = _forgotten_since(places, staged, now)
             aside = [str(_aside(path, now)) for path in old]
             _put(staged, places)
+        except OSError as error:
+            raise AgentdError(
+                f"{error.filename or file} cannot be restored: {error.strerror}",
+                cure="make room, or the folder writable for you; nothing was deleted",
+            ) from error
         finally:
             _remove(stage)
     return {"restored": len(manifest["files"]), "aside": aside, "forgotten": forgotten}
+
+
+def _strange(staged: Places, places: Places) -> tuple[Reaching, ...]:
+    """The settings of the archive that act beyond agentd, but for those that do so here by now."""
+    try:
+        known = reaching(load(places.config_file, {}))
+    except ConfigError:
+        known = ()
+    return tuple(one for one in reaching(load(staged.config_file, {})) if one not in known)
 
 
 def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | None:

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from agentd.domain.settings import (
     PositiveDuration,
+    Reaches,
     Settings,
     Shown,
     host_alone,
@@ -25,13 +26,13 @@ class AlertsSettings(Settings):
     journal: bool = Field(True, description="write alerts to the log")
     socket: bool = Field(True, description="push alerts to clients on the socket")
     main: bool = Field(True, description="put alerts into the main conversation")
-    command: Annotated[tuple[str, ...], Shown(program_alone)] = Field(
-        (), description="a program and its arguments that gets the text on stdin; no shell"
+    command: Annotated[tuple[str, ...], Shown(program_alone), Reaches("is run at each alert")] = (
+        Field((), description="a program and its arguments that gets the text on stdin; no shell")
     )
-    webhook_url: Annotated[str, Shown(host_alone)] = Field(
+    webhook_url: Annotated[str, Shown(host_alone), Reaches("is sent each alert")] = Field(
         "", description="an http(s) address that alerts are posted to as JSON"
     )
-    webhook_url_env: str = Field(
+    webhook_url_env: Annotated[str, Reaches("names where each alert is sent")] = Field(
         "", description="the environment variable that holds the address, if it is a secret"
     )
     timeout: PositiveDuration = Field(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, answer
 from agentd.cli.plain import counted
-from agentd.cli.report import AsJson, ConfigPath, reporting, show
+from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.errors import AgentdError, ConfigError
 from agentd.paths import daemon_places
+
+if TYPE_CHECKING:
+    from agentd.config import Reaching
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz.")]
 
@@ -27,6 +34,12 @@ def restore(
     force: Annotated[
         bool, typer.Option("--force", help="Move what is there aside; it is not deleted.")
     ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust", help="Take its programs, addresses and folders without a question."
+        ),
+    ] = False,
     config: ConfigPath = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,8 +50,38 @@ def restore(
     places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
         now = SystemClock("UTC").now()
-        result = put(file.expanduser(), places, os.environ, now, force=force)
+        asks = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+        agree = _trusted if trust else _asked if asks else _refused
+        result = put(file.expanduser(), places, os.environ, now, force=force, agree=agree)
         show(result, _restored, as_json=as_json)
+
+
+def _trusted(settings: Sequence[Reaching]) -> None:
+    """Whoever says --trust knows the backup."""
+
+
+def _asked(settings: Sequence[Reaching]) -> None:
+    note("the configuration in this backup reaches beyond agentd:")
+    for line in _lines(settings):
+        note(f"  {line}")
+    if not typer.confirm("Restore it with these settings?", default=False, err=True):
+        raise AgentdError(
+            "nothing was restored", cure="--trust takes a backup without a question, if you know it"
+        )
+
+
+def _refused(settings: Sequence[Reaching]) -> None:
+    told = "\n  ".join(_lines(settings))
+    raise ConfigError(
+        f"the configuration in this backup reaches beyond agentd, and nobody is asked here:\n  {told}",
+        cure="restore it on a terminal, which asks; or with --trust, if you know these settings",
+    )
+
+
+def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
+    """Each setting, whole, with nothing in it that a terminal would not show."""
+    for one in settings:
+        yield f"{one.key} = {json.dumps(one.value)}: {one.how}"
 
 
 def _written(result: dict[str, Any]) -> str:

@@ -6,12 +6,20 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agentd.domain.settings import Reaches
+
 OPENAI_URL = "https://api.openai.com/v1"
 
-ServiceAddress = Annotated[str, Field(pattern=r"^(https?://.*)?$")]  # "" means the official one
+ServiceAddress = Annotated[  # "" means the official one
+    str,
+    Field(pattern=r"^(https?://.*)?$"),
+    Reaches("is sent conversations, notes and the key"),
+]
 CredentialName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]*$")]  # "" means the usual one
 KeyFile = Annotated[
-    str, Field(description="file that holds the key; only its owner may read it (mode 0600)")
+    str,
+    Field(description="file that holds the key; only its owner may read it (mode 0600)"),
+    Reaches("is read, and sent to the service as its key"),
 ]
 
 

@@ -35,6 +35,15 @@ class Shown:
     by: Callable[[Any], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Reaches:
+    """A setting that acts beyond agentd, and how: a configuration of somebody else is shown with it
+    before it is taken.
+    """
+
+    how: str
+
+
 def program_alone(command: Sequence[str]) -> list[str]:
     """The program of a command, and how many arguments it has."""
     program, *arguments = command or [""]
@@ -134,6 +143,10 @@ def _checked_length(value: timedelta) -> timedelta:
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 PositiveDuration = Annotated[Duration, AfterValidator(_checked_length)]
 Share = Annotated[float, Field(ge=0, le=1)]
-NamedPaths = Annotated[tuple[str, ...], AfterValidator(_checked_paths)]  # see parse_named_paths
+NamedPaths = Annotated[
+    tuple[str, ...],
+    AfterValidator(_checked_paths),  # see parse_named_paths
+    Reaches("is read, found and told to the model"),
+]
 TimeOfDay = Annotated[int, BeforeValidator(parse_time)]  # minutes since midnight, 0…1440
 ZoneName = Annotated[str, BeforeValidator(parse_zone)]  # "" means: the next more general setting

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
-from agentd.domain.settings import Duration, PositiveDuration, Settings
+from agentd.domain.settings import Duration, PositiveDuration, Reaches, Settings
 
 Kind = Literal["static", "sentence-transformers", "onnx", "openai", "none"]
 Provider = Literal["auto", "local", Kind]
@@ -17,7 +17,7 @@ Provider = Literal["auto", "local", Kind]
 class ModelSettings(Settings):
     """The model that turns texts into vectors, and how it is run or asked."""
 
-    model: str = Field(
+    model: Annotated[str, Reaches("is loaded as a model")] = Field(
         default="",
         description="a folder, an .onnx file with its tokenizer.json, or a name on the model hub; "
         "for openai the service's name; empty: all-MiniLM-L6-v2, for openai text-embedding-3-small",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from agentd.domain.settings import Settings
+from agentd.domain.settings import Reaches, Settings
 
 _SPACE = re.compile(r"[a-z0-9-]{1,40}")
 
@@ -26,7 +27,7 @@ class GraphSettings(Settings):
         False, description="log what happens to the graph in a chain that nobody can change unseen"
     )
 
-    key_file: str = Field(
+    key_file: Annotated[str, Reaches("is read as a key")] = Field(
         "",
         description="file of mode 0600 with the key of Sign and Verify in `.0` programs; empty: none",
     )

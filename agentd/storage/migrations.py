@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -57,6 +59,13 @@ INDEX = Schema(
 )
 
 
+_OF_SQLITE = {  # which come and go by themselves
+    ("table", "sqlite_sequence", "CREATE TABLE sqlite_sequence(name,seq)"),
+    ("table", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
+    ("table", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
+}
+
+
 def check(conn: sqlite3.Connection, schema: Schema) -> int:
     """The file's version, 0 for a new file; writes nothing.
 
@@ -76,6 +85,42 @@ def check(conn: sqlite3.Connection, schema: Schema) -> int:
             cure="install the agentd that wrote it, or a newer one; nothing was changed",
         )
     return int(version)
+
+
+def check_shape(conn: sqlite3.Connection, schema: Schema) -> None:
+    """Raise StorageCorrupt unless the database holds the tables, indices and triggers of its version,
+    each as the steps make it, and nothing else; what `check` raises.
+    """
+    version = check(conn, schema)
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        for step in schema.steps[:version]:
+            fresh.executescript(step)
+        ours, theirs = _objects(fresh), _objects(conn)
+    for kind, name in sorted(ours.keys() ^ theirs.keys()):
+        what = "has no" if (kind, name) in ours else "has a"
+        raise _foreign(schema, f"{what} {kind} {name!r}")
+    for (kind, name), words in ours.items():
+        if theirs[kind, name] != words:
+            raise _foreign(schema, f"has another {kind} {name!r}")
+
+
+def _objects(conn: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    """How everything in the schema is made, but for what SQLite keeps for itself. Blanks and quotation
+    marks are left out: versions of SQLite that rename things write them differently.
+    """
+    found = conn.execute("SELECT type, name, sql FROM sqlite_schema")
+    return {
+        (str(kind), str(name)): re.sub(r"[\s\"]+", "", str(sql))
+        for kind, name, sql in found
+        if (kind, name, sql) not in _OF_SQLITE
+    }
+
+
+def _foreign(schema: Schema, what: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"the {schema.name} database {what}, which agentd did not make",
+        cure="take another backup: what is in this one could act by itself",
+    )
 
 
 def migrate(conn: sqlite3.Connection, schema: Schema) -> None:

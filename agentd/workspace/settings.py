@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from agentd.domain.settings import NamedPaths, Settings, parse_named_paths
+from agentd.domain.settings import NamedPaths, Reaches, Settings, parse_named_paths
 
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")
 
@@ -17,7 +17,9 @@ _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\
 class WorkspaceSettings(Settings):
     """What is injected, what caps it, and what else may be read."""
 
-    path: str = Field("", description="where the workspace is; empty is the default place")
+    path: Annotated[str, Reaches("is where notes are read and written")] = Field(
+        "", description="where the workspace is; empty is the default place"
+    )
     enabled: bool = Field(True, description="whether workspace files go into the prompt at all")
     inject_soul: bool = Field(True, description="SOUL.md in the prompt")
     inject_agents: bool = Field(True, description="AGENTS.md in the prompt")
