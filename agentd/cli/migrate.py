@@ -22,26 +22,38 @@ Folder = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")]
 
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Take files that instruct the agent without a question.")
+]
+
 _LONGEST = 200  # characters of a suspicious line that are shown
 _CURE = (
     "left out, since prompts would carry words that read like orders to the model: import them on a "
     "terminal, which shows them and asks, or take the lines out and import again"
 )
+_UNASKED = (
+    "files that tell the agent what to do are taken on a terminal, which shows them and asks, or with "
+    "--trust, if they are yours"
+)
 
 
 @app.command()
-def openclaw(folder: Folder, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+def openclaw(
+    folder: Folder, dry_run: DryRun = False, trust: Trust = False, as_json: AsJson = False
+) -> None:
     """Take over OpenClaw's workspace and transcripts."""
-    _move("openclaw", folder, dry_run=dry_run, as_json=as_json)
+    _move("openclaw", folder, dry_run=dry_run, trust=trust, as_json=as_json)
 
 
 @app.command()
-def rustyclaw(folder: Folder, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+def rustyclaw(
+    folder: Folder, dry_run: DryRun = False, trust: Trust = False, as_json: AsJson = False
+) -> None:
     """Take over RustyClaw's workspace and transcripts."""
-    _move("rustyclaw", folder, dry_run=dry_run, as_json=as_json)
+    _move("rustyclaw", folder, dry_run=dry_run, trust=trust, as_json=as_json)
 
 
-def _move(agent: str, folder: Path, *, dry_run: bool, as_json: bool) -> None:
+def _move(agent: str, folder: Path, *, dry_run: bool, trust: bool, as_json: bool) -> None:
     import asyncio
 
     from agentd.cli.moving import House, move
@@ -49,7 +61,7 @@ def _move(agent: str, folder: Path, *, dry_run: bool, as_json: bool) -> None:
     with reporting(as_json=as_json):
         house = House.of(agent, folder)
         asks = not dry_run and not as_json and sys.stdin.isatty() and sys.stderr.isatty()
-        permit = _ask if asks else None
+        permit = (lambda *_: True) if trust else _ask if asks else None
         done = asyncio.run(move(house, sockets(), MODEL_SECONDS, permit, dry_run=dry_run))
         show({**done, "dry_run": dry_run}, lambda all_: fitted(_told(all_)), as_json=as_json)
     if any(step["action"] == "refused" for step in (*done["files"], *done["sessions"])):
@@ -59,6 +71,10 @@ def _move(agent: str, folder: Path, *, dry_run: bool, as_json: bool) -> None:
 def _ask(path: str, text: str, warnings: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the user wants the file with these lines, all of which are shown."""
     lines = text.split("\n")
+    if not warnings:
+        note(f"{path} would tell the agent what to do:")
+        note("\n".join(f"  {revealed(line)}" for line in lines))
+        return typer.confirm("Import it?", default=False, err=True)
     note(f"{path} would stand in the agent's prompts; look at these lines of it:")
     for found in warnings:
         line = revealed(lines[found["line"] - 1].strip())
@@ -82,6 +98,8 @@ def _told(done: Mapping[str, Any]) -> str:
 
 def _suspicions(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What is suspicious in which file, and what to do about files that were left out for it."""
+    from agentd.cli.moving import NOT_ASKED
+
     rows = [
         {**found, "path": f"{step['path']}:{found['line']}:{found['column']}"}
         for step in files
@@ -91,3 +109,5 @@ def _suspicions(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "looks suspicious:\n" + table(rows, ("path", "severity", "reason"), "")
     if any(step["action"] == "refused" and "warnings" in step for step in files):
         yield _CURE
+    if any(step["reason"] == NOT_ASKED for step in files):
+        yield _UNASKED

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentd.cli import suggestions
+from agentd.cli.regular import read_regular
 from agentd.cli.transcripts import existing, read_files, send
 from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
 from agentd.client.errors import RemoteError
@@ -31,6 +32,9 @@ _SETTINGS = {
     "rustyclaw": ("config.toml", suggestions.rustyclaw),
 }
 _FIRST_MEETING = "BOOTSTRAP.md"
+# They say what the agent is and does, so whoever wrote them commands it from then on.
+_INSTRUCTIONS = frozenset({"agents.md", "heartbeat.md", "identity.md", "soul.md", "tools.md"})
+NOT_ASKED = "it tells the agent what to do, and nobody was asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +61,30 @@ class House:
         a first meeting is for those who have not met.
         """
         found = (*self.workspace.glob("*.md"), *self.workspace.glob("memory/**/*.md"))
-        plain = [path for path in found if path.is_file() and not path.is_symlink()]
-        return sorted(path for path in plain if path.name != _FIRST_MEETING)
+        plain = [path for path in found if self._holds(path) and path.name != _FIRST_MEETING]
+        return sorted(plain)
 
     def transcripts(self) -> list[Path]:
         """Its conversations."""
         patterns = _TRANSCRIPTS[self.agent]
-        return sorted({path for pattern in patterns for path in self.root.glob(pattern)})
+        found = {path for pattern in patterns for path in self.root.glob(pattern)}
+        return sorted(path for path in found if self._holds(path))
+
+    def _holds(self, path: Path) -> bool:
+        """Whether it is a file of the agent's own: a folder of it may be a link to anywhere."""
+        is_plain = path.is_file() and not path.is_symlink()
+        return is_plain and path.resolve().is_relative_to(self.root.resolve())
 
     def settings(self) -> list[dict[str, Any]]:
         """Its settings that agentd has a key for. Raises InvalidRequest."""
         name, read = _SETTINGS[self.agent]
         file = self.root / name
-        if not file.is_file():
+        if not self._holds(file):
             return []
+        data = read_regular(file, _MOST_BYTES)
         try:
-            return read(file.read_text(encoding="utf-8"))
-        except ValueError as error:
+            return read(data.decode())
+        except (ValueError, RecursionError) as error:
             raise InvalidRequest(
                 f"{file} cannot be read", cure="move it away to import the rest"
             ) from error
@@ -85,8 +96,8 @@ async def move(
     """Bring in what is not there yet; each step says `imported`, `kept` or `refused` and why.
 
     A file of the user's is kept; one that is as it was shipped counts as absent. `permit` is asked
-    for each file with something suspicious, and None never gives it; what that is stands in the step's
-    `warnings`. Raises RemoteError.
+    for each file that instructs the agent or has something suspicious in it, and None never gives it;
+    what is suspicious stands in the step's `warnings`. Raises RemoteError.
     """
     config = house.settings()
     async with connected(sockets) as connection:
@@ -113,8 +124,10 @@ async def _note(
         if ours is not None and ours != _template(target):
             return _step(target, "kept", "yours is another one")
         found = await _written(connection, target, text, dry_run=True)
-        if found and not (permit and permit(target, text, found)):
-            return {**_step(target, "refused", _told(found)), "warnings": found}
+        is_order = target.casefold() in _INSTRUCTIONS
+        if (found or is_order) and not (permit and permit(target, text, found)):
+            reason = _told(found) if found else NOT_ASKED
+            return {**_step(target, "refused", reason), **({"warnings": found} if found else {})}
         if not dry_run:
             await _written(connection, target, text, dry_run=False)
     except (InvalidRequest, RemoteError) as error:
@@ -142,15 +155,9 @@ def _told(found: Sequence[Step]) -> str:
 def _read(path: Path) -> str:
     """The file's text, every byte of it. Raises InvalidRequest."""
     try:
-        data = path.read_bytes()
-        text = data.decode()
-    except OSError as error:
-        raise InvalidRequest(f"cannot be read ({error.strerror})") from error
+        return read_regular(path, _MOST_BYTES).decode()
     except UnicodeDecodeError as error:
         raise InvalidRequest("not UTF-8") from error
-    if len(data) > _MOST_BYTES:
-        raise InvalidRequest(f"larger than {_MOST_BYTES} bytes: copy it yourself")
-    return text
 
 
 async def _text(connection: Connection, path: str) -> str | None:

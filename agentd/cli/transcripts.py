@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from agentd.cli.foreign import Line, Numbered, read
+from agentd.cli.regular import read_regular
 from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
-from agentd.errors import AgentdError, Busy, InvalidRequest
+from agentd.errors import Busy, InvalidRequest
 from agentd.server.methods.imports import read_line
 
 _PIECE_BYTES = MAX_FRAME_BYTES // 2
 _SUFFIX = ".jsonl"
 _MOST_TOLD = 20  # bad lines
+MOST_BYTES = 256 << 20  # of one file
 _SOME_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -98,10 +100,11 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _lines(file: Path) -> list[Numbered]:
+    data = read_regular(file, MOST_BYTES)
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise AgentdError(f"cannot read {file}", cure="it must be a UTF-8 file of yours") from error
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{file} is not UTF-8", cure="convert it with iconv") from error
     lines: list[Numbered] = []
     wrong: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -109,7 +112,7 @@ def _lines(file: Path) -> list[Numbered]:
             continue
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         if isinstance(message, dict):
             lines.append((number, message))

@@ -59,7 +59,7 @@ def test_a_house_is_moved_once_and_nothing_of_the_users_is_touched(shell: Shell)
     write(shell.workspace / "MEMORY.md", "mine\n")
     expected = {
         "MEMORY.md": "kept",
-        "SOUL.md": "imported",
+        "SOUL.md": "refused",
         "memory/2025-12-24.md": "imported",
         "memory/broken.md": "refused",
     }
@@ -69,8 +69,14 @@ def test_a_house_is_moved_once_and_nothing_of_the_users_is_touched(shell: Shell)
     assert not (shell.workspace / "memory" / "2025-12-24.md").exists()
     assert shell("sessions", "show", "chat:talk").code == 1
 
-    done = shell("import", "openclaw", "claw", "--json").json
-    assert steps(done, "files") == expected
+    unasked = shell("import", "openclaw", "claw")
+    assert "it tells the agent what to do, and nobody was asked" in unasked.out
+    assert "--trust" in unasked.out
+    assert "snails" not in (shell.workspace / "SOUL.md").read_text()
+    shell("sessions", "delete", "chat:talk", "--yes")
+    (shell.workspace / "memory" / "2025-12-24.md").unlink()
+    done = shell("import", "openclaw", "claw", "--trust", "--json").json
+    assert steps(done, "files") == {**expected, "SOUL.md": "imported"}
     assert steps(done, "sessions") == {"chat:talk": "imported", "chat:torn": "refused"}
     assert done["config"] == [
         {"theirs": "agents.defaults.heartbeat.every", "ours": "heartbeat.interval", "value": "1h"}
@@ -107,7 +113,7 @@ def poisoned(root: Path) -> None:
 
 def test_orders_to_the_model_are_left_out_where_nobody_can_be_asked(shell: Shell) -> None:
     poisoned(shell.root / "claw")
-    expected = {"AGENTS.md": "refused", "TOOLS.md": "imported", "memory/garden.md": "imported"}
+    expected = {"AGENTS.md": "refused", "TOOLS.md": "refused", "memory/garden.md": "imported"}
     tried = shell("import", "openclaw", "claw", "--dry-run", "--json")
     assert steps(tried.json, "files") == expected
     done = shell("import", "openclaw", "claw", "--json")
@@ -126,10 +132,12 @@ def test_orders_to_the_model_come_in_only_with_a_yes_on_a_terminal(
     shell: Shell, answer: str
 ) -> None:
     poisoned(shell.root / "claw")
-    screen = on_a_terminal(shell, f"{answer}\n", "import", "openclaw", "claw")
+    screen = on_a_terminal(shell, f"{answer}\n{answer}\n", "import", "openclaw", "claw")
     assert ORDER in screen, "the line is shown before it is judged"
     assert "Import it all the same?" in screen
     assert (ORDER in (shell.workspace / "AGENTS.md").read_text()) is (answer == "y")
+    assert "TOOLS.md would tell the agent what to do:\r\n  Tea." in screen, "it is shown whole"
+    assert ((shell.workspace / "TOOLS.md").read_text() == "Tea.\n") is (answer == "y")
 
 
 def on_a_terminal(shell: Shell, typed: str, *words: str) -> str:
