@@ -182,13 +182,14 @@ class Toolbox:
 
     async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
         """The user's answer; what a lasting yes covers is not asked again, silent turns get a no. Where
-        text from outside may have chosen the call, a yes is for this very one. Raises ToolFailed when
+        text from outside may have chosen the call, he is told so, and a yes is for this very one. Raises ToolFailed when
         nobody could be asked.
         """
         if call.origin is not Origin.USER:
             return False
         if call.tainted:
-            approval = replace(approval, scope="once")
+            warnings = (*approval.warnings, _CHOSEN)
+            approval = replace(approval, scope="once", warnings=warnings)
         grant = (call.session, approval.scope)
         if approval.scope != "once" and grant in self._granted:
             return True
@@ -252,7 +253,7 @@ def _whole(call: ToolCall) -> Approval:
     """The question about a call as it stands."""
     words = json.dumps(dict(call.input), ensure_ascii=False, indent=2, sort_keys=True)
     digest = hashlib.sha256(f"{call.name}\0{words}".encode(errors="replace")).hexdigest()
-    return Approval(f"Call {call.name}", digest, new_text=words, warnings=(_CHOSEN,))
+    return Approval(f"Call {call.name}", digest, new_text=words)
 
 
 def _in_short(spec: ToolSpec) -> ToolSpec:

@@ -169,6 +169,7 @@ async def test_what_the_owner_has_said_yes_to_is_his_from_then_on(home: House):
     await home.obey("main", [READ, PLAIN])
     (question,) = home.answers.questions
     assert question.new_text == home.text("projects/a.md") == f"a\n{EVIL}\n"
+    assert question.warnings == ("text from outside may have chosen this call",)
     await home.obey("chat:next", [("memory_read", {"path": "projects/a.md"})])
     assert not (await home.store.rows(SessionKey("chat:next")))[-1].source.tainted
 
