@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 
 from agentd.domain.memory import Chunk, Source
@@ -74,12 +75,12 @@ def without_boilerplate(chunker: Chunker, shipped: frozenset[str]) -> Chunker:
 
 
 def chunks_of_note(
-    path: str, text: str, *, scope: str, chunker: Chunker = PARAGRAPHS
+    path: str, text: str, *, scope: str, chunker: Chunker = PARAGRAPHS, day: date | None = None
 ) -> tuple[Chunk, ...]:
-    """The chunks of a markdown file, the page of facts in its own way, dated by the heading above or
-    else by the path. Stretches of blank lines alone are left out.
+    """The chunks of a markdown file, the page of facts in its own way, dated by the heading above,
+    else by the path, else by `day`. Stretches of blank lines alone are left out.
     """
-    day = date_in(path)
+    day = date_in(path) or day
     return tuple(
         Chunk(
             path,

@@ -53,8 +53,12 @@ class Indexer:
         delta = Delta(settings.index_delta_messages, settings.index_delta_bytes)
         self._index = index
         self._clock = clock
-        self._notes = NoteIndexer(index, workspace, clock, chunker_of(settings), shipped)
-        self._sessions = SessionIndexer(index, store, clock, delta)
+        self._notes = NoteIndexer(
+            index, workspace, clock, chunker_of(settings), shipped, aging=settings.extras()
+        )
+        self._sessions = SessionIndexer(
+            index, store, clock, delta, is_on=settings.index_transcripts
+        )
         self._wake = asyncio.Event()
         self._lock = asyncio.Lock()
         self._due = _Due.EVERYTHING
@@ -87,10 +91,13 @@ class Indexer:
         self._wake.set()
 
     def adopt(self, settings: IndexSettings) -> None:
-        """Cut notes as these settings say; those that were cut in another way are found until their
-        turn has come.
+        """Cut notes, and index transcripts or not, as these settings say; notes that were cut in
+        another way are found until their turn has come.
         """
         self._notes.adopt(chunker_of(settings))
+        if self._sessions.is_on != settings.index_transcripts:
+            self._sessions.is_on = settings.index_transcripts
+            self._due |= _Due.SESSIONS
         self.hint()
 
     async def forget(self, session: SessionKey) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from typing import TypeVar
 
 from agentd.domain.health import Problem
@@ -44,13 +45,18 @@ class NoteIndexer:
         clock: Clock,
         chunker: Chunker = PARAGRAPHS,
         shipped: Mapping[str, frozenset[str]] | None = None,
+        aging: Iterable[str] = (),
     ) -> None:
-        """`shipped` are the lines of files as they come with agentd, by path."""
+        """`shipped` are the lines of files as they come with agentd, by path. Files of the scopes
+        `aging` that bear no date are of the day when they were last changed.
+        """
         self._index = index
         self._workspace = workspace
         self._clock = clock
         self._wanted = chunker
         self._shipped = shipped or {}
+        self._aging = tuple(f"@{scope}/" for scope in aging)
+        self._days: dict[str, date] = {}
         self._chunkers = self._by_path(chunker)
         self._lock = asyncio.Lock()
         self._known: dict[str, str] | None = None
@@ -160,6 +166,8 @@ class NoteIndexer:
         now_ns = int(self._clock.now().timestamp()) * 10**9
         for entry in group:
             self._stamps.pop(entry.path, None)
+        aging = [e for e in group if e.mtime_ns and e.path.startswith(self._aging)]
+        self._days = {entry.path: self._changed_on(entry) for entry in aging}
         views = await self._workspace.look([entry.path for entry in group], _OWNER)
         found: list[FileView] = []
         for entry, view in zip(group, views, strict=True):
@@ -209,12 +217,17 @@ class NoteIndexer:
             raise group.exceptions[0] from None
 
     def _digest(self, view: FileView) -> str:
-        return f"{self._way(view.path)}{view.digest}"
+        day = self._days.get(view.path)
+        return f"{self._way(view.path)}{view.digest}{f'/{day}' if day else ''}"
+
+    def _changed_on(self, entry: TreeEntry) -> date:
+        return datetime.fromtimestamp(entry.mtime_ns / 1e9, self._clock.zone).date()
 
     def _way(self, path: str) -> str:
-        """How a file is cut, and for whom."""
+        """How a file is cut, for whom, and whether it is of the day of its last change."""
         scope = "owner" if self._workspace.is_owner_only(path) else "shared"
-        return f"{self._chunker(path).identity}:{scope}:"
+        ages = "aging:" if path.startswith(self._aging) else ""
+        return f"{self._chunker(path).identity}:{scope}:{ages}"
 
     def _chunker(self, path: str) -> Chunker:
         return chunker_for(path, self._chunkers.get(path, self._chunkers[""]))
@@ -240,6 +253,7 @@ class NoteIndexer:
                 view.text,
                 scope=OWNERS if self._workspace.is_owner_only(view.path) else SHARED,
                 chunker=self._chunker(view.path),
+                day=self._days.get(view.path),
             )
             for view in views
         ]

@@ -43,8 +43,16 @@ class SessionIndexer:
     """
 
     def __init__(
-        self, index: MemoryIndex, store: SessionStore, clock: Clock, delta: Delta | None = None
+        self,
+        index: MemoryIndex,
+        store: SessionStore,
+        clock: Clock,
+        delta: Delta | None = None,
+        *,
+        is_on: bool = True,
     ) -> None:
+        """When it is off, the next look takes out what is in, down to the bytes."""
+        self.is_on = is_on
         self._index = index
         self._store = store
         self._clock = clock
@@ -69,13 +77,13 @@ class SessionIndexer:
         since. What `between` says is done between sessions. Raises StorageError.
         """
         if only is not None:
-            for session in only:
+            for session in only if self.is_on else ():
                 async with self._lock:
                     await self._follow(session, await self._known(), gather=gather)
             return
         async with self._lock:
             marks = await self._known()
-            infos = await self._store.sessions()
+            infos = await self._store.sessions() if self.is_on else ()
             gone = marks.keys() - {path_of(info.key) for info in infos}
             begun_again = {path for i in infos if i.rows < marks.get(path := path_of(i.key), 0)}
             await self._forget(gone | begun_again, marks)

@@ -48,6 +48,9 @@ class IndexSettings(Settings):
         le=0.5,
         description="share of a piece that the next repeats: words 0.15, tokens 0.2",
     )
+    index_transcripts: bool = Field(
+        True, description="find what was said in conversations; off: in notes alone"
+    )
     index_delta_messages: int = Field(
         0, ge=0, description="new messages that a session gathers before they are indexed; 0: none"
     )

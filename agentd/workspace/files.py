@@ -194,7 +194,7 @@ class Files:
 
     async def plan(self, path: str, action: FileAction, data: bytes) -> FileIntent:
         """The exact change, from what is on disk now; writes nothing."""
-        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        name = await asyncio.to_thread(self._places.standing_own, path)
         return await asyncio.to_thread(self._changes.plan, name.parts, action, data)
 
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
@@ -204,7 +204,7 @@ class Files:
         self._places.require_changeable(path, reader)
         if not digest:
             return True
-        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        name = await asyncio.to_thread(self._places.standing_own, path)
         return self._seen.get((reader.session, str(name))) == digest
 
     async def apply(self, intent: FileIntent, reader: Reader, by: Author = OWNER) -> None:
@@ -229,7 +229,7 @@ class Files:
 
     async def outside(self, path: str, lines: Sequence[str]) -> Sequence[bool]:
         """See Workspace."""
-        name = await asyncio.to_thread(self._places.standing, self._places.spelled(path))
+        name = await asyncio.to_thread(self._places.standing, path)
         if name.scope:
             return [True] * len(lines)
         marked = [is_marked(line) for line in lines]
@@ -260,7 +260,7 @@ class Files:
         """The digest of the file as it stands, "" for none, and what is kept of it, the newest first.
         Raises PathRefused.
         """
-        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        name = await asyncio.to_thread(self._places.standing_own, path)
         with translated(path):
             now = await asyncio.to_thread(self._changes.digest, name.parts)
             if self._versions is None:
@@ -269,7 +269,7 @@ class Files:
 
     async def version(self, path: str, number: int) -> bytes:
         """One kept content. Raises NotFound, PathRefused, FileMissing where nothing is kept at all."""
-        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        name = await asyncio.to_thread(self._places.standing_own, path)
         if self._versions is None:
             raise missing(path)
         with translated(path):
@@ -279,7 +279,7 @@ class Files:
         """Make the file what it was in a version, as a version of its own; what stands there now is
         kept. Raises NotFound, and EditConflict unless the file has the digest `expected`, if given.
         """
-        name = await asyncio.to_thread(self._places.standing, self._places.changeable(path))
+        name = await asyncio.to_thread(self._places.standing_own, path)
         async with self.lock(path):
             data = await self.version(path, number)
             intent = await asyncio.to_thread(

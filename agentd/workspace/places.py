@@ -38,9 +38,15 @@ class Places:
                 return Name(name.scope, (*self._daily, *name.parts[len(alias) :]))
         return name
 
-    def standing(self, name: Name) -> Name:
-        """The name under which the file is there: its own, or that below an alias. Blocks."""
+    def standing(self, path: str) -> Name:
+        """The name under which the file is there: as it is asked for, even where another of that name
+        is in the folder of daily notes; else the canonical one, or one below an alias. Blocks. Raises
+        PathRefused.
+        """
+        asked, name = parse_file(path), self.spelled(path)
         folder, depth = self._folders[name.scope], len(self._daily)
+        if asked != name and _stands(folder, asked.parts):
+            return asked
         if name.parts[:depth] != self._daily or _stands(folder, name.parts):
             return name
         others = (Name(name.scope, (*alias, *name.parts[depth:])) for alias in self._aliases)
@@ -51,7 +57,7 @@ class Places:
         asked, name = parse_file(path), self.spelled(path)
         if name.scope not in self._folders or not self._sight.sees(name, reader.kind):
             return Place.hidden(str(asked), name, self._folders[""])
-        found = self.standing(name)
+        found = self.standing(path)
         return Place(str(asked), found, self._folders[name.scope], found.parts)
 
     def directory(self, path: str, reader: Reader) -> Place:
@@ -63,6 +69,11 @@ class Places:
         if name.parts in self._aliases and not _stands(folder, name.parts):
             return Place(str(name), Name(name.scope, self._daily), folder, self._daily)
         return Place(str(name), name, folder, name.parts)
+
+    def standing_own(self, path: str) -> Name:
+        """The same of a file that may be written. Blocks. Raises PathRefused."""
+        self.changeable(path)
+        return self.standing(path)
 
     def changeable(self, path: str) -> Name:
         """The canonical name of a file that may be written. Raises PathRefused."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from agentd.domain.memory import OWNER as OWNERS_EYES
 from agentd.domain.memory import Source
 from agentd.domain.message import ToolUse
 from agentd.domain.search import SearchQuery
@@ -437,6 +438,51 @@ async def test_a_session_gathers_before_it_is_indexed_if_that_is_asked_for(
         running.cancel()
     await indexer.sync()
     assert texts(index)["sessions/main.jsonl"][-2:] == ["question", "ok"]
+
+
+async def test_extra_files_without_a_date_are_of_the_day_of_their_last_change(index, store, clock):
+    files = {
+        "@manual/pump.md": "the pump hums",
+        "@manual/2026-01-05.md": "the valve hums",
+        "@work/tap.md": "the tap hums",
+        "MEMORY.md": "the fridge hums",
+    }
+    workspace = StampedWorkspace(files, clock)
+    settings = IndexSettings(extra_paths=("manual=/srv/manual",))
+    indexer = Indexer(index, workspace, store, clock, settings)
+
+    async def days():
+        await indexer.sync_notes()
+        found = await index.search(SearchQuery("hums", limit=9), OWNERS_EYES)
+        return {hit.chunk.path: str(hit.chunk.date) for hit in found.hits}
+
+    assert await days() == {
+        "@manual/pump.md": "2026-11-21",
+        "@manual/2026-01-05.md": "2026-01-05",
+        "@work/tap.md": "None",
+        "MEMORY.md": "None",
+    }
+    await clock.advance(3 * 86_400)
+    workspace.stamps["@manual/pump.md"] = workspace._now()  # touched, nothing else
+    assert (await days())["@manual/pump.md"] == "2026-11-24"
+
+
+async def test_transcripts_are_left_out_and_taken_in_as_the_switch_says(
+    index, workspace, store, row, clock
+):
+    store.add("main", row(1, "user", "the needle lies there"), row(2, "assistant", "yes"))
+    off, on = IndexSettings(index_transcripts=False), IndexSettings()
+    indexer = Indexer(index, workspace, store, clock, off)
+    await indexer.sync()
+    assert await index.digests(Source.SESSIONS) == {}
+    for settings, count in ((on, 1), (off, 0), (on, 1)):
+        indexer.adopt(settings)
+        await indexer.wait_idle()
+        assert len(await index.digests(Source.SESSIONS)) == count
+    indexer.adopt(off)
+    indexer.touch("main")
+    await indexer.wait_idle()
+    assert await index.digests(Source.SESSIONS) == {}
 
 
 async def test_a_hint_has_the_notes_looked_at_at_once(index, indexer, workspace, store, clock):

@@ -59,12 +59,10 @@ async def test_daily_is_another_name_for_the_folder_of_daily_notes(home, owner) 
         {
             _TODAY: "a",
             "daily/2020-01-01.md": "old",
-            "memory/2020-01-02.md": "x",
-            "daily/2020-01-02.md": "y",
         }
     )
     files = home.files()
-    found = {"2026-11-21": "memory", "2020-01-01": "daily", "2020-01-02": "memory"}
+    found = {"2026-11-21": "memory", "2020-01-01": "daily"}
     for day, folder in found.items():
         assert files.canonical(f"daily/{day}.md") == f"memory/{day}.md"
         for spelled in ("daily", "memory"):
@@ -76,6 +74,19 @@ async def test_daily_is_another_name_for_the_folder_of_daily_notes(home, owner) 
         "memory/1999-01-01.md"
     )
     assert next(e.path for e in await files.tree("daily", 1, owner)) == "daily/2020-01-01.md"
+
+
+async def test_a_note_below_the_alias_is_read_beside_one_of_the_same_day(home, owner) -> None:
+    home.put({"memory/2026-11-20.md": "own", "daily/2026-11-20.md": "alias"})
+    files = home.files()
+    own, alias = await files.look(["memory/2026-11-20.md", "daily/2026-11-20.md"], owner)
+    assert (own.path, own.text) == ("memory/2026-11-20.md", "own")
+    assert (alias.path, alias.text) == ("daily/2026-11-20.md", "alias")
+    plan = await files.plan("daily/2026-11-20.md", FileAction.WRITE, b"new")
+    assert plan.path == "daily/2026-11-20.md"
+    await files.read("daily/2026-11-20.md", owner)
+    assert await files.has_seen("daily/2026-11-20.md", plan.before, owner)
+    assert not await files.has_seen("memory/2026-11-20.md", own.digest, owner)
 
 
 async def test_the_alias_lists_the_daily_notes_where_it_is_no_folder(home, owner) -> None:
