@@ -170,14 +170,12 @@ class Survey:
         return frozenset(word for word in words if 0 < self.counts[word] <= most)
 
     def _rarest_of(self, one: Sought) -> frozenset[str]:
-        """The rarest word of the value, or else of each quote or of the sentence."""
+        """The rarest word of the value, or else of each quote or of the sentence: one that stands nowhere,
+        if there is such a word, since what shares only the others is about something else.
+        """
         told = (one.value,) if one.value else one.quotes or (one.text,)
-        rarest = (
-            min(words, key=lambda word: (self.counts[word], word))
-            for text in told
-            if (words := [word for word in words_of(text) if self.counts[word]])
-        )
-        return frozenset(rarest)
+        each = (words for text in told if (words := words_of(text)))
+        return frozenset(min(words, key=lambda word: (self.counts[word], word)) for words in each)
 
     def _weight(self, words: Iterable[str]) -> float:
         return sum(log(1 + self.size / self.counts[word]) for word in sorted(words))

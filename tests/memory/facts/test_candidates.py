@@ -111,6 +111,12 @@ def test_mentions_are_sentences_of_the_user_with_a_rare_word_files_first():
     ]
 
 
+def test_who_shares_only_common_words_mentions_nothing():
+    work = Sought("k3f9", "Klara works at Siemens")
+    notes = [mine(f"Look at file {n}.", f"memory/{n}.md:1") for n in range(5)]
+    assert survey(*notes, sought=[work]).mentions(Erasure()) == ()
+
+
 def test_what_is_named_goes_by_its_own_words_in_versions_and_what_was_typed_too():
     text = "I live in London and fly to London."
     found = survey(
