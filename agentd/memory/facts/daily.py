@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
@@ -33,6 +33,7 @@ from agentd.engine.prompt import fence
 from agentd.engine.sidecall import SideCall
 from agentd.errors import AgentdError, NotFound
 from agentd.memory.facts.answers import line, objects
+from agentd.memory.facts.changes import LISTED
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.wire import told
 from agentd.paths import prompt
@@ -65,6 +66,9 @@ class Book(Facts, Protocol):
 
     async def merge(self, keep: str, others: Sequence[str]) -> FactChange:
         """Let one fact stand for others."""
+
+    async def changes(self, limit: int) -> Sequence[FactChange]:
+        """The newest changes first."""
 
     async def put_aside(self, successors: Mapping[str, str]) -> Sequence[Fact]:
         """Let facts hold no longer, each for the one named beside it, or for none."""
@@ -171,7 +175,13 @@ class Review:
             self._failure = Problem("facts_unjudged", text, cure)
             return
         self._failure = None
-        _take(found, answer, {fact.id: fact for fact in shown})
+        _take(found, answer, {fact.id: fact for fact in shown}, await self._kept_apart())
+
+    async def _kept_apart(self) -> frozenset[frozenset[str]]:
+        """Pairs of facts of which one stood for the other until the user took that back."""
+        listed = await self._book.changes(LISTED)
+        undone = [one for one in listed if one.undone and one.new]
+        return frozenset(frozenset((one.new, old)) for one in undone for old in one.old)
 
     async def _shown(self, facts: Sequence[Fact]) -> list[Fact]:
         """The facts of the last days and those without a triple, each with those near it."""
@@ -227,8 +237,15 @@ def _request(shown: Sequence[Fact], zone: tzinfo) -> str:
     return f"{fence('known facts', chr(10).join(lines))}\n\n{_ASK}"
 
 
-def _take(found: Findings, answer: str, shown: Mapping[str, Fact]) -> None:
-    """Note what the answer says of facts that were shown; what contradicts itself is left out."""
+def _take(
+    found: Findings,
+    answer: str,
+    shown: Mapping[str, Fact],
+    apart: Collection[Collection[str]],
+) -> None:
+    """Note what the answer says of facts that were shown; what contradicts itself is left out, and so are
+    facts that are to stay `apart`.
+    """
     for _, data in zip(range(_MOST_OBJECTS), objects(answer), strict=False):
         given = data.get("ids")
         ids = [i for i in given if isinstance(i, str)] if isinstance(given, list) else []
@@ -241,7 +258,7 @@ def _take(found: Findings, answer: str, shown: Mapping[str, Fact]) -> None:
         for fact_id in go:
             taken = {*found.duplicates, *found.conflicts}
             standing = {*found.duplicates.values(), *found.conflicts.values()}
-            if fact_id in taken | standing or stays in taken:
+            if fact_id in taken | standing or stays in taken or {stays, fact_id} in apart:
                 continue
             if data.get("op") == "same":
                 found.duplicates[fact_id] = stays

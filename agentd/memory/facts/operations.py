@@ -92,13 +92,19 @@ class Batch:
         return Learned(fact, is_new=True, gone=(gone,), change=change)
 
     def retire(self, successors: Mapping[str, str]) -> tuple[Fact, ...]:
-        """Let facts hold no longer, each for the active one named beside it, or for none."""
+        """Let facts hold no longer, each for the active one named beside it, or for none. What goes for
+        the same one, or for none, is one change.
+        """
         gone = []
+        before: dict[str, list[Before]] = defaultdict(list)
         for fact_id, by in successors.items():
             fact, new = self.known.get(fact_id), self.known.get(by) if by else None
             if fact is None or not fact.is_active or (by and (new is None or not new.is_active)):
                 continue
+            before[by].append(_before(fact))
             gone.append(self._set_aside(fact, new.noted_at if new else self.context.now, by))
+        for by, olds in before.items():
+            self._changed(ChangeKind.MERGE if by else ChangeKind.END, by, tuple(olds))
         return tuple(gone)
 
     def put(self, fact: Fact) -> None:

@@ -92,6 +92,9 @@ async def test_what_says_the_same_is_joined_and_can_be_taken_apart(house):
     await house.home.check()
     await house.book.undo()
     assert len(await house.home.texts()) == 2
+    house.says({"op": "same", "ids": [other, one]}, {"op": "replace", "ids": [other, one]})
+    assert (await house.look())["duplicates"] == [], "the user has said that they are two"
+    assert len(await house.home.texts()) == 2
 
 
 async def test_what_a_later_fact_makes_untrue_goes_for_it(house):
@@ -184,6 +187,9 @@ async def test_what_was_heard_once_and_long_ago_is_put_aside(house):
     fact = await house.home.fact(old)
     assert (fact.status, fact.superseded_by, fact.text != "") == (FactStatus.ENDED, "", True)
     assert house.home.forgotten.begun == []
+    assert (await house.book.undo()).old == (old,), "it is in the list of changes"
+    assert (await house.look())["stale"] == [], "the user wants to keep it"
+    assert await house.status(old) is FactStatus.ACTIVE
 
 
 async def test_the_question_before_it_does_not_make_a_word_two(house):
