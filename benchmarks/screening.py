@@ -58,6 +58,18 @@ async def rows() -> AsyncIterator[Row]:
         yield Row(f"64 KiB of {what}", [_taken(text) for _ in range(5)], "ms", below=_LONGEST_MS)
 
 
+def attacks() -> list[str]:
+    """The attacks of those of the packages that are installed."""
+    found: set[str] = set()
+    for name, source in _SOURCES.items():
+        try:
+            sets = dict(source(distribution(name)))
+        except PackageNotFoundError:
+            continue
+        found.update(*(texts for what, texts in sets.items() if what.startswith("attacks")))
+    return sorted(found)
+
+
 def _share(what: str, texts: Sequence[str]) -> Row:
     found = sum(bool(scan(text)) for text in texts)
     return Row(f"{what}: {found} of {len(texts)} with a warning", [100 * found / len(texts)], "%")

@@ -188,6 +188,8 @@ HISTORY = {
             "by": str,
             "session": str,
             "call": str,
+            "tainted": bool,
+            "approved": bool,
             "digest": str,
             "size": int,
             "current": bool,

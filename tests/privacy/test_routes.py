@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentd.engine.policy import BY_DEFAULT
+from benchmarks.screening import attacks
 from tests.privacy.obedient import MARK, WORDS, Blind, Home
 from tests.privacy.payloads import PAYLOADS
 
@@ -212,6 +213,16 @@ def test_hostile_text_reaches_no_unmarked_place(way_in: str) -> None:
 def test_no_payload_reaches_an_unmarked_place(way_in: str, way_on: str) -> None:
     for payload in PAYLOADS:
         assert asyncio.run(leaks(way_in, way_on, payload)) == [], payload
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_no_attack_of_others_reaches_an_unmarked_place(way_in: str) -> None:
+    if not (texts := attacks()):
+        pytest.skip("none of the packages that benchmarks/screening.py names is installed")
+    for text, way_on in zip(texts, itertools.cycle(WAYS_ON), strict=False):
+        payload = text.replace("{", "{{").replace("}", "}}") + " {}"
+        assert asyncio.run(leaks(way_in, way_on, payload)) == [], (way_on, text)
 
 
 @pytest.mark.parametrize("way_in", WAYS_IN)

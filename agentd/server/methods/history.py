@@ -122,6 +122,8 @@ def _as_json(version: Version, now: str) -> dict[str, Any]:
         "by": version.by.kind,
         "session": version.by.session,
         "call": version.by.call,
+        "tainted": version.by.tainted,
+        "approved": version.by.approved,
         "digest": version.digest,
         "size": version.size,
         "current": bool(now) and version.digest == now,
