@@ -63,7 +63,7 @@ async def open_app(
 
     Raises ConfigError, StorageError, WorkspaceError.
     """
-    ground = Ground(config, places, clock, environ, Budget(config.budget))
+    ground = Ground(config, places, clock, environ, Budget(config.budget), redactor=output.redactor)
     audience = build_audience(ground)
     clients, approver = audience.clients, audience.approver
     async with open_parts(ground, clients, approver, shown=audience.hub, output=output) as parts:

@@ -77,6 +77,13 @@ class Config(Settings):
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
 
+    @property
+    def key_variables(self) -> frozenset[str]:
+        """The environment variables that may hold keys, set or not."""
+        models = [service.key_variable for service in self.provider.services]
+        others = (self.memory_search.embedder.key_variable, self.alerts.webhook_url_env)
+        return frozenset(filter(None, (*models, *others)))
+
     @model_validator(mode="after")
     def _beats_have_a_target(self) -> Self:
         try:

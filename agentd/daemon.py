@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +23,13 @@ from agentd import __version__
 from agentd.app import open_app
 from agentd.clock import SystemClock
 from agentd.config import Config, load, placed
+from agentd.confinement import confine, without_keys
 from agentd.errors import AgentdError
 from agentd.logs import open_log
 from agentd.ownership import secure
 from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.ports import Clock, Probe
+from agentd.redaction import names_of_secrets
 from agentd.sdnotify import Notifier, Watchdog
 from agentd.storage.lock import state_lock
 
@@ -80,13 +82,16 @@ def main(config_path: Path | None = None) -> int:
     place of the configuration file.
     """
     os.umask(0o077)
+    confine()
     notifier = Notifier.from_environ(os.environ)
     try:
         places = daemon_places(os.environ, config_path)
         mended = secure(places, os.getuid(), config_is_elsewhere=config_path is not None)
         config = load(places.config_file, os.environ)
         placed(config, places)
-        return _run_logged(config, places, notifier, mended)
+        names = {*names_of_secrets(os.environ), *config.key_variables}
+        environ = without_keys(os.environ, names)
+        return _run_logged(config, places, environ, notifier, mended)
     except AgentdError as error:
         return _told(error)
     except OSError as error:
@@ -236,20 +241,26 @@ def _signals(
             loop.remove_signal_handler(number)
 
 
-def _run_logged(config: Config, places: Places, notifier: Notifier, mended: Sequence[str]) -> int:
+def _run_logged(
+    config: Config,
+    places: Places,
+    environ: MutableMapping[str, str],
+    notifier: Notifier,
+    mended: Sequence[str],
+) -> int:
     clock = SystemClock(config.agent.timezone)
     state_dir = ensure_private_dir(places.state_dir)
     with (
         state_lock(state_dir),
-        open_log(config.log, state_dir, clock, os.environ, sys.stderr) as output,
+        open_log(config.log, state_dir, clock, environ, sys.stderr) as output,
         asyncio.Runner(loop_factory=_new_loop) as runner,
     ):
         for told in mended:
             log.warning("mode_mended", what=told)
-        for service in config.provider.services:
-            output.redactor.add(os.environ.get(service.key_variable, ""))
+        for name in config.key_variables:
+            output.redactor.add(environ.get(name, ""))
         try:
-            app = partial(open_app, config, places, clock, os.environ, output)
+            app = partial(open_app, config, places, clock, environ, output)
             runner.run(run(app, clock, notifier))
         except Exception as error:
             # The last resort: the log has the trace, whoever started us a sentence and an exit code.

@@ -46,6 +46,10 @@ class LogSettings(Settings):
     max_bytes: int = Field(
         5_000_000, ge=10_000, description="the file is rotated before it grows beyond this"
     )
+    redact_messages: bool = Field(
+        True,
+        description="replace keys in published formats by [secret:KIND] in what agentd keeps of messages, notes and the index",
+    )
     keep: int = Field(3, ge=1, le=100, description="how many rotated files are kept")
 
 
@@ -94,7 +98,7 @@ def open_log(
     """Log until the block ends. `stream` is standard error. Raises OSError when the log file cannot
     be opened.
     """
-    redactor = Redactor(*known_secrets(environ))
+    redactor = Redactor(*known_secrets(environ), formats=settings.redact_messages)
     target, last = _target(settings, state_dir, environ, stream)
     written = target if isinstance(target, _PrivateFile) else None
     file = Path(written.baseFilename) if written else None

@@ -1,14 +1,23 @@
-"""What looks like a secret, and texts without it. Pure."""
+"""What looks like a secret, and texts without it. Pure.
+
+Two measures: the log hides whatever might be a key (`text`). What is kept, transcripts and notes, loses
+only spans in a format that a service has published and values that are known to be secrets (`kept`):
+an id that merely looks odd stays.
+"""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 _HIDDEN = "[secret]"
-_SECRET_NAME = re.compile(r"(?i)(?:^|_)(?:api_?key|token|secret|password|passwd)$")
+_SECRET_NAME = re.compile(
+    r"(?i)(?:^|_)(?:(?:api|access|private)_?key|token|secret|password|passwd)$"
+)
 _SECRET_FIELD = re.compile(
     r"(?i)(?:authorization|cookie|(?:x[-_])?api[-_]?key|(?:\w+_)?(?:token|secret|password))"
 )
@@ -36,6 +45,49 @@ _KEYS = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_END = r"(?![A-Za-z0-9]|[_-][A-Za-z0-9])"
+# Formats of keys as their issuers publish them: the kind, what each of them contains, the pattern.
+_FORMATS = tuple(
+    (kind, hint, re.compile(rf"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-]){pattern}"))
+    for kind, hint, pattern in (
+        ("anthropic", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}"),
+        ("openai", "sk-", r"sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}"),
+        ("openrouter", "sk-or-", r"sk-or-v1-[0-9a-f]{32,}"),
+        ("openai", "sk-", rf"sk-(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{{20,}}{_END}"),
+        ("stripe", "k_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+        ("stripe", "whsec_", r"whsec_[A-Za-z0-9]{24,}"),
+        ("github", "gh", r"gh[opusr]_[A-Za-z0-9]{20,}"),
+        ("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
+        ("gitlab", "glpat-", r"glpat-[A-Za-z0-9_-]{20,}"),
+        ("slack", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("slack", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,}"),
+        ("aws", "A", rf"(?:AKIA|ASIA)[A-Z0-9]{{16}}{_END}"),
+        ("google", "AIza", rf"AIza[A-Za-z0-9_-]{{35}}{_END}"),
+        ("google", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{24,}"),
+        ("huggingface", "hf_", r"hf_[A-Za-z0-9]{30,}"),
+        ("groq", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
+        ("xai", "xai-", r"xai-[A-Za-z0-9]{60,}"),
+        ("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
+        ("replicate", "r8_", r"r8_[A-Za-z0-9]{36,}"),
+        ("npm", "npm_", r"npm_[A-Za-z0-9]{36}"),
+        ("pypi", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{40,}"),
+        ("digitalocean", "do", r"do[opr]_v1_[0-9a-f]{64}"),
+        ("sendgrid", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+        ("telegram", ":AA", rf"\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+        ("age", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+        ("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"),
+        (
+            "pem",  # a body of encoded lines must follow, whole or cut off
+            "PRIVATE KEY",
+            (
+                r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+"
+                r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:\s|\\[nr])++)*+"
+                r"(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++"
+                r"(?:[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
+            ),
+        ),
+    )
+)
 _NAMED = re.compile(
     r"""(?ix) (?<![\w-]) (?P<name> (?:
         pass(?:word|wd|phrase|code) | passwor[dt]e? | kennwort | contraseña | mot\ de\ passe
@@ -57,24 +109,101 @@ _NOT_TOLD = re.compile(  # what is said about a password without telling it
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text as it may be kept: `cuts` are start, end and new length of each span that was replaced."""
+
+    text: str
+    cuts: tuple[tuple[int, int, int], ...] = ()
+
+    def moved(self, place: int) -> int:
+        """Where a place of the original stands; one within a cut stands at its end."""
+        for start, end, size in reversed(self.cuts):
+            if place > start:
+                before = self.moved(start)
+                return before + size + max(0, place - end)
+        return place
+
+
 class Redactor:
     """Hides what looks like a key, and the values it was told are secrets."""
 
-    def __init__(self, *secrets: str) -> None:
-        self._secrets: set[str] = set()
+    def __init__(self, *secrets: str, formats: bool = True) -> None:
+        """Without `formats` what is kept loses the known values alone."""
+        self._secrets: dict[str, tuple[str, ...]] = {}
+        self._formats = formats
         for secret in secrets:
             self.add(secret)
 
     def add(self, secret: str) -> None:
-        """Hide this value from now on; values under 8 characters would hide ordinary text."""
+        """Hide this value from now on, as it is and encoded; values under 8 characters would hide
+        ordinary text.
+        """
         if len(secret) >= 8:
-            self._secrets.add(secret)
+            self._secrets[secret] = tuple(_spellings(secret))
 
     def text(self, text: str) -> str:
         """`text` without secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
+        for spellings in self._secrets.values():
+            for spelling in spellings:
+                text = text.replace(spelling, _HIDDEN)
         return _KEYS.sub(_HIDDEN, text)
+
+    def kept(self, text: str, *, in_lines: bool = False) -> Kept:
+        """`text` with `[secret:KIND]` in place of each key; `in_lines` keeps the number of lines."""
+        cuts: list[tuple[int, int, int]] = []
+        parts: list[str] = []
+        at = 0
+        for start, end, kind in self._found(text):
+            lines = "\n" * text.count("\n", start, end) if in_lines else ""
+            word = f"[secret:{kind}]{lines}"
+            parts += (text[at:start], word)
+            cuts.append((start, end, len(word)))
+            at = end
+        return Kept("".join((*parts, text[at:])), tuple(cuts)) if cuts else Kept(text)
+
+    def holds(self, text: str) -> bool:
+        """Whether `kept` would replace something."""
+        return next(self._found(text), None) is not None
+
+    def plain(self, value: Any) -> Any:
+        """Plain data with every text in it as `kept` has it, names of fields excepted."""
+        match value:
+            case str():
+                return self.kept(value).text
+            case Mapping():
+                return {name: self.plain(inner) for name, inner in value.items()}
+            case list() | tuple():
+                return [self.plain(inner) for inner in value]
+            case _:
+                return value
+
+    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Start, end and kind of each key; they do not overlap."""
+        spans = [
+            (found.start(), found.end(), kind)
+            for kind, hint, pattern in (_FORMATS if self._formats else ())
+            if hint in text
+            for found in pattern.finditer(text)
+        ]
+        for spellings in self._secrets.values():
+            for spelling in spellings:
+                start = text.find(spelling)
+                while start >= 0:
+                    spans.append((start, start + len(spelling), "configured"))
+                    start = text.find(spelling, start + len(spelling))
+        last = 0
+        spans.sort(key=lambda span: (span[0], -span[1]))
+        for number, (start, end, kind) in enumerate(spans):
+            if end <= last:
+                continue
+            reach = end
+            for other, behind, _ in spans[number + 1 :]:  # those that overlap are one
+                if other >= reach:
+                    break
+                reach = max(reach, behind)
+            yield max(start, last), reach, kind
+            last = reach
 
     def value(self, value: Any) -> Any:
         """Plain data without secrets, at any depth; objects become their redacted repr."""
@@ -94,6 +223,23 @@ class Redactor:
         return self.value(value)
 
 
+def _spellings(secret: str) -> Iterator[str]:
+    """The secret as it may stand in a text: itself, in URLs, in hex, and in Base64 wherever it
+    begins in what was encoded; the characters there that depend on its neighbours are left out.
+    """
+    yield secret
+    for name in {quote(secret, safe=""), quote(secret, safe="/")} - {secret}:
+        yield name
+        yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), name)
+    data = secret.encode()
+    yield data.hex()
+    for before in range(3):
+        coded = base64.b64encode(bytes(before) + data).decode()
+        first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+        yield coded[first:last]
+        yield coded[first:last].replace("+", "-").replace("/", "_")
+
+
 _shapes_only = Redactor()
 
 
@@ -107,9 +253,14 @@ def holds_secret(text: str) -> bool:
     return _KEYS.search(text) is not None
 
 
+def names_of_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables whose names say that they are secrets."""
+    return tuple(name for name in environ if _SECRET_NAME.search(name))
+
+
 def known_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of variables whose names say that they are secrets."""
-    return tuple(value for name, value in environ.items() if _SECRET_NAME.search(name))
+    """The values of such variables."""
+    return tuple(environ[name] for name in names_of_secrets(environ))
 
 
 @dataclass(frozen=True, slots=True)

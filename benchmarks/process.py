@@ -31,7 +31,7 @@ def memory_mb(pid: int) -> tuple[float, str]:
 
 
 def written_bytes(pid: int) -> int:
-    """Bytes that the process has caused to be sent to the disk."""
+    """Bytes that the process has caused to be sent to the disk. PermissionError unless root asks."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("write_bytes:"))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import time
+from urllib.parse import quote
 
 import pytest
 
 from agentd.redaction import Redactor, holds_secret, known_secrets, redact, tells_secret
+from tests.growth import QUADRATIC, growth
 
 
 @pytest.mark.parametrize(
@@ -105,3 +108,130 @@ def test_secrets_are_known_by_the_names_of_their_variables() -> None:
 
 def test_a_short_secret_does_not_eat_ordinary_text() -> None:
     assert Redactor("a").text("banana") == "banana"
+
+
+KEYS = {
+    "anthropic": "sk-ant-api03-" + "aB3_" * 20,
+    "openai": "sk-proj-" + "aB3_" * 10,
+    "openrouter": "sk-or-v1-" + "0a" * 32,
+    "stripe": "sk_live_" + "a1" * 12,
+    "github": "ghp_" + "a1B2" * 9,
+    "gitlab": "glpat-" + "a1B2" * 5,
+    "slack": "xoxb-1234567890-abcdefABCDEF",
+    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "google": "AIza" + "b1C" * 11 + "xy",
+    "huggingface": "hf_" + "aB" * 17,
+    "npm": "npm_" + "a1" * 18,
+    "telegram": "123456789:AA" + "b" * 33,
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0." + "ab_-" * 10,
+    "pem": "-----BEGIN PRIVATE KEY-----\n"
+    + ("MIIEvQIB" * 8 + "\n") * 3
+    + "ab==\n-----END PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize(
+    "around", ["{}", "key={}", "It is `{}`.", "_{}_", "a\n{}\nb", "({})", "„{}“"]
+)
+def test_a_key_in_a_published_format_is_kept_as_a_mark(kind: str, around: str) -> None:
+    key = KEYS[kind]
+    kept = Redactor().kept(around.format(key)).text
+    assert f"[secret:{kind}]" in kept
+    assert key[10:] not in kept
+    assert Redactor(formats=False).kept(around.format(key)).text == around.format(key)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-learn-pipeline-2024-orders-abc",
+        "pk-orders-2024-11-003912-abcdef",
+        "ticket SK-20241103-ABCDEF-99",
+        "risk-assessment-of-everything-1234567890",
+        "task-abcdefghij1234567890",
+        "mask_sk-1",
+        "AKIA is what such ids begin with, AKIATOOSHORT too",
+        "BAKIAIOSFODNN7EXAMPLE and AKIAIOSFODNN7EXAMPLEXYZ",
+        "ghp_short and gho_1",
+        "-----BEGIN PRIVATE KEY----- is how the file begins, he said.",
+        "-----BEGIN PUBLIC KEY-----\n" + "MIIEvQIB" * 8 + "\n-----END PUBLIC KEY-----",
+        "eyJhbGciOiJIUzI1NiJ9 alone",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "https://example.org/a?token=abcdef0123456789abcdef",
+        "my password is hunter2",
+        "12345678:30 o'clock",
+        "hf_hub_download is a function",
+    ],
+)
+def test_ids_of_near_formats_are_kept_as_they_are(text: str) -> None:
+    assert Redactor().kept(text).text == text
+
+
+SECRET = "Ab/9+x=Zq?7&long enough ü"
+
+
+def spelled(secret: str) -> list[str]:
+    inside = [f"{'x' * n}{secret}tail" for n in range(3)]
+    coded = [base64.b64encode(text.encode()).decode() for text in inside]
+    return [
+        secret,
+        quote(secret, safe=""),
+        quote(secret),
+        *coded,
+        *(base64.urlsafe_b64encode(text.encode()).decode() for text in inside),
+        secret.encode().hex(),
+    ]
+
+
+@pytest.mark.parametrize("text", spelled(SECRET), ids=range(len(spelled(SECRET))))
+def test_a_secret_that_is_known_is_found_however_it_is_spelled(text: str) -> None:
+    kept = Redactor(SECRET).kept(f"see {text} there").text
+    assert "[secret:configured]" in kept
+    assert len(kept) < len(text) + 10 or len(kept) < 45
+    assert "[secret]" in Redactor(SECRET).text(f"see {text} there")
+    assert Redactor().kept(f"see {text} there").text == f"see {text} there"
+
+
+def test_places_behind_a_cut_move_with_the_text() -> None:
+    text = f"a {KEYS['aws']} b {KEYS['github']} c"
+    kept = Redactor().kept(text)
+    for word in ("a", " b", " c"):
+        assert kept.text[kept.moved(text.index(word)) :].startswith(word)
+    assert kept.moved(text.index(KEYS["aws"]) + 5) == len("a [secret:aws]")
+    assert kept.moved(len(text)) == len(kept.text)
+
+
+def test_keys_that_touch_or_overlap_are_replaced_once() -> None:
+    key = KEYS["anthropic"]
+    assert Redactor(key).kept(f"x {key}").text == "x [secret:anthropic]"
+    assert Redactor(key + " and more").kept(f"x {key} and more.").text == "x [secret:configured]."
+
+
+def test_lines_are_counted_as_before_where_that_matters() -> None:
+    text = f"one\n{KEYS['pem']}\nlast"
+    kept = Redactor().kept(text, in_lines=True).text
+    assert kept.count("\n") == text.count("\n")
+    assert kept.endswith("\nlast")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a ",
+        "sk-",
+        "sk-ant-",
+        "eyJaaaaaaaa.",
+        "-----BEGIN PRIVATE KEY-----",
+        "1:AA",
+        "ghp_",
+        "A: b\n",
+    ]
+    + [f"{key} " for key in KEYS.values()],
+    ids=lambda piece: repr(piece[:16]),
+)
+def test_time_to_look_for_keys_is_in_proportion_to_the_text(piece: str) -> None:
+    size = 1 << 14
+    text = piece * (4 * size // len(piece) + 1)
+    assert growth(lambda length: Redactor(SECRET).kept(text[:length]), size) < QUADRATIC

@@ -46,6 +46,8 @@ async def open_alerting(
         sinks.append(CommandSink(settings.command, settings.timeout, ground.environ))
     async with AsyncExitStack() as stack:
         if url := settings.webhook(ground.environ):
+            if settings.webhook_url_env:  # then the address is a secret
+                ground.redactor.add(url)
             sinks.append(await stack.enter_async_context(WebhookSink(url, settings.timeout)))
         dispatcher = Dispatcher(
             stores.outbox,

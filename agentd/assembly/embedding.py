@@ -29,4 +29,5 @@ def open_embedders(ground: Ground, ledger: Ledger) -> AbstractAsyncContextManage
         ground.places.state_dir,
         ground.clock,
         spent,
+        ground.redactor,
     )

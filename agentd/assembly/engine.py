@@ -49,6 +49,7 @@ async def open_engine(
         offer=model.offer,
         calls=calls,
         policy=ground.tainted_turns,
+        redactor=ground.redactor,
     )
     engine = build_engine(
         outside,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from agentd.engine.compaction.plan import Thresholds, thresholds
 from agentd.engine.policy import TaintPolicy
 from agentd.paths import Places
 from agentd.ports import Clock, Ledger
+from agentd.redaction import Redactor
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -21,7 +22,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What the builders share. The parts themselves get no more of it than their own settings. `policy`
-    rules tainted turns in the place of the configured one.
+    rules tainted turns in the place of the configured one; `redactor` learns the keys that are found.
     """
 
     config: Config
@@ -30,6 +31,7 @@ class Ground:
     environ: MutableMapping[str, str]
     budget: Budget
     policy: TaintPolicy | None = None
+    redactor: Redactor = field(default_factory=Redactor)
 
     @property
     def tainted_turns(self) -> TaintPolicy:

@@ -64,13 +64,26 @@ async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
     if not root.is_dir():
         template.create(root, shipped("workspace_template"))
     extras = ground.config.memory_search.extras()
-    files = Files(root, settings, clock, {**settings.scopes(), **extras}, ground.places.versions)
+    files = Files(
+        root,
+        settings,
+        clock,
+        {**settings.scopes(), **extras},
+        ground.places.versions,
+        ground.redactor,
+    )
     await files.clear_strays()
     injection = Injection(files, settings)
     await injection.audit(Kind.MAIN)
     async with (
         open_embedders(ground, stores.ledger) as embedders,
-        LiveIndex.open(stores.chunks, clock, embedders.chain, ground.config.memory_search) as index,
+        LiveIndex.open(
+            stores.chunks,
+            clock,
+            embedders.chain,
+            ground.config.memory_search,
+            redactor=ground.redactor,
+        ) as index,
     ):
         yield _around(ground, stores, files, injection, embedders, index)
 

@@ -37,6 +37,9 @@ async def open_model(
         ground.config.provider, ground.environ, ground.clock, metered, stores.blobs
     ) as model:
         check_prices(ground.config, model.choices)
+        for choice in model.choices:
+            if choice.secret is not None:
+                ground.redactor.add(choice.secret.reveal())
         yield model if provider is None else replace(model, provider=provider)
 
 
@@ -46,7 +49,14 @@ def side_calls(ground: Ground, stores: Stores, model: Model) -> SideCall:
     """
     cheap = model.choices[0].cheap_model
     known = "" if ground.config.budget.unpriced([cheap]) else cheap
-    return SideCall(model.provider, stores.ledger, ground.clock, ground.budget.price, known)
+    return SideCall(
+        model.provider,
+        stores.ledger,
+        ground.clock,
+        ground.budget.price,
+        known,
+        redactor=ground.redactor,
+    )
 
 
 def warming(model: Model) -> Nudged:

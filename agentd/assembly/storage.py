@@ -60,14 +60,14 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
         Database.open(places.database, STATE) as db,
         Database.open(places.index, INDEX, synchronous="NORMAL") as index_db,
     ):
-        sessions = SqliteSessions(db, clock)
+        sessions = SqliteSessions(db, clock, ground.redactor)
         blobs = FileBlobs(places.images, sessions.images)
         await _tidy(blobs)
         yield Stores(
             db,
             index_db,
             sessions,
-            SqliteJournal(db),
+            SqliteJournal(db, ground.redactor),
             SqliteLedger(db, clock),
             SqliteBeats(db, clock),
             SqliteJobStore(db, clock),

@@ -36,7 +36,7 @@ def build_tools(
         MemorySearch(facts.recall),
         MemoryRead(facts.recall),
         MemoryRead(facts.recall, "memory_get"),
-        MemoryWrite(memory.files, ground.clock),
+        MemoryWrite(memory.files, ground.clock, ground.redactor),
         MemoryTree(memory.files),
         *((Remember(learnt.service), Forget(learnt.service)) if learnt else ()),
         *((GraphRecall(graph.desk),) if graph.desk else ()),

@@ -26,6 +26,7 @@ from agentd.cli.completion import ChatCompleter, Sources, may_complete
 from agentd.cli.pasting import Written
 from agentd.domain.spans import Spans
 from agentd.paths import ensure_private_dir
+from agentd.redaction import Redactor
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
 _MENU_ROWS = 6
@@ -34,7 +35,7 @@ _STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888"})
 
 
 class Typed(FileHistory):
-    """What was typed before. Answers to questions are not kept, nor what begins with a space."""
+    """What was typed before. Answers to questions are not kept, nor what begins with a space, nor keys."""
 
     is_paused = False
 
@@ -47,7 +48,7 @@ class Typed(FileHistory):
         """Write it down, in a new file if the old one was taken away meanwhile."""
         with suppress(OSError):
             os.close(_private(Path(os.fsdecode(self.filename))))
-            super().store_string(string)
+            super().store_string(Redactor().kept(string).text)
 
 
 class Terminal:

@@ -207,7 +207,8 @@ class Receipt:
     """Proof that a request is durable.
 
     `turn_id` names it everywhere in the journal. `is_new` is False when the message id was known;
-    then `ended` holds the stored outcome if there is one.
+    then `ended` holds the stored outcome if there is one. `redacted` counts the keys in its text that
+    were not kept.
     """
 
     turn_id: int
@@ -216,6 +217,7 @@ class Receipt:
     seq: int
     is_new: bool
     ended: Turn | None = None
+    redacted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +229,17 @@ class PendingTurn:
     seq: int
     state: TurnState
     attempts: int  # how often it has begun
+    redacted: int = 0  # keys of its text that were not kept
 
     @property
     def receipt(self) -> Receipt:
         """What its request was told when it was stored."""
         request = self.request
-        return Receipt(self.turn_id, request.session, request.message_id, self.seq, is_new=False)
+        return Receipt(
+            self.turn_id,
+            request.session,
+            request.message_id,
+            self.seq,
+            is_new=False,
+            redacted=self.redacted,
+        )

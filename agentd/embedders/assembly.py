@@ -27,6 +27,7 @@ from agentd.embedders.worker import Worker
 from agentd.errors import EmbedderFault
 from agentd.paths import ensure_private_dir
 from agentd.ports import Clock, Embedder
+from agentd.redaction import Redactor
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -71,10 +72,11 @@ async def open_embedders(
     state_dir: Path,
     clock: Clock,
     spent: Spent | None = None,
+    redactor: Redactor | None = None,
 ) -> AsyncIterator[Embedders]:
     """What the configuration and the installed packages lead to; loads no model. Models that are
     exported or fetched stand in `models` below the state directory; `spent` keeps account of what a
-    service is sent.
+    service is sent; what `redactor` finds is not sent.
     """
     models = state_dir / "models"
     choice = await asyncio.to_thread(choose, settings, environ, models)
@@ -96,7 +98,11 @@ async def open_embedders(
         worker = _worker(choice.spec, environ, models, clock)
         yield make(best=Cached(worker), first=static, work=(worker.run,), worker=worker)
     elif choice.service is not None:
-        remote = _remote(choice.service, settings, ensure_private_dir(state_dir), clock, spent)
+        redactor = redactor or Redactor()
+        if choice.service.secret is not None:
+            redactor.add(choice.service.secret.reveal())
+        state_dir = ensure_private_dir(state_dir)
+        remote = _remote(choice.service, settings, state_dir, clock, spent, redactor)
         try:
             yield make(best=Cached(remote), first=static, work=())
         finally:
@@ -117,7 +123,8 @@ def _remote(
     state_dir: Path,
     clock: Clock,
     spent: Spent | None,
+    redactor: Redactor,
 ) -> OpenAIEmbedder:
     model = settings.embedder
     tokens = DailyTokens(state_dir / "embedder_tokens.json", model.daily_tokens, clock)
-    return OpenAIEmbedder(service, model, tokens, clock, spent=spent)
+    return OpenAIEmbedder(service, model, tokens, clock, spent=spent, redactor=redactor)

@@ -15,6 +15,7 @@ from agentd.embedders.pause import Pause
 from agentd.embedders.settings import ModelSettings
 from agentd.errors import EmbedderFault, StorageError
 from agentd.ports import Clock
+from agentd.redaction import Redactor
 
 if TYPE_CHECKING:
     from agentd.embedders.openai_api import Answer, EmbeddingsApi
@@ -41,9 +42,11 @@ class OpenAIEmbedder:
         clock: Clock,
         chance: Callable[[], float] = random.random,
         spent: Spent | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         """`spent` is told the tokens of each request that was answered: those that the service names,
-        else an estimate. It raises StorageError when it cannot keep them.
+        else an estimate. It raises StorageError when it cannot keep them. Nothing is sent with a key that
+        `redactor` finds.
         """
         self._service = service
         self._settings = settings
@@ -51,6 +54,7 @@ class OpenAIEmbedder:
         self._clock = clock
         self._chance = chance
         self._spent = spent
+        self._redactor = redactor or Redactor()
         self._pause = Pause(clock, after=5, first=30.0, longest=600.0)
         self._api: EmbeddingsApi | None = None
         self._opening = asyncio.Lock()
@@ -77,7 +81,7 @@ class OpenAIEmbedder:
         found = [self._zero] * len(texts)
         prefix = self._settings.query_prefix if query else self._settings.text_prefix
         asked = {
-            place: f"{prefix}{text[:LONGEST_TEXT]}"
+            place: f"{prefix}{self._redactor.kept(text).text[:LONGEST_TEXT]}"
             for place, text in enumerate(texts)
             if text.strip()
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentd.domain.choices import NOTHING_OFFERED, Offer
 from agentd.domain.transcript import History
@@ -37,6 +37,7 @@ from agentd.ports import (
     SessionStore,
     Tool,
 )
+from agentd.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Outside:
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
     leave a context, in order; `events` is who watches turns that are not silent;
     `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
-    the engine is drained; None: for the engine alone. `policy` says what tainted turns may call.
+    the engine is drained; None: for the engine alone. `policy` says what tainted turns may call;
+    `redactor` what is a key.
     """
 
     store: SessionStore
@@ -62,6 +64,7 @@ class Outside:
     offer: Offer = NOTHING_OFFERED
     calls: SideCall | None = None
     policy: TaintPolicy = BY_DEFAULT
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,9 @@ def build_engine(
 ) -> Engine:
     """An engine that is ready to be opened; nothing is read or written yet."""
     store, clock, provider = outside.store, outside.clock, outside.provider
+    redactor = outside.redactor
     toolbox = Toolbox(
-        outside.tools, outside.journal, outside.approver, clock, agent, outside.policy
+        outside.tools, outside.journal, outside.approver, clock, agent, outside.policy, redactor
     )
     loop = Loop(
         store,
@@ -115,6 +119,7 @@ def build_engine(
         clock,
         price=price,
         max_model_calls=agent.max_model_calls,
+        redactor=redactor,
     )
     instructions = Instructions(wording.system, wording.light)
     scenes = Scenes(outside.sources, toolbox, clock, provider, instructions, outside.offer)

@@ -7,6 +7,9 @@ crash cut continues that turn: it looks at the last row and does what comes next
 - every tool call has its result in the very next row, whatever happens in between;
 - a cut answer is never stored.
 
+Keys in texts are not kept (`redactor`): what the store gives back has marks in their place, and the
+running turn goes on with the words as they were.
+
 It takes no lane, compacts nothing and knows no sockets.
 """
 
@@ -20,6 +23,7 @@ from itertools import count
 from agentd.domain.event import (
     AnswerDelayed,
     AnswerRetracted,
+    Noticed,
     TextChunk,
     ThoughtChunk,
     TurnStarted,
@@ -35,7 +39,7 @@ from agentd.domain.prompt import (
 )
 from agentd.domain.source import TextSource, Writer
 from agentd.domain.transcript import NewRow, Row, RowRole
-from agentd.domain.turn import Failure, Receipt, StopReason, Turn, Usage
+from agentd.domain.turn import Failure, Origin, Receipt, StopReason, Turn, Usage
 from agentd.engine import prompt as prompts
 from agentd.engine.calls import Calls
 from agentd.engine.durable import together, when_space
@@ -45,6 +49,7 @@ from agentd.engine.toolbox import Toolbox
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
 from agentd.ports import Clock, Journal, Ledger, Provider, SessionStore
+from agentd.redaction import Redactor
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
 
@@ -63,6 +68,7 @@ class Loop:
         *,
         price: Callable[[str, Usage], float],
         max_model_calls: int,
+        redactor: Redactor | None = None,
     ) -> None:
         self._store = store
         self._ledger = ledger
@@ -71,6 +77,7 @@ class Loop:
         self._clock = clock
         self._price = price
         self._max_model_calls = max_model_calls
+        self._redactor = redactor or Redactor()
         self.draining = False  # no new model call once this is set
 
     async def run(self, progress: Progress) -> Turn:
@@ -84,6 +91,7 @@ class Loop:
             receipt = progress.receipt
             progress.rows.extend(await self.begin(receipt))
             hit("turn.begun")
+            self._restore_words(progress)
             progress.recount(lambda used: self._price(self._provider.model, used))
             if progress.rows[-1].role is RowRole.ASSISTANT:
                 await self._calls.settle(receipt.turn_id)
@@ -91,6 +99,10 @@ class Loop:
             progress.sink.emit(
                 TurnStarted(request.session, request.message_id, request.text, request.images)
             )
+            if receipt.redacted:
+                progress.sink.emit(
+                    Noticed(request.session, _not_kept(receipt.redacted), "redacted")
+                )
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
@@ -124,6 +136,12 @@ class Loop:
         rows.append(NewRow(RowRole.NOTICE, (Text(words),), tag=prompts.FAILURE_TAG))
         return await self._end(progress, None, rows, failure)
 
+    def _restore_words(self, progress: Progress) -> None:
+        """Let the turn read its message as it was sent, where that is not what was stored."""
+        request, first = progress.scene.request, progress.rows[0]
+        if first.role is RowRole.USER and self._redactor.holds(request.text):
+            progress.rows[0] = replace(first, blocks=request.blocks)
+
     async def _ask(self, progress: Progress) -> Turn | None:
         if self.draining:
             raise ShuttingDown
@@ -153,7 +171,7 @@ class Loop:
             stop = _STOPS.get(answer.stop, StopReason.END_TURN)
             return await together(self._end(progress, stop, (row,)), charged)
         stored = when_space(self._clock, lambda: self._store.append(progress.receipt.turn_id, row))
-        progress.rows.append(await together(stored, charged))
+        progress.rows.append(replace(await together(stored, charged), blocks=row.blocks))
         progress.shown.clear()
         hit("turn.assistant_stored")
         return None
@@ -201,9 +219,8 @@ class Loop:
     async def _answer_calls(self, progress: Progress, uses: Sequence[ToolUse]) -> None:
         row = await self._calls.run(progress, uses)
         turn_id = progress.receipt.turn_id
-        progress.rows.append(
-            await when_space(self._clock, lambda: self._store.append(turn_id, row))
-        )
+        stored = await when_space(self._clock, lambda: self._store.append(turn_id, row))
+        progress.rows.append(replace(stored, blocks=row.blocks))
         hit("turn.results_stored")
 
     async def _closed(self, progress: Progress, why: str) -> list[NewRow]:
@@ -233,6 +250,8 @@ class Loop:
             context_tokens=_context_tokens(ended),
             tainted=progress.is_tainted or any(row.source.tainted for row in rows),
         )
+        if progress.scene.request.origin is not Origin.USER:  # others keep what nobody was shown
+            turn = replace(turn, text=self._redactor.kept(turn.text).text)
         stored = await when_space(
             self._clock, lambda: self._store.finish(receipt.turn_id, turn, rows)
         )
@@ -246,6 +265,14 @@ _STOPS = {
     ModelStop.MAX_TOKENS: StopReason.MAX_TOKENS,
     ModelStop.REFUSAL: StopReason.REFUSAL,
 }
+
+
+def _not_kept(count: int) -> str:
+    keys = "a key" if count == 1 else f"{count} keys"
+    return (
+        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] instead. "
+        "A key that others may have seen should be replaced."
+    )
 
 
 def failure_of(error: ProviderError) -> Failure:

@@ -20,6 +20,11 @@ GIVEN_UP = Failure(
     f"agentd stopped {MAX_CRASHES} times while working on this message and has given it up.",
     "Send it again if it still matters; `agentd logs` may say what happened.",
 )
+LOST_KEY = Failure(
+    "key_not_kept",
+    "A restart cut this message before it was answered, and the key in it was not kept.",
+    "Send the message again.",
+)
 CUT = Failure("interrupted", "A restart cut this silent turn.")
 
 
@@ -36,7 +41,8 @@ class Recovery:
         """Settle every open tool call; returns the turns that are to run again, oldest first.
 
         Doing it twice is the same as doing it once. Silent turns of beats and jobs are ended, those of
-        a flush stay as they are: the next flush goes on with them.
+        a flush stay as they are: the next flush goes on with them. A message that lost a key cannot run
+        again as it was sent: it ends with a notice.
         """
         for found in await self._journal.open_calls():
             await self._toolbox.recover(found)
@@ -46,8 +52,10 @@ class Recovery:
                 continue
             if pending.request.origin is not Origin.USER:
                 await self._end_silent(pending)
+            elif pending.redacted:
+                await self._give_up(pending, LOST_KEY)
             elif pending.attempts >= MAX_CRASHES:
-                await self._give_up(pending)
+                await self._give_up(pending, GIVEN_UP)
             else:
                 again.append(pending)
         if again:
@@ -59,9 +67,14 @@ class Recovery:
         turn = Turn(request.session, request.message_id, pending.seq, failure=CUT)
         await self._store.finish(pending.turn_id, turn)
 
-    async def _give_up(self, pending: PendingTurn) -> None:
+    async def _give_up(self, pending: PendingTurn, why: Failure) -> None:
         request = pending.request
-        log.warning("turn_given_up", session=request.session, message_id=request.message_id)
+        log.warning(
+            "turn_given_up",
+            session=request.session,
+            message_id=request.message_id,
+            reason=why.code,
+        )
         rows = list(await self._store.begin(pending.turn_id))
         progress = Progress(pending.receipt, bare(request), Silence(), rows)
-        await self._loop.failed(progress, GIVEN_UP)
+        await self._loop.failed(progress, why)

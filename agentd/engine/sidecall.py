@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentd.domain.message import user
 from agentd.domain.prompt import Answered, Prompt
@@ -11,12 +11,13 @@ from agentd.domain.turn import Origin, SessionKey, Usage
 from agentd.engine.durable import when_space
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.ports import Clock, Ledger, Provider
+from agentd.redaction import Redactor
 
 
 @dataclass(slots=True)
 class SideCall:
     """Asks the model and pays for it. `cheap_model` is what the service has for less, "" where that is
-    not known. No call begins once `draining` is set.
+    not known. No call begins once `draining` is set. Answers are kept by who asks: they have no keys.
     """
 
     provider: Provider
@@ -25,6 +26,7 @@ class SideCall:
     price: Callable[[str, Usage], float]
     cheap_model: str = ""
     draining: bool = False
+    redactor: Redactor = field(default_factory=Redactor)
 
     async def ask(
         self,
@@ -61,7 +63,7 @@ class SideCall:
                 reservation=answer.reservation,
             ),
         )
-        return answer.message.text.strip()
+        return self.redactor.kept(answer.message.text).text.strip()
 
     async def _answer(self, prompt: Prompt) -> Answered:
         if self.draining:

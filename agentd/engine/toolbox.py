@@ -32,6 +32,7 @@ from agentd.engine.settings import AgentSettings
 from agentd.errors import AgentdError, StorageError, ToolFailed
 from agentd.failpoints import hit
 from agentd.ports import Approver, Clock, Journal, Tool
+from agentd.redaction import Redactor
 
 log = structlog.get_logger()
 
@@ -57,8 +58,11 @@ class Toolbox:
         clock: Clock,
         settings: AgentSettings,
         policy: TaintPolicy,
+        redactor: Redactor | None = None,
     ) -> None:
+        """Tools get no key that `redactor` finds: what they keep would keep it."""
         self._policy = policy
+        self._redactor = redactor or Redactor()
         self._tools = {t.spec.name: t for t in tools}
         self._checks = {name: _compiled(tool.spec) for name, tool in self._tools.items()}
         self._journal = journal
@@ -106,6 +110,7 @@ class Toolbox:
         Raises StorageError when the journal cannot be written, Interrupted when the user stops the
         turn instead of answering a question.
         """
+        call = replace(call, input=self._redactor.plain(call.input))
         output = await self._attempt(turn_id, call, request, interrupt)
         room = self._settings.max_turn_tool_output - told
         most = max(0, min(self._settings.max_tool_output, room))

@@ -20,6 +20,7 @@ from agentd.domain.memory import OWNER, Audience, Chunk, Found, IndexState, Sour
 from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.errors import AgentdError, StorageCorrupt
 from agentd.ports import ChunkStore, Clock, Embedder
+from agentd.redaction import Redactor
 from agentd.search import words
 from agentd.search.backfill import Backfill
 from agentd.search.chain import Chain
@@ -53,12 +54,14 @@ class LiveIndex:
         settings: SearchSettings,
         clock: Clock,
         patience: float = LOADING,
+        redactor: Redactor | None = None,
     ) -> None:
         self._store = store
         self._mirrors = mirrors
         self._settings = settings
         self._clock = clock
         self._patience = patience
+        self._redactor = redactor or Redactor()
         backfills = [
             Backfill(store, embedder, clock, mirrors.put_vectors) for embedder in embedders
         ]
@@ -77,10 +80,14 @@ class LiveIndex:
         embedders: Sequence[Embedder] = (),
         settings: SearchSettings | None = None,
         patience: float = LOADING,
+        redactor: Redactor | None = None,
     ) -> AsyncIterator[Self]:
-        """An index with its thread, which ends with the block."""
+        """An index with its thread, which ends with the block. What it keeps has no key that `redactor`
+        finds.
+        """
         async with Mirrors.open(store) as mirrors:
-            yield cls(store, mirrors, embedders, settings or SearchSettings(), clock, patience)
+            settings = settings or SearchSettings()
+            yield cls(store, mirrors, embedders, settings, clock, patience, redactor)
 
     @property
     def epoch(self) -> int:
@@ -224,8 +231,11 @@ class LiveIndex:
     async def _entries(self, chunks: Sequence[Chunk]) -> list[Entry]:
         found: list[Entry] = []
         for first in range(0, len(chunks), _SLICE):  # searches come in between
-            found += await self._mirrors.run(_entries, chunks[first : first + _SLICE])
+            found += await self._mirrors.run(self._slice, chunks[first : first + _SLICE])
         return found
+
+    def _slice(self, chunks: Sequence[Chunk]) -> list[Entry]:
+        return _entries([_kept(chunk, self._redactor) for chunk in chunks])
 
     async def _extended(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
         await self._store.extend(path, _READ + digest, entries)
@@ -265,6 +275,12 @@ class LiveIndex:
                     log.exception("search_not_loaded")
                     self._broken = _broke(error)
                 self._warming.discard(audience)
+
+
+def _kept(chunk: Chunk, redactor: Redactor) -> Chunk:
+    text = redactor.kept(chunk.text, in_lines=True).text
+    context = redactor.kept(chunk.context).text
+    return replace(chunk, text=text, context=context) if text != chunk.text else chunk
 
 
 def _entries(chunks: Sequence[Chunk]) -> list[Entry]:

@@ -119,11 +119,13 @@ class Prompts:
 
 
 def _accept(ticket: Ticket, request: TurnRequest, peer: Peer) -> None:
-    accepted = {
+    accepted: dict[str, Any] = {
         "sessionId": request.session,
         "messageId": request.message_id,
         "seq": ticket.receipt.seq,
     }
+    if ticket.receipt.redacted:
+        accepted["redacted"] = ticket.receipt.redacted
     if peer.role.is_notified:
         peer.notify("_agentd/accepted", accepted)
 

@@ -36,13 +36,13 @@ from agentd.storage.codec import (
 from agentd.storage.transcript import add_row, make_session, turn_rows
 
 _KNOWN = """
-SELECT t.id, t.outcome, s.id AS session_id FROM sessions s
+SELECT t.id, t.outcome, t.redacted, s.id AS session_id FROM sessions s
 LEFT JOIN turns t ON t.session_id = s.id AND t.message_id = ? WHERE s.key = ?
 """
 _INSERT_TURN = """
 INSERT INTO turns (session_id, message_id, origin, context, model, tools, client, from_owner, text,
-    quoted, images, state, received_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
+    quoted, images, redacted, state, received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
 """
 _TURN = """
 SELECT t.*, s.key AS session FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = ?
@@ -84,18 +84,29 @@ def check_storable(request: TurnRequest) -> None:
         ) from error
 
 
-def receive(conn: sqlite3.Connection, request: TurnRequest, at: datetime) -> Receipt:
-    """Put a request into the inbox, or find it there."""
+def receive(
+    conn: sqlite3.Connection, request: TurnRequest, at: datetime, redacted: int = 0
+) -> Receipt:
+    """Put a request into the inbox, or find it there. `redacted` counts the keys taken out of it."""
     known = conn.execute(_KNOWN, (request.message_id, request.session)).fetchone()
     if known is None:
         make_session(conn, request.session, at)
         known = conn.execute(_KNOWN, (request.message_id, request.session)).fetchone()
     if known["id"] is None:
-        turn_id = _insert(conn, known["session_id"], request, at)
-        return Receipt(turn_id, request.session, request.message_id, turn_id, is_new=True)
+        turn_id = _insert(conn, known["session_id"], request, at, redacted)
+        name = (request.session, request.message_id)
+        return Receipt(turn_id, *name, turn_id, is_new=True, redacted=redacted)
     turn_id, outcome = known["id"], known["outcome"]
     ended = load_turn(request.session, request.message_id, turn_id, outcome) if outcome else None
-    return Receipt(turn_id, request.session, request.message_id, turn_id, is_new=False, ended=ended)
+    return Receipt(
+        turn_id,
+        request.session,
+        request.message_id,
+        turn_id,
+        is_new=False,
+        ended=ended,
+        redacted=known["redacted"],
+    )
 
 
 def begin(conn: sqlite3.Connection, turn_id: int, at: datetime) -> tuple[Row, ...]:
@@ -141,6 +152,7 @@ def pending(conn: sqlite3.Connection) -> tuple[PendingTurn, ...]:
             seq=t["id"],
             state=TurnState(t["state"]),
             attempts=t["attempts"],
+            redacted=t["redacted"],
         )
         for t in conn.execute(_PENDING)
     )
@@ -158,7 +170,9 @@ def last_heard(conn: sqlite3.Connection) -> tuple[datetime, str] | None:
     return (moment(found["received_at"]), str(found["client"])) if found else None
 
 
-def _insert(conn: sqlite3.Connection, session_id: int, request: TurnRequest, at: datetime) -> int:
+def _insert(
+    conn: sqlite3.Connection, session_id: int, request: TurnRequest, at: datetime, redacted: int
+) -> int:
     tools = None if request.tools is None else dumps(sorted(request.tools))
     from_owner = request.origin is Origin.USER and request.kind is Kind.MAIN
     values = (
@@ -173,6 +187,7 @@ def _insert(conn: sqlite3.Connection, session_id: int, request: TurnRequest, at:
         request.text,
         dumps(request.quoted),
         dump_blocks(request.images),
+        redacted,
         stamp(at),
     )
     ((turn_id,),) = conn.execute(_INSERT_TURN, values).fetchall()

@@ -6,7 +6,9 @@ import sqlite3
 from collections.abc import Mapping
 
 from agentd.domain.tool import Intent, OpenCall, ToolOutput
+from agentd.redaction import Redactor
 from agentd.storage.codec import dump_intent, dump_output, load_intent, load_output
+from agentd.storage.kept import kept_intent, kept_output
 from agentd.storage.sqlite import Database
 
 _INTEND = """
@@ -27,20 +29,21 @@ SELECT call_id, output FROM calls WHERE turn_id = ? AND output IS NOT NULL ORDER
 
 
 class SqliteJournal:
-    """The Journal of the state database."""
+    """The Journal of the state database. Keys in texts are not kept, as `redactor` tells them."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, redactor: Redactor | None = None) -> None:
         self._db = db
+        self._redactor = redactor or Redactor()
 
     async def intend(self, turn_id: int, intent: Intent) -> None:
         """See Journal."""
-        text, data = dump_intent(intent)
+        text, data = dump_intent(kept_intent(intent, self._redactor))
         values = (turn_id, intent.call.id, text, data)
         await self._db.execute(_INTEND, values)
 
     async def settle(self, turn_id: int, call_id: str, output: ToolOutput) -> None:
         """See Journal. The intent has done its work and is erased."""
-        values = (turn_id, call_id, dump_output(output))
+        values = (turn_id, call_id, dump_output(kept_output(output, self._redactor)))
         await self._db.execute(_SETTLE, values)
 
     async def outputs(self, turn_id: int) -> Mapping[str, ToolOutput]:

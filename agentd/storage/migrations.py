@@ -42,6 +42,7 @@ STATE = Schema(
         "state_006.sql",
         "state_007.sql",
         "state_008.sql",
+        "state_009.sql",
     ),
 )
 INDEX = Schema(

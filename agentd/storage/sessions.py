@@ -20,8 +20,10 @@ from agentd.domain.transcript import (
 from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 from agentd.errors import Busy
 from agentd.ports import Clock
+from agentd.redaction import Redactor
 from agentd.storage import forking, inbox, transcript
 from agentd.storage.codec import stamp, well_formed
+from agentd.storage.kept import kept_request, kept_row, kept_turn
 from agentd.storage.sqlite import Database
 
 _PARK = """
@@ -44,17 +46,19 @@ RETURNING flush_failures
 
 
 class SqliteSessions:
-    """The SessionStore of the state database."""
+    """The SessionStore of the state database. Keys in texts are not kept, as `redactor` tells them."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
         self._db = db
         self._clock = clock
+        self._redactor = redactor or Redactor()
 
     async def receive(self, request: TurnRequest) -> Receipt:
         """See SessionStore. Raises InvalidRequest for text that is not Unicode."""
         inbox.check_storable(request)
         now = self._clock.now()
-        return await self._db.write(lambda conn: inbox.receive(conn, request, now))
+        kept, redacted = kept_request(request, self._redactor)
+        return await self._db.write(lambda conn: inbox.receive(conn, kept, now, redacted))
 
     async def begin(self, turn_id: int) -> tuple[Row, ...]:
         """See SessionStore. Raises NotFound, InvalidRequest for a turn that has ended."""
@@ -64,7 +68,8 @@ class SqliteSessions:
     async def append(self, turn_id: int, row: NewRow) -> Row:
         """See SessionStore. Raises as `begin` does."""
         now = self._clock.now()
-        return await self._db.write(lambda conn: inbox.append(conn, turn_id, row, now))
+        kept = kept_row(row, self._redactor)
+        return await self._db.write(lambda conn: inbox.append(conn, turn_id, kept, now))
 
     async def finish(
         self, turn_id: int, turn: Turn, rows: Sequence[NewRow] = ()
@@ -73,7 +78,9 @@ class SqliteSessions:
         the returned ones. Raises as `begin` does.
         """
         now = self._clock.now()
-        return await self._db.write(lambda conn: inbox.finish(conn, turn_id, turn, rows, now))
+        ended = kept_turn(turn, self._redactor)
+        kept = [kept_row(row, self._redactor) for row in rows]
+        return await self._db.write(lambda conn: inbox.finish(conn, turn_id, ended, kept, now))
 
     async def park(self, turn_id: int) -> None:
         """See SessionStore. Nothing happens to a turn that has ended: the caller may have been
@@ -92,7 +99,7 @@ class SqliteSessions:
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """See SessionStore. Raises NotFound."""
         now = self._clock.now()
-        new = NewRow(RowRole.NOTICE, (Text(text),), tag=tag)
+        new = kept_row(NewRow(RowRole.NOTICE, (Text(text),), tag=tag), self._redactor)
 
         def add(conn: sqlite3.Connection) -> Row:
             found = transcript.require_session(conn, session, now)
@@ -110,13 +117,14 @@ class SqliteSessions:
     ) -> bool:
         """See SessionStore. Raises NotFound."""
         now = self._clock.now()
+        summary = self._redactor.kept(summary).text
 
         def change(conn: sqlite3.Connection) -> bool:
             found = transcript.require_session(conn, session, now)
             if found["generation"] != generation:
                 return False
             for new in summary_rows(session, summary, outside):
-                transcript.add_row(conn, found["id"], new, now)
+                transcript.add_row(conn, found["id"], kept_row(new, self._redactor), now)
             conn.execute(_SWAP, (keep_from, well_formed(summary), found["id"]))
             return True
 
@@ -237,6 +245,7 @@ class SqliteSessions:
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         """See SessionStore. Returns how many rows the session now has."""
         now = self._clock.now()
+        kept = [(kept_row(row, self._redactor), at) for row, at in rows]
 
         def add(conn: sqlite3.Connection) -> int:
             transcript.make_session(conn, session, rows[0][1] if rows else now)
@@ -246,7 +255,7 @@ class SqliteSessions:
                     f"session {session!r} has messages already",
                     cure="import it with --as KEY, or delete the session first",
                 )
-            for new, at in rows:
+            for new, at in kept:
                 transcript.add_row(conn, found["id"], new, at)
             return len(rows)
 

@@ -12,6 +12,7 @@ from agentd.domain.tool import (
 from agentd.domain.transcript import Coverage, History, Row, SessionInfo
 from agentd.domain.turn import (
     Origin,
+    Receipt,
     Turn,
     TurnRequest,
     TurnState,
@@ -41,6 +42,13 @@ class StoredTurn:
     ended: Turn | None = None
     intents: dict[str, Intent] = field(default_factory=dict)
     outputs: dict[str, ToolOutput] = field(default_factory=dict)
+    redacted: int = 0
+
+    def receipt(self, *, is_new: bool) -> Receipt:
+        request = self.request
+        return Receipt(
+            self.id, request.session, request.message_id, self.id, is_new, self.ended, self.redacted
+        )
 
     @property
     def is_silent(self) -> bool:

@@ -33,14 +33,17 @@ from agentd.domain.turn import (
 )
 from agentd.errors import Busy, InvalidRequest, NotFound
 from agentd.ports import Clock
+from agentd.redaction import Redactor
+from agentd.storage.kept import kept_intent, kept_output, kept_request, kept_row, kept_turn
 from agentd.testing.records import StoredSession, StoredTurn
 
 
 class MemorySessions:
     """A SessionStore and Journal that forgets everything at the end."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, redactor: Redactor | None = None) -> None:
         self._clock = clock
+        self._redactor = redactor or Redactor()
         self._sessions: dict[SessionKey, StoredSession] = {}
         self._turns: list[StoredTurn] = []
 
@@ -52,11 +55,12 @@ class MemorySessions:
         key, message_id = request.session, request.message_id
         for turn in self._turns:
             if (turn.request.session, turn.request.message_id) == (key, message_id):
-                return Receipt(turn.id, key, message_id, turn.id, is_new=False, ended=turn.ended)
+                return turn.receipt(is_new=False)
         self._make(key)
-        turn = StoredTurn(len(self._turns) + 1, request, at=self._clock.now())
+        kept, redacted = kept_request(request, self._redactor)
+        turn = StoredTurn(len(self._turns) + 1, kept, at=self._clock.now(), redacted=redacted)
         self._turns.append(turn)
-        return Receipt(turn.id, key, message_id, turn.id, is_new=True)
+        return turn.receipt(is_new=True)
 
     async def begin(self, turn_id: int) -> tuple[Row, ...]:
         turn = self._open(turn_id)
@@ -76,7 +80,7 @@ class MemorySessions:
         if stored.state is TurnState.RECEIVED:
             self._add(stored, _user_row(stored.request))
         added = tuple(self._add(stored, row) for row in rows)
-        stored.ended = turn
+        stored.ended = kept_turn(turn, self._redactor)
         stored.state = TurnState.FAILED if turn.failure else TurnState.DONE
         stored.rows.clear()
         stored.intents.clear()
@@ -89,7 +93,7 @@ class MemorySessions:
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         return tuple(
-            PendingTurn(t.id, t.request, t.id, t.state, t.attempts)
+            PendingTurn(t.id, t.request, t.id, t.state, t.attempts, t.redacted)
             for t in self._turns
             if t.ended is None
         )
@@ -117,6 +121,7 @@ class MemorySessions:
         found = self._require(session)
         if found.history.generation != generation:
             return False
+        summary = self._redactor.kept(summary).text
         for row in summary_rows(session, summary, outside):
             self._store(found, row, None)
         found.history = replace(
@@ -268,10 +273,10 @@ class MemorySessions:
             main.info = replace(main.info, generation=generation)
 
     async def intend(self, turn_id: int, intent: Intent) -> None:
-        self._turns[turn_id - 1].intents[intent.call.id] = intent
+        self._turns[turn_id - 1].intents[intent.call.id] = kept_intent(intent, self._redactor)
 
     async def settle(self, turn_id: int, call_id: str, output: ToolOutput) -> None:
-        self._turns[turn_id - 1].outputs[call_id] = output
+        self._turns[turn_id - 1].outputs[call_id] = kept_output(output, self._redactor)
 
     async def outputs(self, turn_id: int) -> Mapping[str, ToolOutput]:
         return dict(self._turns[turn_id - 1].outputs)
@@ -309,7 +314,9 @@ class MemorySessions:
 
     def _add(self, turn: StoredTurn, new: NewRow) -> Row:
         if turn.is_silent:
-            row = new.stored(len(turn.rows) + 1, self._clock.now(), turn.id)
+            row = kept_row(new, self._redactor).stored(
+                len(turn.rows) + 1, self._clock.now(), turn.id
+            )
         else:
             row = self._store(self._sessions[turn.request.session], new, turn.id)
         turn.rows.append(row)
@@ -318,7 +325,9 @@ class MemorySessions:
     def _store(
         self, found: StoredSession, new: NewRow, turn_id: int | None, at: datetime | None = None
     ) -> Row:
-        row = new.stored(len(found.rows) + 1, at or self._clock.now(), turn_id)
+        row = kept_row(new, self._redactor).stored(
+            len(found.rows) + 1, at or self._clock.now(), turn_id
+        )
         found.rows.append(row)
         opens = opens_turn(row)
         title = row.text.strip().split("\n", 1)[0][:80] if opens else ""

@@ -8,6 +8,9 @@ Who may write what:
 - heartbeats and flushes: further entries of today's note;
 - nobody: the page of facts, which has tools of its own, and the text of the concept graph.
 
+Keys are not written (the call comes without them), and a file that holds one is only added to: its bytes
+would have to be kept until the change is done.
+
 Text that nobody sees, in a file that prompts carry, needs a yes of its own; where nobody is asked it is
 refused. Anything else that is suspicious is a warning in the question, if there is one. What the user says
 yes to is his own from then on; what others write is not.
@@ -36,6 +39,7 @@ from agentd.domain.workspace import (
 )
 from agentd.errors import EditConflict, FileMissing, PathRefused, ToolFailed
 from agentd.ports import Clock, Gate, Workspace
+from agentd.redaction import Redactor
 from agentd.screening.scanner import scan_change
 from agentd.tools.change import Change, Mode, Stamp, alters_marks, parse, written
 
@@ -84,8 +88,11 @@ class MemoryWrite:
 
     spec = _SPEC
 
-    def __init__(self, workspace: Workspace, clock: Clock) -> None:
+    def __init__(
+        self, workspace: Workspace, clock: Clock, redactor: Redactor | None = None
+    ) -> None:
         self._workspace = workspace
+        self._redactor = redactor or Redactor()
         self._clock = clock
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
@@ -165,6 +172,9 @@ class MemoryWrite:
 
     async def _draft(self, call: ToolCall, change: Change, stamp: Stamp | None) -> _Draft:
         current, digest = await self._current(change.path, call.kind)
+        if change.mode in {Mode.REPLACE, Mode.PATCH} and self._redactor.holds(current or ""):
+            msg = f"{change.path} holds a key, so agentd only adds to it"
+            raise ToolFailed(msg, cure="Append, or ask the user to keep the key somewhere else.")
         data = written(change, current, stamp)
         intent = await self._workspace.plan(change.path, change.mode.action, data)
         if intent.before != digest:

@@ -30,6 +30,7 @@ from agentd.errors import (
     WorkspaceError,
 )
 from agentd.ports import Clock
+from agentd.redaction import Redactor
 from agentd.workspace.changes import MAX_READ_BYTES, Changes
 from agentd.workspace.complaints import SCOPE, UNREADABLE, Complaints
 from agentd.workspace.finishing import to_the_end
@@ -64,6 +65,7 @@ class Files:
         clock: Clock,
         scopes: Mapping[str, Path],
         versions_dir: Path | None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -73,7 +75,7 @@ class Files:
         self._daily = (settings.daily_dir, *settings.daily_aliases)
         self._sight = Sight(self._daily)
         self._places = Places(folders, settings, self._sight)
-        self._versions = Versions(versions_dir) if versions_dir else None
+        self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()

@@ -4,7 +4,8 @@ Below the versions directory each path has a folder (named by its SHA-256, the p
 `log` lists the versions, `lines` says which lines are agentd's and `outside` which are from outside (see
 `authored`), other files are contents. A content that only grew is kept once, in its longest form: a version names the file and
 how much of it is its own. Contents that stood there before anyone of agentd touched the file are
-kept too, as made by hand.
+kept too, as made by hand. Of a content with a key in it nothing is kept: the version is listed, and
+cannot be read again.
 
 A change is announced (`begin`) and then noted (`finish`). A crash between the two is made good by
 the next `begin`, which sees from the file whether the change was done.
@@ -23,6 +24,7 @@ from typing import Any
 
 from agentd.domain.workspace import HAND, OWNER, Author, Version
 from agentd.errors import NotFound
+from agentd.redaction import Redactor
 from agentd.workspace.authored import LINES, OUTSIDE, Authored, added
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
@@ -50,11 +52,12 @@ class Versions:
     `finish` holds the lock of the path.
     """
 
-    def __init__(self, root: Path, keep: int = KEEP) -> None:
+    def __init__(self, root: Path, keep: int = KEEP, redactor: Redactor | None = None) -> None:
         self._folder = Folder(root, passing=_pass_by)
         self._authored = Authored(self._folder)
         self._outside = Authored(self._folder, OUTSIDE, forgets=False)
         self._keep = keep
+        self._redactor = redactor or Redactor()
 
     def begin(
         self, path: str, old: bytes | None, new: bytes | None, by: Author, at: datetime
@@ -65,10 +68,10 @@ class Versions:
         home = home_of(path)
         log = _settled(self._load(home), digest_of(old))
         if old is not None:
-            self._keep_content(home, old)
+            blob = self._keep_content(home, old)
             if not log or log[-1].version.digest != digest_of(old):
                 before = Version(_next(log), at, digest_of(old), len(old), HAND)
-                log.append(_Entry(before, before.digest))
+                log.append(_Entry(before, blob))
         after = Version(_next(log), at, digest_of(new), len(new or b""), by)
         log.append(_Entry(after, after.digest, is_done=False))
         if _PATH not in self._names(home):
@@ -82,14 +85,13 @@ class Versions:
         home = home_of(path)
         log = self._load(home)
         digest = digest_of(new)
-        if new is not None:
-            self._keep_content(home, new)
+        blob = digest if new is None else self._keep_content(home, new)
         last = log.pop()
         version = replace(last.version, digest=digest, size=len(new or b""))
-        if old is not None and new is not None and new.startswith(old):
+        if old is not None and new is not None and new.startswith(old) and blob != _ABSENT:
             was = digest_of(old)
             log = [replace(e, blob=digest) if e.blob == was else e for e in log]
-        self._save(home, _afforded([*log, _Entry(version, digest)][-self._keep :]))
+        self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :]))
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
         """The versions of `path`, the newest first; `now` is the digest of the file as it stands."""
@@ -236,10 +238,14 @@ class Versions:
             return None
         return data if digest_of(data) == version.digest else None
 
-    def _keep_content(self, home: str, data: bytes) -> None:
+    def _keep_content(self, home: str, data: bytes) -> str:
+        """The name of the file that holds it."""
+        if self._redactor.holds(data.decode(errors="replace")):
+            return _ABSENT
         name = digest_of(data)
         if name not in self._names(home):
             self._folder.replace((home, name), data)
+        return name
 
     def _load(self, home: str) -> list[_Entry]:
         names = self._names(home)

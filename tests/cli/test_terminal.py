@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import pytest
 
+from agentd.cli.terminal import history_in
 from tests.e2e.forked import parent
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -490,3 +491,11 @@ def test_what_was_pasted_while_a_question_was_taken_back_stays_marked(
         "text": "one\ntwo three",
         "_meta": {"agentd/paste": [[0, 7]]},
     }
+
+
+def test_a_typed_key_is_not_kept(tmp_path: Path) -> None:
+    key = "ghp_" + "a1B2" * 9
+    history_in(tmp_path / "typed").append_string(f"use {key}")
+    kept = (tmp_path / "typed").read_text(encoding="utf-8")
+    assert "+use [secret:github]" in kept
+    assert key not in kept

@@ -231,6 +231,7 @@ class Home:
     settings: str = ""
     clients: list[Client] = field(default_factory=list)
     daemons: list[Daemon] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
 
     @property
     def socket(self) -> Path:
@@ -259,7 +260,12 @@ class Home:
         given["AGENTD__MEMORY_SEARCH__PROVIDER"] = "static"
         if failpoint:
             given["AGENTD_FAILPOINT"] = failpoint
-        return {"PATH": os.environ.get("PATH", ""), "HOME": str(self.root), **given}
+        return {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(self.root),
+            **given,
+            **self.variables,
+        }
 
     async def start(self, failpoint: str = "") -> Daemon:
         """A daemon on this home."""

@@ -12,6 +12,7 @@ conversation always gets the same answer. Words it understands, at the start of 
     gate NAME                  answers `passed NAME` once GET /…/open/NAME was called
     hang NAME                  begins an answer and never ends it; the next time it says `hung NAME`
     slow N                     N words, 20 ms apart
+    bits TEXT                  answers TEXT, three letters an event
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
 
@@ -62,6 +63,7 @@ class Reply:
     gate: str = ""
     hangs: bool = False
     cut: bool = False
+    bits: int = 0  # letters of one event; 0: all of them
 
 
 @dataclass
@@ -106,6 +108,8 @@ class Model:
                 return follow([writes, "say done"], rounds)
             case "slow":
                 return Reply(" ".join(f"word{n}" for n in range(int(rest))), pause=0.02)
+            case "bits":
+                return Reply(rest, bits=3)
             case "gate":
                 return Reply(f"passed {rest}", gate=rest)
         self.asked[who, words] += 1
@@ -320,8 +324,11 @@ def events_of(reply: Reply, number: int, model: str, read: int) -> Iterator[Json
     if reply.text:
         yield _opening(index, {"type": "text", "text": ""})
         pieces = reply.text.split(" ") if reply.pause else [reply.text]
+        if reply.bits:
+            starts = range(0, len(reply.text), reply.bits)
+            pieces = [reply.text[start : start + reply.bits] for start in starts]
         for position, piece in enumerate(pieces):
-            gap = " " if position else ""
+            gap = " " if position and reply.pause else ""
             yield _delta(index, {"type": "text_delta", "text": gap + piece})
         yield {"type": "content_block_stop", "index": index}
         index += 1

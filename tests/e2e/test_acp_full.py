@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import acp
@@ -89,6 +90,8 @@ async def test_the_sdk_is_loaded_for_a_session_and_not_for_a_question(home: Home
     daemon = await home.start_alone()
     client = await daemon.connect()
     maps = Path(f"/proc/{daemon.process.pid}/maps")
+    if not os.access(maps, os.R_OK):
+        pytest.skip("only root may look into the memory of the daemon")
     await client.call("_agentd/status")
     await client.call("session/list")
     assert "jiter" not in maps.read_text("utf-8")

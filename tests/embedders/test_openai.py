@@ -239,3 +239,11 @@ async def test_what_cannot_be_booked_is_told(asking):
     told = await fault(asking(spent=spent), "a")
     assert "cannot be written down: the disk is gone" in told.message
     assert told.cure == "plug it in"
+
+
+async def test_no_key_is_sent(asking, service):
+    key = "ghp_" + "a1B2" * 9
+    await asking().embed([f"mine is {key}"])
+    await asking().embed([f"where is {key}?"], query=True)
+    sent = [text for request in service.requests for text in request["input"]]
+    assert sent == ["mine is [secret:github]", "where is [secret:github]?"]

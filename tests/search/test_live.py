@@ -791,3 +791,14 @@ async def test_emoji_that_nobody_wrote_match_nothing(index, chunk):
     await index.replace(NOTE, "d1", [chunk("the blue kettle 🦊")])
     found = await index.search(SearchQuery("🐙", limit=5), OWNER)
     assert (found.hits, found.reason) == ((), "no_match")
+
+
+async def test_a_key_is_not_in_the_index_and_the_lines_around_it_are_where_they_were(
+    index, chunk
+) -> None:
+    pem = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkq\n" * 3 + "-----END PRIVATE KEY-----"
+    await index.replace(NOTE, "d1", [chunk(f"the server's\n{pem}\nlies there", line=4)])
+    (hit,) = (await index.search(SearchQuery("server lies"), OWNER)).hits
+    assert "[secret:pem]" in hit.chunk.text
+    assert hit.chunk.text.split("\n")[6] == "lies there"
+    assert not (await index.search(SearchQuery("MIIEvQIBADANBgkq"), OWNER)).hits

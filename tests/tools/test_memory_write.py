@@ -566,3 +566,14 @@ async def test_the_history_says_whose_change_it_was(origin, kind):
     await write.run(made(content="tea", origin=origin), RecordingGate())
     (author,) = workspace.authors
     assert (author.kind, author.session, author.call) == (kind, "main", "c1")
+
+
+async def test_a_file_that_holds_a_key_is_added_to_and_not_changed_otherwise():
+    key = "AKIAIOSFODNN7EXAMPLE"
+    write, workspace = tool({"keys.md": f"bucket: {key}\nold\n"})
+    await workspace.read("keys.md", Reader(SessionKey("main"), Kind.MAIN))
+    for change in ({"old_string": "old", "new_string": "new"}, {"content": "x", "append": False}):
+        with pytest.raises(ToolFailed, match="holds a key"):
+            await write.run(made(target="keys.md", **change), RecordingGate())
+    await write.run(made(target="keys.md", content="more"), RecordingGate())
+    assert workspace.text("keys.md") == f"bucket: {key}\nold\nmore\n"

@@ -12,6 +12,7 @@ from agentd.domain.tool import FileAction
 from agentd.domain.workspace import OWNER, RESTORE, Author
 from agentd.errors import AgentdError, EditConflict, NotFound, PathRefused
 from agentd.workspace.versions import Versions
+from tests import finding
 
 MODEL = Author("model", "main", "call-1")
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -208,3 +209,33 @@ async def test_a_version_of_former_times_is_clean(home, owner) -> None:
     log.write_text(json.dumps([{**row, "by": row["by"][:3]} for row in rows]))
     _, versions = await files.history("a.md")
     assert [version.by for version in versions] == [MODEL]
+
+
+KEY = "ghp_" + "a1B2" * 9
+
+
+async def test_of_a_content_with_a_key_nothing_is_kept_and_the_file_stays_as_it_is(home, owner):
+    home.put({"a.md": f"mine {KEY}\n"})
+    files = home.files()
+    await change(files, "a.md", "more\n", owner, action=FileAction.APPEND)
+    assert (home.root / "a.md").read_text() == f"mine {KEY}\nmore\n"
+    home.put({"a.md": "clean\n"})
+    await change(files, "a.md", "again\n", owner, action=FileAction.APPEND)
+    _, versions = await files.history("a.md")
+    assert [v.number for v in versions] == [4, 3, 2, 1]
+    assert await files.version("a.md", 4) == b"clean\nagain\n"
+    assert await files.version("a.md", 3) == b"clean\n"
+    for number in (1, 2):
+        with pytest.raises(NotFound):
+            await files.version("a.md", number)
+    assert not finding.holding(home.versions, KEY.encode())
+
+
+async def test_an_older_version_is_kept_when_a_key_is_added_behind_it(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "plain\n", owner)
+    with (home.root / "a.md").open("a", encoding="utf-8") as file:
+        file.write(f"{KEY}\n")
+    await change(files, "a.md", "more\n", owner, action=FileAction.APPEND)
+    assert await files.version("a.md", 1) == b"plain\n"
+    assert not finding.holding(home.versions, KEY.encode())
