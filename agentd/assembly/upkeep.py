@@ -18,7 +18,7 @@ from agentd.config import Config, load
 from agentd.doctor.examine import Check, examine
 from agentd.doctor.facts import Learnt
 from agentd.doctor.graph import Chained
-from agentd.doctor.memory import Injected, Readable, Required, Screened
+from agentd.doctor.memory import Injected, Readable, Required, Screened, Shared
 from agentd.doctor.search import Meaningful, Searchable
 from agentd.doctor.work import (
     Budgets,
@@ -146,6 +146,11 @@ class Upkeep:
             Injected(files, CUT),
             Readable(files, IRREGULAR),
             Screened(files),
+            Shared(
+                files,
+                parts.stores.sessions.sessions,
+                (config.workspace.daily_dir, *config.workspace.daily_aliases),
+            ),
             Required(partial(parts.memory.injection.audit, Kind.MAIN)),
             Searchable(files, parts.memory.recall, parts.memory.indexer.state),
             Meaningful(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from agentd.domain.health import Finding, Problem
-from agentd.domain.turn import Kind, SessionKey
+from agentd.domain.transcript import SessionInfo
+from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.domain.workspace import FileView, Reader, TreeEntry
 from agentd.screening.scanner import scan
 
@@ -32,6 +33,9 @@ class Files(Protocol):
 
     def is_injected(self, path: str) -> bool:
         """Whether prompts ever carry the file."""
+
+    def is_owner_only(self, path: str) -> bool:
+        """Whether a file of this path exists for the owner alone."""
 
     def problems(self) -> Sequence[Problem]:
         """Files that cannot be read or do not fit."""
@@ -124,6 +128,51 @@ class Required:
             cure = "`agentd init` puts the templates there; or turn the file off in [workspace]"
             return Finding.warn(self.code, text, cure)
         return Finding.ok(self.code, "the files of the prompt are there")
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What groups and isolated sessions find of the workspace. `private` are the folders that were never
+    theirs.
+    """
+
+    files: Files
+    sessions: Callable[[], Awaitable[Sequence[SessionInfo]]]
+    private: Collection[str]
+    code: str = "shared_files"
+
+    async def look(self) -> Finding:
+        """Warns of shared files that they do not find, and where such sessions find no file at all."""
+        notes = [e for e in await self.files.tree("", _DEPTH, _EYES) if not e.is_dir]
+        linked = [e.path for e in notes if not (e.is_shared or self.files.is_owner_only(e.path))]
+        if linked:
+            text = (
+                f"have a second name, so groups do not find them: {', '.join(linked[:_MOST_NAMED])}"
+            )
+            cure = "put a copy of its own in the place of each: cp FILE COPY && mv COPY FILE"
+            return Finding.warn(self.code, text, cure)
+        infos = await self.sessions()
+        others = sum(kind_of(info.key) is not Kind.MAIN for info in infos)
+        found = sum(entry.is_shared for entry in notes)
+        text = f"{others} groups and isolated sessions find {found} files of the workspace"
+        if hidden := self._hidden(notes):
+            text += f", and nothing of {', '.join(hidden[:_MOST_NAMED])}"
+            text += f" and {len(hidden) - _MOST_NAMED} more" if len(hidden) > _MOST_NAMED else ""
+        if others and hidden and not found:
+            cure = "move what they need to shared/, or name its folder in [workspace] group_paths"
+            return Finding.warn(self.code, text, cure)
+        return Finding.ok(self.code, text)
+
+    def _hidden(self, notes: Sequence[TreeEntry]) -> list[str]:
+        """The files and folders at the top that a group might be thought to find."""
+        tops = {
+            top + slash
+            for entry in notes
+            if not entry.is_shared and not self.files.is_injected(entry.path)
+            for top, slash, _ in [entry.path.partition("/")]
+            if top not in self.private
+        }
+        return sorted(tops)
 
 
 async def _paths(files: Files, counts: Callable[[str], bool]) -> list[str]:

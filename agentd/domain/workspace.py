@@ -19,11 +19,14 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class FileView:
-    """A file as read: `path` is canonical (`@scope/…` for another scope), `digest` its SHA-256."""
+    """A file as read: `path` is canonical (`@scope/…` for another scope), `digest` its SHA-256. `is_shared`:
+    it exists for groups and isolated sessions too.
+    """
 
     path: str
     text: str
     digest: str
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class TreeEntry:
     mtime_ns: int = 0  # 0: not known
     ctime_ns: int = 0  # the same; nobody can set it
     inode: int = 0
+    is_shared: bool = False  # it exists for groups and isolated sessions too
 
     @property
     def stamp(self) -> tuple[int, int, int, int]:

@@ -137,6 +137,17 @@ class Indexer:
         """
         await self._notes.level()
 
+    async def level_shared(self) -> None:
+        """Take in what has changed of the notes that groups may see, however much there is of others.
+        Raises StorageError.
+        """
+        await self._notes.level_shared()
+
+    @property
+    def is_sharing_checked(self) -> bool:
+        """Whether the index gives groups no more than the workspace does."""
+        return self._notes.is_sharing_checked
+
     def trust(self, mark: Callable[[], Hashable | None]) -> None:
         """Let `level_notes` rely on `mark`: another value means that a change was told since, None that
         changes may go untold. Without it every one is a look.

@@ -30,6 +30,8 @@ _SHORT = 10_000  # letters that are cut at once; more would keep others waiting
 _FRESH_NS = 2 * 10**9  # a time stamp this young may hide a second change
 _Stamp = tuple[int, ...]  # as TreeEntry has it
 _OWNER = Reader(SessionKey("indexer"), Kind.MAIN)
+_OTHERS = Reader(SessionKey("indexer"), Kind.GROUP)
+_SHARED = ":shared:"  # in the digest of what groups may find
 
 
 class NoteIndexer:
@@ -62,10 +64,13 @@ class NoteIndexer:
         self._known: dict[str, str] | None = None
         self._stamps: dict[str, _Stamp] = {}
         self._stale: set[str] = set()
+        self._shared: set[str] = set()  # those listed last that groups may see
         self._unread: set[str] = set()
         self._unlisted: Sequence[Problem] = ()
         self._left = 0
         self.freshness = Freshness(clock)
+        # Whether what groups find is what they may: the index may be of other settings until then.
+        self.is_sharing_checked = False
 
     @property
     def left(self) -> int:
@@ -90,6 +95,24 @@ class NoteIndexer:
             if not self.freshness.is_sure:  # another look may have ended meanwhile
                 await self._look(None)
 
+    async def level_shared(self) -> None:
+        """Take in what has changed of what groups may see, without a look at anything else. Raises
+        StorageError.
+        """
+        async with self._lock:
+            entries, _ = sorted_out(await self._workspace.tree("", DEPTH, _OTHERS))
+            known = self._known
+            if known is None:  # no look at everything yet
+                known = dict(await self._index.digests(Source.NOTES))
+            if not self.is_sharing_checked:
+                self._shared = {path for path, digest in known.items() if _SHARED in digest}
+            await self._forget(self._shared - entries.keys(), known)
+            self.is_sharing_checked = True
+            self._shared = set(entries)
+            due = [e for e in entries.values() if self._stamps.get(e.path) != e.stamp]
+            for group in groups(due):
+                await self._visit(group, known)
+
     async def _look(self, between: Callable[[], Awaitable[None]] | None) -> None:
         if self._wanted.identity != self._chunkers[""].identity:
             self._chunkers = self._by_path(self._wanted)
@@ -101,8 +124,13 @@ class NoteIndexer:
             known = dict(await self._index.digests(Source.NOTES))
             self._stamps = await asyncio.to_thread(self._noted, known, entries)
             self._known = known
-            self._stale = {p for p, d in known.items() if not d.startswith(self._way(p))}
+            self._stale = {
+                path
+                for path, digest in known.items()
+                if (entry := entries.get(path)) and not digest.startswith(self._way(entry))
+            }
         due, gone = await _aside(len(entries), lambda: self._changed(entries, known))
+        self._shared = {entry.path for entry in entries.values() if entry.is_shared}
         self.freshness.listed(look)
         if due or gone:
             self.freshness.lose()
@@ -130,6 +158,7 @@ class NoteIndexer:
     def reset(self) -> None:
         """What is indexed is no longer what was known of it."""
         self._known = None
+        self.is_sharing_checked = False
         self._stamps.clear()
         self.freshness.lose()
 
@@ -218,16 +247,16 @@ class NoteIndexer:
 
     def _digest(self, view: FileView) -> str:
         day = self._days.get(view.path)
-        return f"{self._way(view.path)}{view.digest}{f'/{day}' if day else ''}"
+        return f"{self._way(view)}{view.digest}{f'/{day}' if day else ''}"
 
     def _changed_on(self, entry: TreeEntry) -> date:
         return datetime.fromtimestamp(entry.mtime_ns / 1e9, self._clock.zone).date()
 
-    def _way(self, path: str) -> str:
+    def _way(self, file: FileView | TreeEntry) -> str:
         """How a file is cut, for whom, and whether it is of the day of its last change."""
-        scope = "owner" if self._workspace.is_owner_only(path) else "shared"
-        ages = "aging:" if path.startswith(self._aging) else ""
-        return f"{self._chunker(path).identity}:{scope}:{ages}"
+        scope = _SHARED if file.is_shared else ":owner:"
+        ages = "aging:" if file.path.startswith(self._aging) else ""
+        return f"{self._chunker(file.path).identity}{scope}{ages}"
 
     def _chunker(self, path: str) -> Chunker:
         return chunker_for(path, self._chunkers.get(path, self._chunkers[""]))
@@ -237,12 +266,14 @@ class NoteIndexer:
         own = {path: without_boilerplate(chunker, lines) for path, lines in self._shipped.items()}
         return {"": chunker, **own}
 
-    def _noted(self, known: Mapping[str, str], paths: Iterable[str]) -> dict[str, _Stamp]:
+    def _noted(
+        self, known: Mapping[str, str], entries: Mapping[str, TreeEntry]
+    ) -> dict[str, _Stamp]:
         """The stamps behind the digests of files that are indexed in the present way."""
         noted = {}
-        for path in paths:
+        for path, entry in entries.items():
             digest, _, stamp = known.get(path, "").partition("@")
-            if stamp and digest.startswith(self._way(path)):
+            if stamp and digest.startswith(self._way(entry)):
                 noted[path] = tuple(map(int, stamp.split(",")))
         return noted
 
@@ -251,7 +282,7 @@ class NoteIndexer:
             chunks_of_note(
                 view.path,
                 view.text,
-                scope=OWNERS if self._workspace.is_owner_only(view.path) else SHARED,
+                scope=SHARED if view.is_shared else OWNERS,
                 chunker=self._chunker(view.path),
                 day=self._days.get(view.path),
             )

@@ -28,7 +28,9 @@ _PERHAPS_MISSED = frozenset(  # for what is not indexed yet
 
 
 class MemoryRecall:
-    """The owner's sessions find everything, others shared notes and what was said in themselves."""
+    """The owner's sessions find everything, others shared notes and what was said in themselves, with no
+    more work for that than if there were nothing else.
+    """
 
     def __init__(
         self,
@@ -55,9 +57,11 @@ class MemoryRecall:
         if not wanted:
             return Found((), EmptyReason.SCOPE)
         late, epoch = False, self._index.epoch
+        is_owner = audience == OWNER
+        level = self._indexer.level_notes if is_owner else self._indexer.level_shared
         try:
             async with asyncio.timeout(self._patience):
-                await self._indexer.level_notes()
+                await level()
         except TimeoutError:
             late = True
         except StorageFull as error:
@@ -65,13 +69,14 @@ class MemoryRecall:
             log.warning("notes_not_indexed", reason=error.reason)
             self._indexer.hint()
             late = True
+        if not is_owner and not self._indexer.is_sharing_checked:
+            return Found((), Lack.INDEXING)
         found = await self._index.search(replace(query, sources=wanted), audience)
         if self._index.epoch != epoch:
             self._indexer.hint()  # it was found damaged
         reason = found.reason
-        # Notes are level now; whether the owner's conversations are must not show to others.
-        behind = audience == OWNER and self._indexer.is_behind
-        if late or (behind and reason in _PERHAPS_MISSED):
+        # Whether anything of the owner's waits to be indexed must not show to others.
+        if is_owner and (late or (self._indexer.is_behind and reason in _PERHAPS_MISSED)):
             reason = heavier(reason, Lack.INDEXING)
         return replace(found, reason=reason)
 

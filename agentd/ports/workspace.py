@@ -27,8 +27,8 @@ class Workspace(Protocol):
         """
 
     def is_owner_only(self, path: str) -> bool:
-        """Whether the file exists for the owner's sessions alone, told by its name and never by
-        whether it is there. Raises PathRefused.
+        """Whether a file of this path exists for the owner's sessions alone, told by the folder and
+        never by whether it is there. Raises PathRefused.
         """
 
     def daily_note(self) -> str:

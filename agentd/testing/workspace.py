@@ -29,10 +29,12 @@ from agentd.errors import (
 )
 from agentd.testing.clock import FakeClock
 
+_SHARED = "shared/"
+
 
 class MemoryWorkspace:
-    """A workspace in a dictionary of bytes. Everything below `memory/`, USER.md and MEMORY.md is the
-    owner's alone; a name that begins with `@` belongs to another scope and cannot be written.
+    """A workspace in a dictionary of bytes. All but what is below `shared/` is the owner's alone; a name
+    that begins with `@` belongs to another scope and cannot be written.
     """
 
     _PROTECTED = frozenset(
@@ -124,7 +126,7 @@ class MemoryWorkspace:
         except UnicodeDecodeError:
             msg = f"{path} is not UTF-8"
             raise FileUnreadable(msg) from None
-        return FileView(path, text, _digest(data))
+        return FileView(path, text, _digest(data), path.startswith(_SHARED))
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
         base = f"{self.canonical(path)}/" if path else ""
@@ -136,7 +138,8 @@ class MemoryWorkspace:
             for level in range(1, min(len(parts), depth) + 1):
                 is_dir = level < len(parts)
                 entry = base + "/".join(parts[:level]) + ("/" if is_dir else "")
-                found[entry] = TreeEntry(entry, 0 if is_dir else len(self.files[name]), is_dir)
+                size, is_shared = 0 if is_dir else len(self.files[name]), entry.startswith(_SHARED)
+                found[entry] = TreeEntry(entry, size, is_dir, is_shared=is_shared)
         return tuple(found[entry] for entry in sorted(found))
 
     async def exists(self, path: str, reader: Reader) -> bool:
@@ -214,8 +217,7 @@ class MemoryWorkspace:
 
     @staticmethod
     def _may_see(path: str, reader: Reader) -> bool:
-        private = path.startswith("memory/") or path.casefold() in {"user.md", "memory.md"}
-        return reader.kind is Kind.MAIN or not private
+        return reader.kind is Kind.MAIN or path.startswith(_SHARED)
 
 
 def _digest(data: bytes) -> str:

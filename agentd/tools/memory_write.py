@@ -4,7 +4,7 @@ Who may write what:
 
 - the owner's chats: any file; protected ones after the user's yes to these very bytes;
 - turns that have read text from outside: marked entries of today's note, all else after such a yes;
-- groups and isolated sessions: nothing that is the owner's alone, the rest after a yes;
+- groups and isolated sessions: what is below `[workspace] group_paths`, each time after a yes;
 - heartbeats and flushes: further entries of today's note;
 - nobody: the page of facts, which has tools of its own, and the text of the concept graph.
 
@@ -157,8 +157,7 @@ class MemoryWrite:
             call.kind is not Kind.MAIN
         ):  # all its words are of others: the owner is asked for each write
             if runs_alone or self._workspace.is_owner_only(change.path):
-                msg = f"this session cannot write {change.path}"
-                raise ToolFailed(msg)
+                raise _forbidden(change.path)
         elif runs_alone and not is_entry:
             msg = "this turn runs without the user: it may only add to today's note"
             raise ToolFailed(msg, cure="Use target daily_log with append.")
@@ -176,7 +175,7 @@ class MemoryWrite:
             msg = f"{change.path} holds a key, so agentd only adds to it"
             raise ToolFailed(msg, cure="Append, or ask the user to keep the key somewhere else.")
         data = written(change, current, stamp)
-        intent = await self._workspace.plan(change.path, change.mode.action, data)
+        intent = await self._planned(call, change, data)
         if intent.before != digest:
             raise _changed(change.path)
         if change.mode in {Mode.REPLACE, Mode.PATCH} and current:
@@ -217,6 +216,14 @@ class MemoryWrite:
     async def _holds_outside(self, path: str, text: str) -> bool:
         """Whether part of what a patch leaves there is from outside."""
         return any(await self._workspace.outside(path, text.split("\n")))
+
+    async def _planned(self, call: ToolCall, change: Change, data: bytes) -> FileIntent:
+        try:
+            return await self._workspace.plan(change.path, change.mode.action, data)
+        except PathRefused:
+            if call.kind is Kind.MAIN:
+                raise
+            raise _forbidden(change.path) from None  # whatever is there, others do not learn it
 
     async def _screened(
         self, path: str, before: str, after: str, call: ToolCall
@@ -276,6 +283,10 @@ class MemoryWrite:
 
 def _is_high(suspicion: Suspicion) -> bool:
     return suspicion.is_high
+
+
+def _forbidden(path: str) -> ToolFailed:
+    return ToolFailed(f"this session cannot write {path}")
 
 
 def _changed(path: str) -> EditConflict:

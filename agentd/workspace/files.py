@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date
 from operator import attrgetter
@@ -51,6 +51,7 @@ log = structlog.get_logger()
 _MAX_SEEN = 4_096
 _MAX_DEPTH = 64
 _OWNER = Reader(MAIN, Kind.MAIN)
+_Find = Callable[[str, Reader], Place]
 
 
 class Files:
@@ -73,7 +74,7 @@ class Files:
         folders = {"": self._primary, **_others(scopes, settings)}
         self._scopes = tuple(scopes)
         self._daily = (settings.daily_dir, *settings.daily_aliases)
-        self._sight = Sight(self._daily)
+        self._sight = Sight(settings.group_paths)
         self._places = Places(folders, settings, self._sight)
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
@@ -114,7 +115,7 @@ class Files:
         return is_injected(self._places.spelled(path), self._daily)
 
     def is_owner_only(self, path: str) -> bool:
-        """Whether the file exists for the owner's sessions alone. Raises PathRefused."""
+        """Whether a file of this path exists for the owner's sessions alone. Raises PathRefused."""
         return not self._sight.sees(self._places.spelled(path), Kind.GROUP)
 
     def today(self) -> date:
@@ -127,7 +128,8 @@ class Files:
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """The whole file; from then on the session has seen it."""
-        view = self._judge(*(await asyncio.to_thread(self._look, [path], reader))[0])
+        found = await asyncio.to_thread(self._look, [path], reader, self._places.file)
+        view = self._judge(*found[0])
         self.mark_seen(view, reader)
         return view
 
@@ -143,16 +145,16 @@ class Files:
         self, paths: Sequence[str], reader: Reader
     ) -> Sequence[FileView | WorkspaceError]:
         """Whole files at once, or the errors; none counts as seen, none is kept in memory."""
-        found = await asyncio.to_thread(self._look, paths, reader, keep=False)
+        found = await asyncio.to_thread(self._look, paths, reader, self._places.file, keep=False)
         return [self._judged(place, loaded) for place, loaded in found]
 
     async def snapshot(
         self, paths: Sequence[str], reader: Reader
     ) -> tuple[Mapping[str, FileView], frozenset[str]]:
-        """Those of `paths` that the reader may see and that can be read, and which are not there.
+        """Those of `paths` that the reader's prompts may show and that can be read, and which are not there.
         Files that have not changed since the last time are not read again; none counts as seen.
         """
-        found = await asyncio.to_thread(self._look, paths, reader)
+        found = await asyncio.to_thread(self._look, paths, reader, self._places.in_prompt)
         views, absent = {}, set()
         for path, (place, loaded) in zip(paths, found, strict=True):
             try:
@@ -307,15 +309,15 @@ class Files:
         return self.complaints.all()
 
     def _look(
-        self, paths: Sequence[str], reader: Reader, *, keep: bool = True
+        self, paths: Sequence[str], reader: Reader, find: _Find, *, keep: bool = True
     ) -> list[tuple[Place, FileView | WorkspaceError]]:
-        places = [self._places.file(path, reader) for path in paths]
+        places = [find(path, reader) for path in paths]
         return list(zip(places, self._reading.load(places, keep=keep), strict=True))
 
     def _stamp(self, path: str, reader: Reader) -> None:
         place = self._places.file(path, reader)
         with translated(place.asked):
-            place.folder.stamp(place.parts)
+            place.folder.stamp(place.parts, alone=place.alone)
 
     def _judge(self, place: Place, loaded: FileView | WorkspaceError) -> FileView:
         """The view, or the raised error. What is there and cannot be read becomes a complaint."""
@@ -352,7 +354,7 @@ class Files:
         place = self._places.directory(path, reader)
         listing = Listing(place.folder, self._sight, reader.kind)
         with translated(place.asked):
-            listing.collect(place.name, place.parts, depth)
+            listing.gather(place.name, place.parts, depth)
         if not place.name.parts and not place.name.scope and reader.kind is Kind.MAIN:
             listing.entries += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
         listing.entries.sort(key=attrgetter("path"))

@@ -7,6 +7,7 @@ is ever written to. Whoever calls them holds the lock of the path.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -33,6 +34,7 @@ class Stamp:
     size: int
     mtime_ns: int
     ctime_ns: int
+    is_alone: bool = True  # it has no second name
 
 
 class Entry(
@@ -46,6 +48,7 @@ class Entry(
     mtime_ns: int
     ctime_ns: int
     inode: int
+    is_alone: bool = True  # it has no second name; directories never have
     odd: str = ""  # what it is if neither file nor directory: never opened
 
     @property
@@ -73,16 +76,25 @@ class Folder:
         self._pass = passing
         self.beneath = Beneath(root, native=native, gone=gone)
 
-    def stamp(self, parts: Sequence[str]) -> Stamp:
-        """The state of a regular file. Raises PathRefused for anything else."""
+    def stamp(self, parts: Sequence[str], *, alone: bool = False) -> Stamp:
+        """The state of a regular file. Raises PathRefused for anything else. With `alone`, a file that has
+        a second name is not there: FileNotFoundError.
+        """
         found = self.beneath.stat(parts)
+        if alone:
+            _require_alone(found, parts)
         require_regular(found, parts)
-        return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        times = found.st_mtime_ns, found.st_ctime_ns
+        return Stamp(found.st_ino, found.st_size, *times, is_alone=found.st_nlink == 1)
 
-    def read(self, parts: Sequence[str], limit: int) -> bytes:
-        """The whole file. Raises FileUnreadable when it is larger than `limit` bytes."""
+    def read(self, parts: Sequence[str], limit: int, *, alone: bool = False) -> bytes:
+        """The whole file. Raises FileUnreadable when it is larger than `limit` bytes. With `alone`, a file
+        that has a second name is not there: FileNotFoundError.
+        """
         with self.beneath.opened(parts, os.O_RDONLY) as fd:
             found = os.fstat(fd)
+            if alone:
+                _require_alone(found, parts)
             if found.st_size > limit:
                 raise too_large("/".join(parts), found.st_size, limit)
             pieces, size = [], 0
@@ -119,8 +131,8 @@ class Folder:
                     odd = _oddity(entry, info.st_mode)
                     if not odd:
                         continue
-                times = info.st_mtime_ns, info.st_ctime_ns
-                found.append(Entry(entry.name, size, is_dir, *times, info.st_ino, odd))
+                times, is_alone = (info.st_mtime_ns, info.st_ctime_ns), is_dir or info.st_nlink == 1
+                found.append(Entry(entry.name, size, is_dir, *times, info.st_ino, is_alone, odd))
         return sorted(found)
 
     def replace(
@@ -187,6 +199,11 @@ class Folder:
                     os.unlink(entry.name, dir_fd=folder)
                     count += 1
         return count
+
+
+def _require_alone(found: os.stat_result, parts: Sequence[str]) -> None:
+    if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/".join(parts))
 
 
 def too_large(path: str, size: int, limit: int) -> FileUnreadable:

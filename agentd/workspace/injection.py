@@ -28,6 +28,7 @@ from agentd.workspace import compose
 from agentd.workspace.compose import Cut, Room, Section
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.sight import IN_EVERY_PROMPT
 
 log = structlog.get_logger()
 
@@ -36,7 +37,6 @@ _HEARTBEAT = "HEARTBEAT.md"
 _MEMORY = "MEMORY.md"
 _BY_NAME = ("SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md", "USER.md", _MEMORY, _HEARTBEAT)
 _BY_MEANING = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", _MEMORY, _HEARTBEAT)
-_FOR_ALL = frozenset({"SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md"})
 _MEANING: Mapping[str, str] = {
     _BOOTSTRAP: "First-Run Bootstrap",
     "AGENTS.md": "Agent Instructions",
@@ -79,7 +79,9 @@ class Injection:
         after a compaction. Files whose switch is off are not needed.
         """
         reader = Reader(MAIN, kind)
-        found = [(name, await self._files.exists(name, reader)) for name in self._wanted(kind)]
+        wanted = self._wanted(kind)
+        _, missing = await self._files.snapshot(wanted, reader)
+        found = [(name, name not in missing) for name in wanted]
         if absent := [name for name, exists in found if not exists]:
             log.warning("required_files_missing", kind=str(kind), files=absent)
         return tuple(found)
@@ -139,7 +141,7 @@ class Injection:
             _HEARTBEAT: s.inject_heartbeat,
         }
         order = _BY_NAME if s.style == "filename" else _BY_MEANING
-        return [n for n in order if switches[n] and (kind is Kind.MAIN or n in _FOR_ALL)]
+        return [n for n in order if switches[n] and (kind is Kind.MAIN or n in IN_EVERY_PROMPT)]
 
     def _foreign(self, kind: Kind) -> list[str]:
         if kind is not Kind.MAIN or not self._settings.inject_memory:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -42,6 +44,33 @@ class Listing:
     entries: list[TreeEntry] = field(default_factory=list)
     odd: dict[Name, Oddity] = field(default_factory=dict)
 
+    def gather(self, name: Name, parts: tuple[str, ...], depth: int) -> None:
+        """Add what is there for this kind of session at most `depth` levels below. Blocks. Raises OSError
+        for `parts` itself.
+        """
+        if self.sight.sees_folder(name, self.kind):
+            self.collect(name, parts, depth)
+            return
+        found = [self._reach(name, folder, depth) for folder in self.sight.shared_below(name)]
+        if not any(found) and parts:  # the way to nothing is not there either
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(name))
+
+    def _reach(self, above: Name, folder: tuple[str, ...], depth: int) -> bool:
+        """Add a shared folder, the way to it, and what is in it; False where it is not there."""
+        try:
+            with self.folder.beneath.folder(folder):
+                first = len(above.parts)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        known = {entry.path for entry in self.entries}
+        for end in range(first + 1, min(len(folder), first + depth) + 1):
+            path = f"{'/'.join(folder[:end])}/"
+            if path not in known:
+                self.entries.append(TreeEntry(path, 0, is_dir=True))
+        if (left := depth - (len(folder) - first)) > 0:
+            self.collect(Name("", folder), folder, left)
+        return True
+
     def collect(self, base: Name, parts: tuple[str, ...], depth: int) -> None:
         """Add what is at most `depth` levels below. Blocks. Raises OSError for `parts` itself; a folder
         further down that cannot be listed is left out.
@@ -54,7 +83,8 @@ class Listing:
                 continue
             path = f"{prefix}{entry.name}/" if entry.is_dir else prefix + entry.name
             stamp = entry.mtime_ns, entry.ctime_ns, entry.inode
-            self.entries.append(TreeEntry(path, entry.size, entry.is_dir, *stamp))
+            is_shared = entry.is_alone and self.sight.sees(name, Kind.GROUP)
+            self.entries.append(TreeEntry(path, entry.size, entry.is_dir, *stamp, is_shared))
             if entry.is_dir and depth > 1:
                 try:
                     self.collect(base, name.parts, depth - 1)
@@ -76,6 +106,8 @@ class Listing:
             self._refuse(Name(parent.scope, (*parent.parts, entry.name)), entry, name)
             return None
         if not self.sight.sees(name, self.kind):
+            return None
+        if self.kind is not Kind.MAIN and not entry.is_alone:
             return None
         if entry.odd:
             self.odd[name] = _irregular(entry.odd)

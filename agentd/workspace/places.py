@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentd.domain.turn import Kind
 from agentd.domain.workspace import Reader
 from agentd.errors import PathRefused, WorkspaceError
 from agentd.workspace.folder import Folder
 from agentd.workspace.names import Name, parse, parse_file
 from agentd.workspace.reading import Place
 from agentd.workspace.settings import WorkspaceSettings
-from agentd.workspace.sight import Sight
+from agentd.workspace.sight import IN_EVERY_PROMPT, Sight
+
+_ROOT = Name("", ())
 
 
 class Places:
@@ -58,12 +61,27 @@ class Places:
         if name.scope not in self._folders or not self._sight.sees(name, reader.kind):
             return Place.hidden(str(asked), name, self._folders[""])
         found = self.standing(path)
-        return Place(str(asked), found, self._folders[name.scope], found.parts)
+        is_named, alone = self._sight.sees(found, Kind.GROUP), reader.kind is not Kind.MAIN
+        return Place(str(asked), found, self._folders[name.scope], found.parts, is_named, alone)
+
+    def in_prompt(self, path: str, reader: Reader) -> Place:
+        """Where the reader's prompts find a file: also the few that are in all of them. Blocks. Raises
+        PathRefused.
+        """
+        if path not in IN_EVERY_PROMPT:
+            return self.file(path, reader)
+        alone = reader.kind is not Kind.MAIN
+        return Place(path, Name("", (path,)), self._folders[""], (path,), alone=alone)
 
     def directory(self, path: str, reader: Reader) -> Place:
-        """Where the reader finds a directory; "" is the workspace itself. Blocks. Raises PathRefused."""
+        """Where the reader finds a directory; "" is the workspace itself. Others find, beside what is
+        shared, the way to it. Blocks. Raises PathRefused.
+        """
         name = parse(path)
-        if name.scope not in self._folders or not self._sight.sees(name, reader.kind):
+        is_seen = self._sight.sees_folder(name, reader.kind) or (
+            reader.kind is not Kind.MAIN and bool(self._sight.shared_below(name))
+        )
+        if name.scope not in self._folders or not (is_seen or name == _ROOT):
             return Place.hidden(str(name), name, self._folders[""])
         folder = self._folders[name.scope]
         if name.parts in self._aliases and not _stands(folder, name.parts):

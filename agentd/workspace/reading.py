@@ -22,12 +22,17 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path leads for somebody: `asked` is how it was spelled, `parts` are below `folder`."""
+    """Where a path leads for somebody: `asked` is how it was spelled, `parts` are below `folder`.
+    `is_named`: others than the owner may know of the path. `alone`: whoever asks is one of them, for
+    whom a file with a second name is not there.
+    """
 
     asked: str
     name: Name
     folder: Folder
     parts: tuple[str, ...]
+    is_named: bool = False
+    alone: bool = False
 
     @classmethod
     def hidden(cls, asked: str, name: Name, folder: Folder) -> Place:
@@ -60,7 +65,7 @@ class Reading:
         """
         key = str(place.name)
         with translated(place.asked):
-            data = place.folder.read(place.parts, most_bytes(key))
+            data = place.folder.read(place.parts, most_bytes(key), alone=place.alone)
         errors = "strict" if data.startswith(_UTF_16) else "surrogateescape"
         try:
             return FileView(key, data.decode(errors=errors), digest_of(data))
@@ -72,12 +77,13 @@ class Reading:
         try:
             with translated(place.asked):
                 # Taken first, so that a change while we read is seen the next time.
-                stamp = place.folder.stamp(place.parts)
+                stamp = place.folder.stamp(place.parts, alone=place.alone)
                 kept = self._kept.get(key)
                 if kept is not None and kept[0] == stamp:
                     return kept[1]
-                data = place.folder.read(place.parts, most_bytes(key))
-            view = FileView(key, data.decode(), digest_of(data))
+                data = place.folder.read(place.parts, most_bytes(key), alone=place.alone)
+            is_shared = place.is_named and stamp.is_alone
+            view = FileView(key, data.decode(), digest_of(data), is_shared)
         except UnicodeDecodeError as error:
             return _not_text(place.asked, error)
         except WorkspaceError as error:

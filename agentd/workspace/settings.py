@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from agentd.domain.settings import NamedPaths, Reaches, Settings, parse_named_paths
+from agentd.domain.workspace import FACTS_PATH
+from agentd.errors import PathRefused
+from agentd.workspace.names import fold, parse
 
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")
 
@@ -50,6 +53,10 @@ class WorkspaceSettings(Settings):
     max_total_chars: int = Field(
         60_000, ge=1_000, description="characters of all files that are injected at most"
     )
+    group_paths: tuple[str, ...] = Field(
+        ("shared/",),
+        description="folders that groups and isolated sessions may see; nothing else exists for them",
+    )
     read_scopes: NamedPaths = Field(
         (), description='other workspaces to read from, each "NAME=PATH"; spelled @NAME/file'
     )
@@ -63,6 +70,37 @@ class WorkspaceSettings(Settings):
                 raise ValueError(msg)
         return value
 
+    @field_validator("group_paths")
+    @classmethod
+    def _shared_folders_are_inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for folder in value:
+            try:
+                name = parse(folder)
+            except PathRefused as error:
+                raise ValueError(error.message) from None
+            if name.scope or not name.parts:
+                msg = f'{folder!r} is no folder of the workspace; write it like "shared/"'
+                raise ValueError(msg)
+        return value
+
+    @model_validator(mode="after")
+    def _days_are_not_shared(self) -> Self:
+        """Daily notes and facts are the owner's alone, so no folder of theirs can be shared."""
+        facts = FACTS_PATH.partition("/")[0]
+        private = [_folded(f) for f in (self.daily_dir, *self.daily_aliases, facts)]
+        for folder in self.group_paths:
+            shared = _folded(folder)
+            if any(shared[: len(p)] == p[: len(shared)] for p in private):
+                msg = (
+                    f"group_paths: {folder!r} is where your daily notes or facts are; share another"
+                )
+                raise ValueError(msg)
+        return self
+
     def scopes(self) -> Mapping[str, Path]:
         """The other workspaces by name."""
         return parse_named_paths(self.read_scopes)
+
+
+def _folded(folder: str) -> list[str]:
+    return [fold(part) for part in parse(folder).parts]

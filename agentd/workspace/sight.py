@@ -1,56 +1,55 @@
 """Who may see which file. No I/O.
 
-The owner's sessions see everything of the user's own workspace. Sessions in which others read along
-(groups) and isolated ones see none of the owner's private files: USER, MEMORY, HEARTBEAT and
-BOOTSTRAP in any copy or case (`memory.old.md`, `MEMORY (1).md`, `user-2025.md`), everything below
-the memory folder and its aliases, and whatever is named like a day. They do see SOUL, AGENTS,
-TOOLS, IDENTITY, README and the other files and folders that the user or the agent has made
-(`projects/…`), since a group works on something.
+The owner's sessions see everything of the user's own workspace. For sessions in which others read along
+(groups) and for isolated ones there is what stands below the folders of `[workspace] group_paths`, and
+nothing else: a file is theirs because somebody has named its folder, never because its name looks
+harmless. A file that has a second name on the disk (a hard link) is not theirs either, since that name
+may be anywhere; this is looked at where the file is opened, and cannot be told from its path.
 
-Another scope is seen by the owner alone, and without its identity files: whose agent this is, is
-said by the user's own workspace only. Names count wherever they stand in a path, and folded, so
-that neither a case-insensitive disk nor a copy in a folder shows what the plain name hides.
+Four files that shape the agent are in the prompt of every session, though only prompts find them.
+
+Another scope is seen by the owner alone, and without its identity files: whose agent this is, is said by
+the user's own workspace only. Those names are compared folded, wherever they stand in a path.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from agentd.domain.turn import Kind
-from agentd.workspace.names import Name, fold
+from agentd.workspace.names import Name, fold, parse
 
-_PRIVATE = frozenset({"user", "memory", "heartbeat", "bootstrap"})
+IN_EVERY_PROMPT = frozenset({"SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md"})
+
 _IDENTITY = frozenset({"agents", "soul", "user", "identity", "tools", "bootstrap", "heartbeat"})
-_WORD = re.compile(r"[^\W_]+")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class Sight:
     """Answers whether a kind of session may know of a file."""
 
-    def __init__(self, daily_folders: Iterable[str]) -> None:
-        parts = (part for folder in daily_folders for part in folder.split("/"))
-        self._private = _PRIVATE | {_stem(part) for part in parts}
+    def __init__(self, group_paths: Iterable[str]) -> None:
+        """`group_paths` are folders. Raises PathRefused for what is none."""
+        named = sorted({parse(path).parts for path in group_paths})
+        self._shared = tuple(f for f in named if not any(_is_below(f, other) for other in named))
 
     def sees(self, name: Name, kind: Kind) -> bool:
-        """Whether the file exists for such a session."""
-        if name.scope:
-            return kind is Kind.MAIN and not any(_stem(p) in _IDENTITY for p in name.parts)
-        return kind is Kind.MAIN or not self._is_private(name)
+        """Whether the file exists for such a session, by its path."""
+        if kind is not Kind.MAIN:
+            return not name.scope and any(_is_below(name.parts, f) for f in self._shared)
+        return not name.scope or not any(_stem(part) in _IDENTITY for part in name.parts)
 
-    def _is_private(self, name: Name) -> bool:
-        return any(
-            _first_word(p) in _PRIVATE or _stem(p) in self._private or _DAY.match(fold(p))
-            for p in name.parts
-        )
+    def sees_folder(self, name: Name, kind: Kind) -> bool:
+        """Whether all that is directly in the folder exists for such a session."""
+        return self.sees(Name(name.scope, (*name.parts, "any")), kind)
+
+    def shared_below(self, name: Name) -> tuple[tuple[str, ...], ...]:
+        """The named folders that a folder leads to."""
+        return () if name.scope else tuple(f for f in self._shared if _is_below(f, name.parts))
+
+
+def _is_below(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
+    return len(parts) > len(folder) and parts[: len(folder)] == folder
 
 
 def _stem(part: str) -> str:
     return fold(part).partition(".")[0].strip()
-
-
-def _first_word(part: str) -> str:
-    """What programs and people leave standing when they name a copy: `#memory.md#`, `memory-1`."""
-    found = _WORD.search(fold(part))
-    return found.group() if found else ""

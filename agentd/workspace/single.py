@@ -30,13 +30,13 @@ class SingleFile(Folder):
         self._file = file
         self._gone = gone
 
-    def stamp(self, parts: Sequence[str]) -> Stamp:
+    def stamp(self, parts: Sequence[str], *, alone: bool = False) -> Stamp:
         """See Folder."""
-        return super().stamp(self._checked(parts))
+        return super().stamp(self._checked(parts), alone=alone)
 
-    def read(self, parts: Sequence[str], limit: int) -> bytes:
+    def read(self, parts: Sequence[str], limit: int, *, alone: bool = False) -> bytes:
         """See Folder."""
-        return super().read(self._checked(parts), limit)
+        return super().read(self._checked(parts), limit, alone=alone)
 
     def entries(self, parts: Sequence[str]) -> list[Entry]:
         """See Folder. Raises ScopeMissing."""

@@ -24,11 +24,12 @@ NAMES = (
 )
 
 _MEMORY = "memory"
+_SHARED = "shared"
 _OF_AN_OLD_FRIEND = ("AGENTS.md", "SOUL.md", "USER.md")
 
 
 def create(root: Path, source: Path) -> tuple[str, ...]:
-    """Writes what is missing of the nine files and the memory folder from the directory `source`;
+    """Writes what is missing of the nine files, the memory folder and the shared one from the directory `source`;
     returns what was written. The first conversation (BOOTSTRAP.md) is only for those who have not
     met: it stays away where AGENTS, SOUL or USER is there. Raises WorkspaceError.
     """
@@ -61,7 +62,8 @@ def _fill(root: Path, source: Path) -> tuple[str, ...]:
         have_met = any(_stands(folder, (name,)) for name in _OF_AN_OLD_FRIEND)
         names = [name for name in NAMES if name != BOOTSTRAP or not have_met]
         wanted: list[tuple[str, ...]] = [(name,) for name in names]
-        wanted += [(_MEMORY, path.name) for path in sorted((source / _MEMORY).glob("*.md"))]
+        for home in (_MEMORY, _SHARED):
+            wanted += [(home, path.name) for path in sorted((source / home).glob("*.md"))]
         written = [parts for parts in wanted if _write(folder, source, parts)]
         with folder.beneath.folder((_MEMORY,), make=True):
             return tuple("/".join(parts) for parts in written)

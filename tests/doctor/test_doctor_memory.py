@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentd.doctor.memory import Injected, Readable, Required, Screened
-from agentd.domain.turn import MAIN, Kind, TurnRequest
+from agentd.doctor.memory import Injected, Readable, Required, Screened, Shared
+from agentd.domain.turn import MAIN, Kind, SessionKey, TurnRequest
 from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.search.live import LiveIndex
@@ -49,6 +49,7 @@ async def house(tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
             index=index,
             indexer=indexer,
             recall=recall,
+            store=store,
             injection=Injection(files, settings),
         )
 
@@ -131,3 +132,28 @@ async def test_hidden_text_is_told_with_its_place(
     assert "talk.md" not in found.text
     note.write_text("- tea\n")
     assert (await check.look()).level == "ok"
+
+
+async def test_groups_that_find_nothing_any_more_are_told_of_until_they_find_something(
+    house: SimpleNamespace,
+) -> None:
+    check = Shared(house.files, house.store.sessions, ("memory", "daily"))
+    (house.root / "projects").mkdir()
+    (house.root / "projects" / "boat.md").write_text("blue\n")
+    (house.root / "README.md").write_text("# This\n")
+    assert (await check.look()).level == "ok"  # nobody else is there
+    for key in ("group:club", "isolated:task", "chat:1"):
+        await house.store.create(SessionKey(key))
+    found = await check.look()
+    assert found.level == "warn"
+    assert found.text.startswith("2 groups and isolated sessions find 0 files of the workspace")
+    assert found.text.endswith("and nothing of projects/")
+    assert "group_paths" in found.cure
+    (house.root / "shared").mkdir()
+    (house.root / "shared" / "boat.md").write_text("blue\n")
+    found = await check.look()
+    assert (found.level, "find 1 files" in found.text) == ("ok", True)
+    (house.root / "shared" / "user.md").hardlink_to(house.root / "USER.md")
+    found = await check.look()
+    assert found.level == "warn"
+    assert found.text.endswith("shared/user.md")

@@ -108,3 +108,44 @@ async def test_a_bridge_without_a_possible_session_ends_at_once(running: Home) -
         out, err = await process.communicate(json.dumps(call).encode() + b"\n")
     assert (process.returncode, out) == (2, b"")
     assert b"is no session key" in err
+
+
+COPIES = (
+    "Copy-of-MEMORY.md",
+    "old_USER.md",
+    "20260131.md",
+    "journal/2026/01/31.md",
+    "projects/x.md",
+)
+
+
+async def test_a_group_finds_what_is_shared_and_no_byte_of_the_rest(
+    running: Home, club: Client
+) -> None:
+    for path in COPIES:
+        file = running.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"# {path}\n{CANARY}\n")
+    (running.workspace / "shared" / "boat.md").write_text("The boat is blue.\n")
+    (running.workspace / "shared" / "m.md").hardlink_to(running.workspace / "MEMORY.md")
+    await club.call("_agentd/memory/index")
+    hidden = ("MEMORY.md", "USER.md", "SOUL.md", "shared/m.md", "sessions/main.jsonl", *COPIES)
+    steps = [f"read {path}" for path in (*hidden, "shared/boat.md")]
+    steps += [f"search {json.dumps({'query': query})}" for query in ("boathouse", "boat")]
+    steps += ["put projects/y.md theirs", "say done by club"]
+    bound = Client(*await asyncio.open_unix_connection(str(running.socket), limit=1 << 24))
+    running.clients.append(bound)
+    await bound.call("initialize", {"protocolVersion": 1, "_meta": {"agentd/bind": CLUB}})
+    assert await bound.say(f"do {'; '.join(steps)}", "c1", CLUB) == "done by club"
+    told = "".join(bound.lines)
+    asked = [json.dumps(body) for body in running.requests()]
+    theirs = [body for body in asked if "done by club" in body]
+    assert "The boat is blue." in theirs[-1]
+    assert CANARY not in told + "".join(theirs)
+    assert theirs[-1].count("No such file: ") == len(hidden)
+    assert not (running.workspace / "projects" / "y.md").exists()
+    # And the control: in the owner's session the same steps do bring it up.
+    await club.say(f"do {'; '.join(steps[:2])}; say done by me", "o1")
+    assert CANARY in "".join(
+        json.dumps(body) for body in running.requests() if "by me" in str(body)
+    )

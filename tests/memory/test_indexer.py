@@ -263,7 +263,7 @@ async def test_a_session_that_was_deleted_is_erased_at_once(index, indexer, stor
 async def test_others_find_shared_notes_and_what_was_said_in_themselves(
     indexer, recall, workspace, store, row
 ):
-    workspace.write("SOUL.md", "needle shared\n")
+    workspace.write("shared/a.md", "needle shared\n")
     workspace.write("memory/a.md", "needle private\n")
     store.add("main", row(1, "user", "needle said"))
     store.add("group:a", row(1, "user", "needle in group"))
@@ -274,7 +274,7 @@ async def test_others_find_shared_notes_and_what_was_said_in_themselves(
     for key in ("group:a", "isolated:a"):
         reader = Reader(SessionKey(key), kind_of(key))
         found = await recall.search(SearchQuery("needle", 10), reader)
-        assert {h.chunk.path for h in found.hits} == {"SOUL.md", f"sessions/{key}.jsonl"}
+        assert {h.chunk.path for h in found.hits} == {"shared/a.md", f"sessions/{key}.jsonl"}
         only = await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), reader)
         assert [h.chunk.path for h in only.hits] == [f"sessions/{key}.jsonl"]
     other = Reader(SessionKey("group:b"), Kind.GROUP)
@@ -284,12 +284,12 @@ async def test_others_find_shared_notes_and_what_was_said_in_themselves(
 async def test_a_turn_that_is_not_the_owners_finds_no_conversation_of_his_sessions(
     indexer, recall, workspace, store, row
 ):
-    workspace.write("SOUL.md", "needle shared\n")
+    workspace.write("shared/a.md", "needle shared\n")
     store.add("main", row(1, "user", "needle said"))
     await indexer.sync()
     beat = Reader(SessionKey("main"), Kind.ISOLATED)
     found = await recall.search(SearchQuery("needle", 10), beat)
-    assert [h.chunk.path for h in found.hits] == ["SOUL.md"]
+    assert [h.chunk.path for h in found.hits] == ["shared/a.md"]
     only = await recall.search(SearchQuery("needle", 10, TRANSCRIPTS), beat)
     assert (only.hits, only.reason) == ((), "scope")
     with pytest.raises(FileMissing):

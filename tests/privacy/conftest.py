@@ -56,8 +56,7 @@ SHARED = {
     "AGENTS.md": "Work with care.\n",
     "TOOLS.md": "The lamp is in the hall.\n",
     "IDENTITY.md": "I am Ada.\n",
-    "README.md": "What is what here.\n",
-    "projects/boat.md": "# Boat\nThe boat is blue and needs varnish.\n",
+    "shared/boat.md": "# Boat\nThe boat is blue and needs varnish.\n",
 }
 # Each private file: a word of its own to find it by, and a canary that must never get out.
 PRIVATE_PATHS = (
@@ -65,7 +64,12 @@ PRIVATE_PATHS = (
     *("MEMORY.md.bak", "memory.old.md", "memory_backup/MEMORY.md", "projects/USER.md"),
     *(f"memory/{TODAY}.md", "memory/2026-11-20.md", "memory/2024-02-29.md"),
     *("memory/trips/2025-01-01.md", "memory/facts.md", f"daily/{TODAY}-b.md", "2026-11-19.md"),
+    *("Copy of MEMORY.md", "backup-MEMORY.md", "old_USER.md", "Kopie von MEMORY.md"),
+    *("my-memory.md", "20260131.md", "journal/2026/01/31.md", "projects/boat.md", "README.md"),
+    *("Shared/x.md", "shared.md", "sharedx/a.md", "projects/shared/a.md"),
 )
+# Second names below the shared folder, on the same bytes.
+LINKS = {"shared/m.md": "MEMORY.md", "shared/deep/diary.md": "memory/2026-11-20.md"}
 _SCOPE_PATHS = (
     *("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", "BOOTSTRAP.md"),
     *("HEARTBEAT.md", "MEMORY.md", f"memory/{TODAY}.md", "notes/plan.md"),
@@ -107,15 +111,14 @@ class House:
         for scope, held in (scopes or {}).items():
             for path, text in held.items():
                 _write(home / scope / path, text)
-        self.settings = WorkspaceSettings(
-            read_scopes=tuple(f"{scope}={home / scope}" for scope in scopes or ())
-        )
+        self.scopes = tuple(f"{scope}={home / scope}" for scope in scopes or ())
         self.clock = FakeClock()
         self.provider = ScriptedProvider()
         self.answers = Answers()
         self.events = RecordingSink()
         self.window = 200_000
-        self.bypass = False  # the negative control: everybody looks with the owner's eyes
+        self.group_paths = ("shared/",)
+        self.seen: type[Files] = Files  # another class is a negative control
         self.asked: list[tuple[str, Prompt]] = []  # every request, with its session
         self.notifying: Callable[[], object] = lambda: None  # called before an alert is put
         self._said = 0
@@ -125,6 +128,11 @@ class House:
     def put(self, path: str, text: str) -> None:
         """The owner edits a file."""
         _write(self.root / path, text)
+
+    def link(self, path: str, target: str) -> None:
+        """The owner gives a file a second name."""
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).hardlink_to(self.root / target)
 
     def text(self, path: str) -> str:
         """A file as it stands."""
@@ -148,10 +156,8 @@ class House:
         self.store = SqliteSessions(db, self.clock)
         self.journal = SqliteJournal(db)
         self.outbox = SqliteOutbox(db, self.clock)
-        seen = _OwnersEyes if self.bypass else Files
-        self.files = seen(
-            self.root, self.settings, self.clock, self.settings.scopes(), state / "versions"
-        )
+        chosen = WorkspaceSettings(read_scopes=self.scopes, group_paths=self.group_paths)
+        self.files = self.seen(self.root, chosen, self.clock, chosen.scopes(), state / "versions")
         self.indexer = Indexer(index, self.files, self.store, self.clock)
         self.recall = MemoryRecall(index, self.indexer, self.store, self.files)
         limits = thresholds(self.window, 4_000)
@@ -168,7 +174,7 @@ class House:
                 events=Watchers(self.events, WhenEnded(self.indexer.touch)),
                 clock=self.clock,
                 tools=self._tools(),
-                sources=(Injection(self.files, self.settings),),
+                sources=(Injection(self.files, chosen),),
                 hooks=(flush,),
             ),
             Wording("You are the agent.", "You were woken.", "Summarise."),
@@ -241,7 +247,7 @@ class House:
         return f"{session}-{self._calls[session]}"
 
     def _tools(self) -> tuple[Tool, ...]:
-        recall = _OwnersRecall(self.recall) if self.bypass else self.recall
+        recall = _OwnersRecall(self.recall) if self.seen is OwnersEyes else self.recall
         return (
             MemorySearch(recall),
             MemoryRead(recall),
@@ -256,7 +262,7 @@ class House:
         return Recipients(("main",))
 
 
-class _OwnersEyes(Files):
+class OwnersEyes(Files):
     """A workspace whose filter is broken: it takes everybody for the owner."""
 
     async def read(self, path, reader):
@@ -270,6 +276,16 @@ class _OwnersEyes(Files):
 
     async def exists(self, path, reader):
         return await super().exists(path, replace(reader, kind=Kind.MAIN))
+
+
+class BlindToLinks(Files):
+    """A workspace that goes by paths alone: a file's second name does not count."""
+
+    def _look(self, paths, reader, find, *, keep=True):
+        def found(path, reader):
+            return replace(find(path, reader), alone=False)
+
+        return super()._look(paths, reader, found, keep=keep)
 
 
 class _OwnersRecall:
@@ -316,8 +332,10 @@ async def lived_in(house: House) -> House:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     """A home full of canaries."""
-    made = await lived_in(House(tmp_path / "full", {**SHARED, **PRIVATE}, SCOPES))
-    yield made
+    made = House(tmp_path / "full", {**SHARED, **PRIVATE}, SCOPES)
+    for path, target in LINKS.items():
+        made.link(path, target)
+    yield await lived_in(made)
     await made.stop()
 
 

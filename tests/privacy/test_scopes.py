@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import re
 import tempfile
@@ -10,23 +11,32 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 
 from agentd.domain.turn import MAIN, Context, Kind, Origin, SessionKey
 from agentd.domain.workspace import Reader
+from agentd.workspace.files import Files
 from tests.privacy.conftest import (
     ANSWERED,
     GROUP,
     ISOLATED,
+    LINKS,
     PRIVATE,
     PRIVATE_PATHS,
     SAID,
     SCOPES,
     SHARED,
     TODAY,
+    BlindToLinks,
     House,
+    OwnersEyes,
     as_json,
     canary,
     lived_in,
@@ -60,6 +70,16 @@ WHERE = [
     *("sessions/main.jsonl", "sessions/chat:diary.jsonl", "sessions", "./sessions/main.jsonl"),
     *("Sessions/main.jsonl", "sessions//main.jsonl", "sessions/heartbeat:main.jsonl"),
     *(f"@{scope}/{path}" for scope in SCOPES for path in SCOPES[scope]),
+    *(
+        "shared",
+        "shared/",
+        "shared/boat.md",
+        "SHARED/boat.md",
+        *LINKS,
+        "shared/deep",
+        "shared/none.md",
+    ),
+    *("projects", "journal/2026", ".", "projects/boat.md", *SHARED),
     *("@work", "@work/", "@WORK/MEMORY.md", "@family/memory/", "@nobody/MEMORY.md", "@work/daily"),
 ]
 
@@ -85,7 +105,8 @@ def writes() -> list[tuple[str, dict[str, object]]]:
         {"old_string": "lure", "new_string": "x"},
         {"content": ""},
     ]
-    places = [*WHERE, "memory", "daily_log", "heartbeat", "bootstrap"]
+    places = [p for p in WHERE if p not in LINKS]
+    places += ["memory", "daily_log", "heartbeat", "bootstrap"]
     wishes = [
         ("memory_write", {"target": p, **shapes[n % len(shapes)]}) for n, p in enumerate(places)
     ]
@@ -105,7 +126,7 @@ async def answers(house: House, session: str, wishes) -> dict[str, str]:
 
 @pytest.mark.parametrize("session", OTHERS)
 async def test_for_others_a_forbidden_thing_and_an_absent_one_are_the_same(house, bare, session):
-    (bare.root / "memory_backup").mkdir()
+    (bare.root / "shared" / "deep").mkdir()  # a shared folder, in which only a second name stands
     full, without = await lookups(house, session), await lookups(bare, session)
     assert full == without
     assert len(full) > 700
@@ -128,7 +149,7 @@ async def test_for_others_writing_to_a_forbidden_place_tells_nothing(house, bare
 async def test_with_the_filter_bypassed_the_canaries_are_seen(tmp_path: Path):
     """The negative control: these checks do find a leak where there is one."""
     house = House(tmp_path / "home", {**SHARED, **PRIVATE}, SCOPES)
-    house.bypass = True
+    house.seen = OwnersEyes
     await lived_in(house)
     await house.use(GROUP, "memory_read", path="MEMORY.md")
     leaked = set(_CANARY.findall(house.sent(GROUP)))
@@ -239,10 +260,16 @@ def tree_bytes(house: House) -> dict[str, bytes]:
 
 
 # Few, so that what one does and what another looks for often meet.
-_HIDDEN = st.sampled_from(
-    ["MEMORY.md", "HEARTBEAT.md", "memory.old.md", f"memory/{TODAY}.md", "projects/USER.md"]
+_PART = st.text("aMy 0-_.", min_size=1, max_size=6).map(lambda part: f"n{part.strip(' .')}")
+_ANY = st.lists(_PART, min_size=1, max_size=3).map(lambda parts: "/".join(parts) + ".md")
+_HIDDEN = _ANY | st.sampled_from(
+    ["MEMORY.md", "HEARTBEAT.md", "Copy of MEMORY.md", f"memory/{TODAY}.md", "projects/boat.md"]
 )
-_PLACES = _HIDDEN | st.sampled_from(["projects/boat.md", "sessions/main.jsonl"])
+_LINKED = st.sampled_from(["shared/m.md", "shared/deep/m.md"])
+_SHARED = st.sampled_from(["shared/boat.md", "shared/deep/plan.md"])
+_PLACES = (
+    _SHARED | _LINKED | st.sampled_from(["sessions/main.jsonl", "MEMORY.md", "projects/boat.md"])
+)
 _WORDS = st.sampled_from([lure(1), lure(SAID), "boat", "varnish plan", "secret", "x"])
 _SESSIONS = st.sampled_from(OTHERS)
 
@@ -252,18 +279,23 @@ class Neighbours(RuleBasedStateMachine):
     done in both, and every request made for them must be the same, byte for byte.
     """
 
+    seen: type[Files] = Files  # the workspace of the home that has something to hide
+
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
         self.secrets = itertools.count(400)
+        self.made = ["MEMORY.md"]  # what the owner has written to
 
     @initialize()
     def open(self) -> None:
         home = Path(self.folder.name)
         self.full = House(home / "a", {**SHARED, "MEMORY.md": f"{lure(1)} {canary(1)}\n"})
+        self.full.seen = self.seen
         self.bare = House(home / "b", SHARED)
         for house in (self.full, self.bare):
+            (house.root / "shared" / "deep").mkdir()
             house.provider.default = (
                 "a summary that is long enough to be one, about this and that " * 3
             )
@@ -271,11 +303,28 @@ class Neighbours(RuleBasedStateMachine):
 
     @rule(path=_HIDDEN, word=_WORDS)
     def the_owner_edits(self, path: str, word: str) -> None:
-        self.full.put(path, f"# {word}\n{self._secret()} {word} boat\n")
+        with contextlib.suppress(OSError):  # a folder of that name
+            self.full.put(path, f"# {word}\n{self._secret()} {word} boat\n")
+            self.made.append(path)
 
-    @rule(path=_HIDDEN)
-    def the_owner_deletes(self, path: str) -> None:
-        (self.full.root / path).unlink(missing_ok=True)
+    @rule(which=st.integers(0, 20), link=_LINKED)
+    def the_owner_gives_a_file_a_second_name(self, which: int, link: str) -> None:
+        with contextlib.suppress(OSError):
+            self.full.link(link, self.made[which % len(self.made)])
+
+    @rule(which=st.integers(0, 20))
+    def the_owner_deletes(self, which: int) -> None:
+        file = self.full.root / self.made[which % len(self.made)]
+        if file.is_file():
+            for other in (self.full.root / "shared").rglob("*.md"):
+                if other.samefile(file):
+                    other.unlink()  # else it is a file of its own there, and shared
+            file.unlink()
+
+    @rule(path=_SHARED, word=_WORDS)
+    def the_owner_shares(self, path: str, word: str) -> None:
+        for house in (self.full, self.bare):
+            house.put(path, f"# {word}\nfor all {word}\n")
 
     @rule(word=_WORDS, session=st.sampled_from(["main", "chat:1"]))
     def the_owner_talks_searches_and_has_it_noted(self, word: str, session: str) -> None:
@@ -294,8 +343,21 @@ class Neighbours(RuleBasedStateMachine):
     def the_owner_compacts(self) -> None:
         self.runner.run(self.full.sessions.compact(SessionKey("main")))
 
+    @rule()
+    def the_daemon_restarts(self) -> None:
+        for house in (self.full, self.bare):
+            self.runner.run(house.stop())
+            self.runner.run(house.start())
+
     @rule(session=_SESSIONS, path=_PLACES, word=_WORDS)
     def others_look(self, session: str, path: str, word: str) -> None:
+        self._look(session, path, word)
+
+    @rule(session=_SESSIONS, which=st.integers(0, 20), word=_WORDS)
+    def others_look_where_the_owner_wrote(self, session: str, which: int, word: str) -> None:
+        self._look(session, self.made[which % len(self.made)], word)
+
+    def _look(self, session: str, path: str, word: str) -> None:
         wishes = [
             ("memory_read", {"path": path}),
             ("memory_search", {"query": word}),
@@ -303,7 +365,7 @@ class Neighbours(RuleBasedStateMachine):
         ]
         self._both(lambda house: house.obey(session, wishes))
 
-    @rule(session=_SESSIONS, path=_PLACES, append=st.booleans())
+    @rule(session=_SESSIONS, path=_SHARED | _HIDDEN, append=st.booleans())
     def others_write(self, session: str, path: str, append: bool) -> None:
         wish = {"target": path, "content": "ours", "append": append}
         self._both(lambda house: house.use(session, "memory_write", **wish))
@@ -333,10 +395,92 @@ class Neighbours(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-Neighbours.TestCase.settings = settings(
-    max_examples=50,
-    stateful_step_count=6,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+_SETTINGS = settings(
+    max_examples=50, stateful_step_count=6, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+class ManyNeighbours(Neighbours):
+    """The same, thousands of times."""
+
+
+Neighbours.TestCase.settings = _SETTINGS
 TestNeighbours = pytest.mark.timeout(300)(Neighbours.TestCase)
+ManyNeighbours.TestCase.settings = settings(_SETTINGS, max_examples=5_000, stateful_step_count=10)
+TestManyNeighbours = pytest.mark.torture(pytest.mark.timeout(7200)(ManyNeighbours.TestCase))
+
+
+def test_neighbours_with_a_broken_filter_are_told_apart():
+    """The negative control: such sequences do find a filter that takes everybody for the owner."""
+
+    class Leaky(Neighbours):
+        seen = OwnersEyes
+
+    found = settings(
+        _SETTINGS,
+        max_examples=500,
+        phases=[Phase.generate],
+        derandomize=True,
+        report_multiple_bugs=False,
+        database=None,
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Leaky, settings=found)
+
+
+@pytest.mark.parametrize("seen", [Files, BlindToLinks])
+async def test_only_where_second_names_count_they_hide_what_they_lead_to(tmp_path: Path, seen):
+    """The negative control for links: going by paths alone would show the file."""
+    house = House(tmp_path / "home", {**SHARED, **PRIVATE})
+    house.seen = seen
+    house.link("shared/m.md", "MEMORY.md")
+    await house.start()
+    await house.use(GROUP, "memory_read", path="shared/m.md")
+    assert bool(_CANARY.search(house.sent(GROUP))) is (seen is BlindToLinks)
+    await house.stop()
+
+
+async def test_what_was_shared_under_other_settings_is_gone_before_anybody_looks(house: House):
+    """The index of before the restart still has it as shared, and no look at everything has been."""
+    asked = {"query": "varnish"}
+    assert "The boat is blue" in await house.use(GROUP, "memory_search", **asked)
+    await house.stop()
+    house.group_paths = ("club/",)
+    await house.start()
+    await house.sessions.start_over(SessionKey(GROUP))
+    assert "The boat is blue" not in await house.use(GROUP, "memory_search", **asked)
+    assert "No such file" in await house.use(GROUP, "memory_read", path="shared/boat.md")
+    assert await house.use(GROUP, "memory_tree", depth=5) == "Nothing is below the workspace."
+    assert "The boat is blue" in await house.use("main", "memory_search", **asked)
+    house.put("club/rules.md", "No varnish on Sundays.\n")
+    assert "Sundays" in await house.use(GROUP, "memory_search", **asked)
+
+
+async def test_a_second_name_takes_a_shared_file_away_from_others(house: House):
+    asked = {"query": "varnish"}
+    assert "The boat is blue" in await house.use(GROUP, "memory_search", **asked)
+    house.link("elsewhere.md", "shared/boat.md")
+    await house.sessions.start_over(SessionKey(GROUP))
+    assert "The boat is blue" not in await house.use(GROUP, "memory_search", **asked)
+    assert "No such file" in await house.use(GROUP, "memory_read", path="shared/boat.md")
+    assert "boat" not in await house.use(GROUP, "memory_tree", path="shared")
+    write = {"target": "shared/boat.md", "content": "ours"}
+    refused = await house.use(GROUP, "memory_write", **write)
+    assert refused == "this session cannot write shared/boat.md"
+    assert house.answers.questions == []
+    assert "The boat is blue" in await house.use("main", "memory_search", **asked)
+    (house.root / "elsewhere.md").unlink()
+    assert "The boat is blue" in await house.use(GROUP, "memory_search", **asked)
+
+
+@pytest.mark.parametrize("session", OTHERS)
+async def test_a_file_of_every_prompt_that_has_a_second_name_is_in_no_prompt_of_others(
+    house: House, session: str
+):
+    (house.root / "TOOLS.md").unlink()
+    house.link("TOOLS.md", "USER.md")
+    await house.say(session, "hello")
+    assert canary(PRIVATE_PATHS.index("USER.md")) not in house.sent(session)
+    await house.say("main", "hello")
+    owners = as_json(house.provider.prompts[-1])
+    assert owners.count(canary(PRIVATE_PATHS.index("USER.md"))) == 2

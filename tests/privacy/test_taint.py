@@ -136,29 +136,30 @@ async def test_a_file_that_a_group_has_written_taints_whoever_reads_it(home: Hou
     home.answers = Answers(Decision.ONCE, default=Decision.DENY)
     await home.stop()
     await home.start()
-    wish = {"target": "projects/group.md", "content": f"plain words\n{EVIL}\n"}
+    wish = {"target": "shared/group.md", "content": f"plain words\n{EVIL}\n"}
     await home.use(GROUP, "memory_write", **wish)
-    assert EVIL in home.text("projects/group.md")
+    assert EVIL in home.text("shared/group.md")
     await home.stop()
     await home.start()  # what is known of it outlives a restart
     await home.indexer.sync()
-    look = ("memory_read", {"path": "projects/group.md"})
+    look = ("memory_read", {"path": "shared/group.md"})
     if way == "searched":
         look = ("memory_search", {"query": "door code mallory"})
     answers = await home.obey("main", [look, ENTRY, PLAIN])
     assert EVIL in answers[0]
-    assert [line.split(":")[0] for line in unmarked(home)] == ["projects/group.md"]
+    assert [line.split(":")[0] for line in unmarked(home)] == ["shared/group.md"]
 
 
 async def test_lines_of_a_group_stay_foreign_beside_the_owners(home: House):
     home.answers = Answers(Decision.ONCE, default=Decision.DENY)
     await home.stop()
     await home.start()
-    await home.use(GROUP, "memory_write", target="projects/a.md", content=EVIL)
-    home.put("projects/a.md", f"the owner's line\n{home.text('projects/a.md')}")
-    await home.obey("main", [("memory_read", {"path": "projects/a.md", "lines": 2})])
+    home.put("shared/a.md", "a\n")
+    await home.use(GROUP, "memory_write", target="shared/a.md", content=EVIL)
+    home.put("shared/a.md", f"the owner's line\n{home.text('shared/a.md')}")
+    await home.obey("main", [("memory_read", {"path": "shared/a.md", "lines": 2})])
     assert not (await home.store.rows(MAIN))[-1].source.tainted
-    await home.obey("main", [("memory_read", {"path": "projects/a.md"})])
+    await home.obey("main", [("memory_read", {"path": "shared/a.md"})])
     assert (await home.store.rows(MAIN))[-1].source.tainted
 
 

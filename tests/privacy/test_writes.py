@@ -70,7 +70,7 @@ async def obeyed(house: House, session: str, wishes, first=(), **more) -> list[s
 async def home(tmp_path):
     scopes = {"work": {"MEMORY.md": FOREIGN, "plan.md": FOREIGN}}
     made = await House(
-        tmp_path / "home", {**SHARED, **FILES, "projects/a.md": "a\n"}, scopes
+        tmp_path / "home", {**SHARED, **FILES, "projects/a.md": "a\n", "shared/a.md": "a\n"}, scopes
     ).start()
     yield made
     await made.stop()
@@ -85,8 +85,8 @@ SILENT = {"origin": Origin.HEARTBEAT, "context": Context.LIGHT}
     [
         pytest.param("main", (), {}, True, id="owner"),
         pytest.param("chat:1", (), {}, True, id="chat"),
-        pytest.param(GROUP, (), {}, True, id="group"),
-        pytest.param(ISOLATED, (), {}, True, id="isolated"),
+        pytest.param(GROUP, (), {}, False, id="group"),
+        pytest.param(ISOLATED, (), {}, False, id="isolated"),
         pytest.param("main", TAINTS, {}, True, id="tainted"),
         pytest.param("heartbeat:main", (), SILENT, False, id="light beat"),
         pytest.param("main", (), {**SILENT, "context": Context.SESSION}, False, id="beat in main"),
@@ -106,7 +106,7 @@ async def test_no_protected_byte_changes_without_a_yes(home: House, session, fir
     assert len(answers) == len(wishes)
     assert bool(home.answers.questions) is asks
     stray = {p.relative_to(home.root) for p in home.root.rglob("*") if p.is_file()}
-    made = {str(p) for p in stray} - {*SHARED, *FILES, "projects/a.md"}
+    made = {str(p) for p in stray} - {*SHARED, *FILES, "projects/a.md", "shared/a.md"}
     assert not {p for p in made if home.files.is_protected(p)}
 
 
@@ -174,9 +174,9 @@ async def test_others_write_what_they_see_only_after_a_yes(home: House, session)
     home.answers = Answers(Decision.ONCE, default=Decision.DENY)
     await home.stop()
     await home.start()
-    await home.use(session, "memory_write", target="projects/a.md", content="b")
-    await home.use(session, "memory_write", target="projects/a.md", content="c")
-    assert home.text("projects/a.md") == "a\nb\n"
+    await home.use(session, "memory_write", target="shared/a.md", content="b")
+    await home.use(session, "memory_write", target="shared/a.md", content="c")
+    assert home.text("shared/a.md") == "a\nb\n"
     assert len(home.answers.questions) == 2
     await home.use(session, "memory_write", content="a note")
     assert home.note == ""

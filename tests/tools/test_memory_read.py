@@ -225,15 +225,15 @@ def test_the_short_schema_is_part_of_the_whole_one():
 
 async def test_the_tree_shows_what_the_kind_may_see():
     workspace = MemoryWorkspace(
-        {"SOUL.md": "s", "memory/a.md": "a", "n/x.md": "x", "@w/b/c.md": ""}
+        {"SOUL.md": "s", "memory/a.md": "a", "shared/x.md": "x", "@w/b/c.md": ""}
     )
     tree = MemoryTree(workspace)
     out = await tree.run(made("memory_tree"), None)
-    assert out.text == "```text\n@w/\nSOUL.md (1 bytes)\nmemory/\nn/\n```"
+    assert out.text == "```text\n@w/\nSOUL.md (1 bytes)\nmemory/\nshared/\n```"
     assert not out.tainted
     out = await tree.run(made("memory_tree", session="group:a", depth=2), None)
-    assert "memory" not in out.text
-    assert "n/x.md" in out.text
+    assert out.text == "```text\nshared/\nshared/x.md (1 bytes)\n```"
+    out = await tree.run(made("memory_tree", depth=3), None)
     assert out.tainted  # names inside another scope
     out = await tree.run(made("memory_tree", path="nowhere"), None)
     assert out.text == "Nothing is below nowhere."

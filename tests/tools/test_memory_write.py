@@ -217,9 +217,9 @@ async def test_others_cannot_write_what_is_the_owners_and_cannot_tell_if_it_is_t
 async def test_a_group_asks_for_every_file():
     write, workspace = tool()
     gate = RecordingGate()
-    await write.run(made(content="x", target="plan.md", session="group:a"), gate)
+    await write.run(made(content="x", target="shared/plan.md", session="group:a"), gate)
     assert [a.scope for a in gate.asked] == ["once"]
-    assert workspace.text("plan.md") == "x\n"
+    assert workspace.text("shared/plan.md") == "x\n"
 
 
 @pytest.mark.parametrize("target", PROTECTED)
@@ -349,7 +349,7 @@ async def test_one_yes_covers_a_file_only_while_the_bootstrap_lasts(bootstrap, s
 async def test_a_yes_where_others_read_along_never_lasts():
     write, _ = tool({"BOOTSTRAP.md": "ask"})
     gate = RecordingGate()
-    await write.run(made(content="x", target="SOUL.md", session="group:birds"), gate)
+    await write.run(made(content="x", target="shared/soul.md", session="group:birds"), gate)
     assert [a.scope for a in gate.asked] == ["once"]
 
 

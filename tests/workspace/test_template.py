@@ -22,8 +22,8 @@ def test_a_new_workspace_has_nine_files_and_a_memory_folder(tmp_path: Path, mask
         os.umask(before)
     root = tmp_path / "a" / "ws"
     assert len(NAMES) == 9
-    assert set(written) == {*NAMES, "memory/README.md"}
-    assert {p.name for p in root.iterdir()} == {*NAMES, "memory"}
+    assert set(written) == {*NAMES, "memory/README.md", "shared/README.md"}
+    assert {p.name for p in root.iterdir()} == {*NAMES, "memory", "shared"}
     for path in [root, *root.rglob("*")]:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
     assert create(root, _SOURCE) == ()
@@ -35,7 +35,7 @@ def test_a_crash_leaves_no_half_of_a_workspace(tmp_path: Path) -> None:
     with pytest.raises(failpoints.FailpointError):
         create(root, _SOURCE)
     assert not root.exists()
-    assert set(create(root, _SOURCE)) == {*NAMES, "memory/README.md"}
+    assert set(create(root, _SOURCE)) == {*NAMES, "memory/README.md", "shared/README.md"}
     assert [path.name for path in tmp_path.iterdir()] == ["ws"]
 
 
