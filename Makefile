@@ -20,7 +20,10 @@ CORE := $(call stamp,$(EXTRAS))
 # Tests take every extra but torch, which is large: its own skip unless EXTRAS=embeddings.
 DEV := $(call stamp,dev onnx $(EXTRAS))
 
-.PHONY: venv run test check bench torture config clean help
+# UNLOCKED=1 takes what the index has instead of what the lock names.
+UNLOCKED ?=
+
+.PHONY: venv run test check bench torture config lock clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) >&2
@@ -37,16 +40,21 @@ test: $(DEV) ## run the whole test-suite
 torture: $(DEV) ## run the long proofs
 	@$(BIN)/python -m pytest -q -m torture $(ARGS)
 
-check: $(DEV) ## lint, format, types, layers, and the example configuration
+check: $(DEV) ## lint, format, types, layers, known vulnerabilities, and the example configuration
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/audit.py
 	@$(BIN)/python -m agentd.config | cmp - config.example.toml || { echo "run: make config" >&2; exit 1; }
 
 config: $(DEV) ## write config.example.toml from the code
 	@$(BIN)/python -m agentd.config > config.example.toml.new
 	@mv config.example.toml.new config.example.toml
+
+lock: $(DEV) ## write requirements/ for the dependencies in pyproject.toml
+	@$(BIN)/python -m pip install -q 'uv>=0.8' </dev/null >&2
+	@$(BIN)/python scripts/lock.py
 
 bench: $(DEV) ## measure
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -63,9 +71,19 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) </dev/null >&2 || { \
 	  rm -rf $(VENV); echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
-$(CORE): pyproject.toml | $(BIN)/python
+# The core by version and hash where a lock fits, and built with what the lock names; extras are in no lock.
+$(CORE): pyproject.toml $(wildcard requirements/*.txt) | $(BIN)/python
 	@echo "installing agentd$(call brackets,$(EXTRAS)) into $(VENV)" >&2
-	@$(BIN)/python -m pip install -q -e '.$(call brackets,$(EXTRAS))' </dev/null >&2
+	@lock="$(if $(UNLOCKED),,$$($(BIN)/python scripts/lock.py --name))"; \
+	if [ -n "$$lock" ]; then \
+	  $(BIN)/python -m pip install -q --only-binary :all: --require-hashes -r "$$lock" </dev/null >&2 && \
+	  $(BIN)/python -m pip install -q --no-deps --no-build-isolation -e . </dev/null >&2; \
+	else \
+	  echo "warning: no lock is used for this Python and platform: versions and hashes are the index's word" >&2; \
+	  $(BIN)/python -m pip install -q -e . </dev/null >&2; \
+	fi
+	@$(if $(strip $(EXTRAS)),echo "warning: no lock names the extras $(EXTRAS)" >&2 && \
+	  $(BIN)/python -m pip install -q -e '.$(call brackets,$(EXTRAS))' </dev/null >&2,:)
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python

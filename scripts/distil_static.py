@@ -88,7 +88,7 @@ def main() -> None:
 
 def corpus() -> list[str]:
     """Sentences in a fixed, shuffled order."""
-    rng = random.Random(SEED)
+    rng = random.Random(SEED)  # noqa: S311 - the same order each time is the point
     nouns, verbs, glosses, examples = wordnet()
     found = [
         rng.choice(TOLD).format(n=rng.choice(NAMES), s=text, t=rng.choice(examples))
