@@ -25,6 +25,7 @@ LIVE = (
     "memory_search.chunker",
     "memory_search.chunk_size",
     "memory_search.chunk_overlap",
+    "memory_search.index_transcripts",
     "server.max_connections",
     "server.max_calls_per_client",
     "server.client_buffer_bytes",

@@ -7,10 +7,11 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.harness import PATIENCE, Home, ModelServer, Refused, texts
+from tests.e2e.harness import PATIENCE, Client, Home, ModelServer, Refused, texts
 
 MEGABYTES = 4
 
@@ -143,3 +144,35 @@ async def test_nothing_acknowledged_is_lost_by_a_kill_on_a_full_disk(small: Home
     assert small.notes().count("] kept\n") == 1
     assert texts(await client.export(), "user") == ["gate room", "write kept"]
     await daemon.stop()
+
+
+async def test_search_answers_on_a_full_disk_and_after_a_start_on_it(small: Home) -> None:
+    note = small.workspace / "memory" / "2026-11-20.md"
+    note.parent.mkdir(exist_ok=True)
+    note.write_text("- the boiler code is 4417\n")
+    daemon = await small.start()
+    client = await daemon.connect()
+    found = await searched(client, "boiler code")
+    assert "4417" in found["results"][0]["text"]
+    filler = Filler(small)
+    filler.fill()
+    with note.open("r+") as file:  # where its bytes are already
+        file.write("- the boiler code is 9023\n")
+    found = await searched(client, "boiler code")
+    assert found["results"][0]["path"] == "memory/2026-11-20.md"
+    await daemon.stop()
+    filler.fill()
+    daemon = await small.start()
+    client = await daemon.connect()
+    found = await searched(client, "boiler code")
+    assert found["results"][0]["path"] == "memory/2026-11-20.md"
+    filler.free()
+    async with asyncio.timeout(PATIENCE):
+        while "9023" not in found["results"][0]["text"]:
+            found = await searched(client, "boiler code")
+    await daemon.stop()
+
+
+async def searched(client: Client, query: str) -> dict[str, Any]:
+    found: dict[str, Any] = await client.call("_agentd/memory/search", {"query": query})
+    return found
