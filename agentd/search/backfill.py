@@ -15,8 +15,9 @@ from agentd.search.culprit import PROBE, Culprit, named
 from agentd.search.halves import packed
 from agentd.search.units import embedded_text
 
-BATCH = 128
+FIRST, BATCH = 16, 128  # texts at once: how slow an embedder is shows at the first
 PATIENCE = 120.0  # seconds for one batch
+QUICK = PATIENCE / 4  # what takes longer is not done for twice as many at once
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
 COUNTED = 100_000  # pending chunks; more are not counted
 
@@ -46,7 +47,7 @@ class Backfill:
         self._unlooked = True
         self._resume = 0.0
         self._pause = FIRST_PAUSE
-        self._culprit = Culprit(BATCH)
+        self._culprit = Culprit(BATCH, FIRST)
         self._given_up: dict[int, str] = {}
 
     @property
@@ -130,8 +131,9 @@ class Backfill:
         ids = [row.id for row in batch]
         if self._culprit.is_suspect(ids) and not await self._works():
             return False
+        begun = self._clock.monotonic()
         if await self._embed(batch):
-            self._culprit.clear()
+            self._culprit.clear(was_quick=self._clock.monotonic() - begun < QUICK)
             return True
         if not self._culprit.blame(ids):
             return False

@@ -12,12 +12,12 @@ NAMED = 3  # texts that a problem names
 
 class Culprit:
     """What failed is to be tried again in smaller batches, until a text is alone; `size` says how many
-    to try at once, at first `most`. A text that failed alone is suspect: before it is tried again
+    to try at once, at first `first`, and never more than `most`. A text that failed alone is suspect: before it is tried again
     the embedder has to prove with PROBE that it works.
     """
 
-    def __init__(self, most: int) -> None:
-        self.size = most
+    def __init__(self, most: int, first: int | None = None) -> None:
+        self.size = first or most
         self._most = most
         self._suspect: Hashable = None
         self._strikes = 0
@@ -26,9 +26,10 @@ class Culprit:
         """Whether a batch, by whatever tells its texts apart, is the one that failed alone."""
         return len(batch) == 1 and batch[0] == self._suspect
 
-    def clear(self) -> None:
-        """A batch has got its vectors."""
-        self.size = min(self._most, 2 * self.size)
+    def clear(self, *, was_quick: bool = True) -> None:
+        """A batch has got its vectors; if that was quick, the next may be larger."""
+        if was_quick:
+            self.size = min(self._most, 2 * self.size)
 
     def blame(self, batch: Sequence[Hashable]) -> bool:
         """A batch failed: whether it is a single text that fails while others work."""

@@ -15,7 +15,7 @@ from agentd.domain.memory import OWNER, PUBLIC, Source
 from agentd.domain.search import SearchQuery
 from agentd.embedders.late import packaged
 from agentd.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.search import chain, live
+from agentd.search import backfill, chain, live
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
 from agentd.search.mirrors import Mirrors
@@ -285,7 +285,7 @@ async def test_a_text_that_no_embedder_survives_is_named_and_all_others_get_vect
         assert f"{NOTE}:201: " in problem.text
         assert len([text for text in embedder.texts if text.startswith("tea number")]) == 299
         assert (await index.state()).vectors == 0
-        assert embedder.failures < 10
+        assert embedder.failures < 12
         assert await paths(index, "poison") == [NOTE]
     async with open_index(store, clock, Picky()) as index:  # a restart tries again
         assert (await index.state()).vectors == 1
@@ -453,6 +453,24 @@ async def test_few_pieces_get_vectors_though_nobody_searches(store, clock, chunk
         assert (state.pending, state.vectors, index.problems()) == (0, 0, ())
         assert quick.texts == []  # what is in this process waits until it is needed
         running.cancel()
+
+
+async def test_a_slow_embedder_is_given_no_more_at_once_than_it_can_do_in_time(store, clock, chunk):
+    class Slow(HashEmbedder):
+        batches = ()
+
+        async def embed(self, texts, *, query=False):
+            self.batches = (*self.batches, len(texts))
+            await clock.advance(2 * len(texts))  # two seconds for each
+            return await super().embed(texts, query=query)
+
+    slow = Slow()
+    async with open_index(store, clock, slow) as index:
+        await index.replace(NOTE, "d", [chunk(f"tea {n}", line=3 * n + 1) for n in range(100)])
+        await index.settle()
+        assert (await index.state()).vectors == 0
+    assert max(slow.batches) * 2 < backfill.PATIENCE
+    assert sum(slow.batches) == 100  # nothing was done in vain
 
 
 async def test_a_store_without_room_for_vectors_answers_and_gets_them_later(store, clock, chunk):
