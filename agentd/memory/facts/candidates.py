@@ -19,6 +19,7 @@ from agentd.domain.fact import Mention
 from agentd.domain.folding import plain
 from agentd.domain.scripts import UNSPACED
 from agentd.domain.spans import Span, within
+from agentd.memory.facts.known import names_in
 
 Near = tuple[str, int, int]  # path, first and last line
 
@@ -159,11 +160,10 @@ class Survey:
         return self._rarest_of(one) | self._below(words, _FEW_ASKED)
 
     def _telling(self, one: Sought) -> frozenset[str]:
-        """Rare words of what the fact is about."""
-        about = [one.value, *one.quotes] if one.value or one.quotes else [one.text]
-        return self._rarest_of(one) | self._below(
-            chain.from_iterable(map(words_of, about)), _FEW_TOLD
-        )
+        """Rare words of what the fact is about: of its value, and names and numbers in what says it."""
+        named = chain.from_iterable(map(names_in, (one.text, *one.quotes)))
+        words = chain.from_iterable(map(words_of, (one.value, *named)))
+        return self._rarest_of(one) | self._below(words, _FEW_TOLD)
 
     def _below(self, words: Iterable[str], few: int) -> frozenset[str]:
         most = max(few, self.size // _SHARE)

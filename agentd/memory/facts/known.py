@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from agentd.domain.fact import Fact, FactStatus, Triple
+from agentd.domain.sentences import sentences
 
 _SAME = str.maketrans(
     {
@@ -21,6 +22,7 @@ _SAME = str.maketrans(
     }
 )
 _OUTER = " \t\"'.!?…。！？,;:"
+_WORD = re.compile(r"\w+")
 _USER = re.compile(r"(?<![\w'-])the (?=user(?![\w-]))")
 
 
@@ -149,6 +151,12 @@ def folded(text: str) -> str:
     """The text with all of its words, without case, widths, kinds of quotes and dashes, and blanks."""
     text = unicodedata.normalize("NFKC", text.translate(_SAME)).casefold()
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The words of a text that name something: with a figure, or with a capital where no sentence begins."""
+    words = (one for sentence in sentences(text) for one in enumerate(_WORD.findall(sentence)))
+    return tuple(w for at, w in words if any(map(str.isdigit, w)) or (at and w[:1].isupper()))
 
 
 def _is_found(fact: Fact) -> bool:

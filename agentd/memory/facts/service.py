@@ -26,13 +26,12 @@ from agentd.domain.fact import (
     Refusal,
 )
 from agentd.domain.scripts import UNSPACED
-from agentd.domain.sentences import sentences
 from agentd.domain.transcript import Row
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.errors import AgentdError
 from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.keeping import Forgetting
-from agentd.memory.facts.known import comparable, folded
+from agentd.memory.facts.known import comparable, folded, names_in
 from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
@@ -349,10 +348,8 @@ def _tells(word: str) -> bool:
 
 
 def _names(text: str) -> frozenset[str]:
-    """Numbers, and words with a capital that open no sentence."""
-    words = (w for one in sentences(text) for w in enumerate(_WORD.findall(one)))
-    named = (w for at, w in words if any(map(str.isdigit, w)) or (at and w[:1].isupper()))
-    return frozenset(one for word in named for one in _WORD.findall(folded(word)) if _tells(one))
+    words = (one for name in names_in(text) for one in _WORD.findall(folded(name)))
+    return frozenset(filter(_tells, words))
 
 
 def _is_form(word: str, other: str) -> bool:

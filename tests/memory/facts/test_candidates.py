@@ -117,6 +117,15 @@ def test_who_shares_only_common_words_mentions_nothing():
     assert survey(*notes, sought=[work]).mentions(Erasure()) == ()
 
 
+def test_rare_words_that_name_nothing_are_no_mention():
+    pin = Sought("k3f9", "The user's pin is 4471.", "4471", ("My pin is 4471, in case Ada asks.",))
+    told = mine("Ada knows 4471."), mine("Ask Ada.", "a.md:1"), mine("In any case!", "b.md:1")
+    assert [text for _, _, text in mentions(survey(*told, sought=[pin]))] == [
+        "Ask Ada.",
+        "Ada knows 4471.",
+    ]
+
+
 def test_what_is_named_goes_by_its_own_words_in_versions_and_what_was_typed_too():
     text = "I live in London and fly to London."
     found = survey(
