@@ -23,8 +23,7 @@ from agentd.graph import compiler
 from agentd.graph.decompiler import decompile
 from agentd.graph.delta import apply, diff, merged
 from agentd.graph.formats.changes import read_delta, write_delta
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.prompt import grouped
+from agentd.graph.formats.levels import Level, at_level, grouped
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple

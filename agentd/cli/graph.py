@@ -105,7 +105,7 @@ def graph(
 
 
 def _answered(result: dict[str, Any]) -> str:
-    from agentd.graph.picture_text import aligned
+    from agentd.graph.drawing import aligned
     from agentd.graph.wire import answer_of
 
     answer = answer_of(result)
@@ -133,9 +133,7 @@ def _compatible(text: str) -> str:
 
 
 def _drawn(result: dict[str, Any], form: Format) -> str:
-    from agentd.graph.picture_dot import as_dot
-    from agentd.graph.picture_html import as_html
-    from agentd.graph.picture_text import aligned
+    from agentd.graph.drawing import aligned, as_dot, as_html
     from agentd.graph.wire import picture_of
 
     if form not in DRAWN:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentd.errors import QueryError
-from agentd.graph.picture_text import columns
+from agentd.graph.drawing import columns
 
 _AROUND = 36  # characters shown on each side of the place
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from agentd.domain.concept import Concept, ConceptHash
 from agentd.errors import QueryError
 from agentd.graph import mentions
+from agentd.graph.activation import spread
 from agentd.graph.adjacency import View
 from agentd.graph.answer import Answer, Row, Unknown
 from agentd.graph.conditions import Normalised, normalised
@@ -15,21 +17,21 @@ from agentd.graph.found import (
     Found,
     Labels,
     Names,
+    Scores,
     best,
     candidates,
     concepts_of,
     rows,
     spellings,
 )
-from agentd.graph.importance import Importance
+from agentd.graph.importance import Importance, rank
 from agentd.graph.naming import Aliases, normal_label
-from agentd.graph.path import LIMITS, MAX_DEPTH, MAX_RESULTS, Limits, Way
+from agentd.graph.path import LIMITS, MAX_DEPTH, MAX_RESULTS, Limits, Path, Way
 from agentd.graph.picture import Picture, neighbourhood
 from agentd.graph.query import LIMIT, Kind, Query, parse
 from agentd.graph.relevance import Relevance, told, words_of
-from agentd.graph.traversal import Traversal, along, best_paths
-from agentd.graph.ways import Reached, reach
-from agentd.ports import Clock, GraphStore
+from agentd.graph.traversal import Traversal, along, best_paths, fewest_hops
+from agentd.ports import Clock, GraphStore, Walk
 
 STATED = 500  # facts looked at for a question that begins nowhere
 LOOKED_AT = 100  # facts of a concept that are counted, to say why none was walked
@@ -89,7 +91,7 @@ class Recollection:
         if not edges:
             return Answer(asked.kind, reason=f"no fact has the predicate {where.predicate!r}")
         traversal = along(edges, self._limits)
-        stated = Reached(asked.by, traversal, Importance(traversal, self._clock.now()))
+        stated = _Reached(asked.by, traversal, Importance(traversal, self._clock.now()))
         return await self._answer(asked, where, stated, view)
 
     async def about(
@@ -192,7 +194,7 @@ class Recollection:
         self,
         asked: Query,
         where: Normalised | None,
-        reached: Reached,
+        reached: _Reached,
         view: View,
         unknown: tuple[Unknown, ...] = (),
     ) -> Answer:
@@ -218,10 +220,10 @@ class Recollection:
         by: Way = Way.PATHS,
         *,
         about: Collection[str] = (),
-    ) -> Reached:
+    ) -> _Reached:
         """What is around seeds; `about` are the predicates that the question is about."""
         now = self._clock.now()
-        walk = reach(seeds, by, depth, self._limits, view, now, preferred=about)
+        walk = _reach(seeds, by, depth, self._limits, view, now, preferred=about)
         return await self._store.walk(walk)
 
     def _resolver(self, scopes: Scopes) -> Callable[[str], str]:
@@ -298,3 +300,47 @@ def _unseen(seeds: dict[ConceptHash, str], traversal: Traversal) -> list[str]:
     seen = {edge.subject.value for edge in traversal.edges}
     seen |= {edge.object.value for edge in traversal.edges}
     return sorted({*seeds.values()} - {name for one, name in seeds.items() if one.value in seen})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """The facts that were walked, and the scores that the way gives: the importance along its paths,
+    or activation.
+    """
+
+    by: Way
+    traversal: Traversal
+    scores: Scores
+
+    def ranked(self, now: datetime) -> Sequence[tuple[Path, float]]:
+        """The path to each concept that was reached, with its score: the highest first, BY breadth the
+        fewest facts before that.
+        """
+        if self.by is Way.ACTIVATION:
+            return [(path, self.scores.score(path)) for path in self.traversal.reached]
+        scored = [(one.path, one.score) for one in rank(self.traversal, now)]
+        return sorted(scored, key=lambda one: one[0].depth) if self.by is Way.BREADTH else scored
+
+
+def _reach(
+    seeds: Sequence[ConceptHash],
+    by: Way,
+    depth: int,
+    limits: Limits,
+    view: View,
+    now: datetime,
+    *,
+    preferred: Collection[str] = (),
+) -> Walk[_Reached]:
+    """What is at most `depth` facts away from seeds, scored at this time. `preferred` are predicates
+    that the question is about (Adjacency). Raises ValueError for a depth that the way does not go.
+    """
+    if by is Way.ACTIVATION:
+        if not 1 <= depth <= by.most:
+            raise ValueError(f"activation spreads for 1 to {by.most} rounds, not {depth}")
+        spreading = yield from spread(seeds, limits, view, rounds=depth, preferred=preferred)
+        return _Reached(by, spreading.traversal, spreading)
+    walk = fewest_hops if by is Way.BREADTH else best_paths
+    limits = replace(limits, depth=depth)
+    traversal = yield from walk(seeds, limits, view, preferred=preferred)
+    return _Reached(by, traversal, Importance(traversal, now))

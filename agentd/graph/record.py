@@ -10,8 +10,7 @@ from agentd.domain.concept import ConceptHash, Edge, Record
 from agentd.errors import GraphError
 from agentd.graph.emitter import emit
 from agentd.graph.formats.integrity import canonical, verify
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.prompt import grouped
+from agentd.graph.formats.levels import Level, at_level, grouped
 from agentd.ports import GraphStore
 
 

@@ -1,24 +1,39 @@
-"""What the owner shares of the facts, and the messages that tell it."""
+"""What the owner shares of the facts, and the messages that tell it.
+
+A fact is shared under a salt of its own, which is a part of what others are told. So what it was told
+as is known by a hash that says nothing once the fact is forgotten and the salt with it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from agentd.domain.concept import EpisodeHash
+from agentd.domain.belief import SHARED
+from agentd.domain.concept import EpisodeHash, Record
 from agentd.domain.erasure import Erasure
 from agentd.domain.exchange import Share
 from agentd.domain.fact import Fact, Triple
 from agentd.errors import FactsOff, InvalidRequest, NotFound
+from agentd.graph.compiler import record_of
 from agentd.graph.delta import merged
 from agentd.graph.derive import Derived
+from agentd.graph.hashing import context_hash, episode_hash, fact_hash
 from agentd.graph.journal import Journal
 from agentd.graph.keeper import GraphKeeper
-from agentd.graph.shares import MOST, kept, name_of, settled, told_of
+from agentd.graph.naming import Aliases
 from agentd.graph.transfer import message, scope_of
+from agentd.graph.tuples import CompilerInput, ContextMeta, SemanticTuple
 from agentd.ports import ShareStore
+
+MOST = 2_000  # facts of one space, and as many that are taken back
+
+_LITERAL = Aliases({})
+
+Name = Callable[[str, str, str], EpisodeHash]  # of a fact's id, a space and a salt
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +224,7 @@ class Sharing:
         if before is None:
             before = await self._store.shares()
         known = _Known(await self._keeper.said(), await self._agent())
-        shares = settled(before, known.facts.keys(), known.name_of, self._salt)
+        shares = _settled(before, known.facts.keys(), known.name_of, self._salt)
         if shares != tuple(before):
             await self._store.put_shares(kept(shares), traceless=traceless)
         return shares, known
@@ -235,7 +250,7 @@ class _Known:
 
     def name_of(self, fact: str, space: str, salt: str) -> EpisodeHash:
         known, triple = self.facts[fact]
-        return name_of(triple, known.valid_from, scope_of(space), self.agent, salt)
+        return _name_of(triple, known.valid_from, scope_of(space), self.agent, salt)
 
     def shared(self, fact: str, space: str, salt: str) -> Share:
         return Share(space, self.name_of(fact, space, salt), fact, salt)
@@ -246,5 +261,54 @@ class _Known:
         for one in said:
             known, triple = self.facts[one.fact]
             sure, at = known.confidence, known.valid_from
-            records.append(told_of(triple, at, sure, scope, self.agent, one.salt))
+            records.append(_told_of(triple, at, sure, scope, self.agent, one.salt))
         return message(merged(records), [scope], gone)
+
+
+def kept(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """Those that are worth keeping: of what is taken back in a space, the newest."""
+    found: list[Share] = []
+    gone: dict[str, int] = {}
+    for share in reversed(tuple(shares)):
+        gone[share.space] = gone.get(share.space, 0) + share.is_gone
+        if not share.is_gone or gone[share.space] <= MOST:
+            found.append(share)
+    return tuple(reversed(found))
+
+
+def _told_of(
+    triple: Triple, at: datetime, sure: float, scope: str, agent: str, salt: str
+) -> Record:
+    """What others are told of a fact with this triple, in normal words: an episode of the scope, at the
+    time from which it holds.
+    """
+    said = SemanticTuple(triple.subject, triple.relation, triple.value, sure)
+    where = ContextMeta(at, SHARED, scope, agent, salt)
+    return record_of(CompilerInput((said,), where), _LITERAL)
+
+
+def _name_of(triple: Triple, at: datetime, scope: str, agent: str, salt: str) -> EpisodeHash:
+    """The name of what `told_of` says."""
+    said = fact_hash(triple.subject, triple.relation, triple.value)
+    return episode_hash(said, context_hash(at, SHARED, scope, agent, salt))
+
+
+def _settled(
+    shares: Iterable[Share], holding: Collection[str], name: Name, salt: Callable[[], str]
+) -> tuple[Share, ...]:
+    """The shares as they are now that these facts hold: what no longer holds is taken back, and what is
+    called otherwise by now is taken back and shared anew.
+    """
+    kept: list[Share] = []
+    for share in shares:
+        holds = share.fact in holding
+        if share.is_gone or (holds and name(share.fact, share.space, share.salt) == share.episode):
+            kept.append(share)
+            continue
+        if share.is_sent:
+            kept.append(share.ended())
+        if holds:
+            anew = salt()
+            episode = name(share.fact, share.space, anew)
+            kept.append(Share(share.space, episode, share.fact, anew))
+    return tuple(kept)

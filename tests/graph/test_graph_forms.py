@@ -12,8 +12,7 @@ from agentd.graph.chain import LOG, Chain
 from agentd.graph.delta import apply, diff
 from agentd.graph.formats.changes import read_delta, write_delta
 from agentd.graph.formats.integrity import canonical
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.prompt import grouped
+from agentd.graph.formats.levels import Level, at_level, grouped
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import body, write
 from agentd.testing.clock import FakeClock

@@ -7,13 +7,11 @@ from datetime import timedelta
 from html.parser import HTMLParser
 
 from agentd.graph.answer import Answer, Row, Unknown, one_line
+from agentd.graph.drawing import aligned, as_dot, as_html, columns
 from agentd.graph.history import History
 from agentd.graph.naming import normal_label
 from agentd.graph.path import Way
 from agentd.graph.picture import Arrow, Node, Picture
-from agentd.graph.picture_dot import as_dot
-from agentd.graph.picture_html import as_html
-from agentd.graph.picture_text import aligned, columns
 from agentd.graph.query import Kind
 from agentd.graph.recall import Recollection
 from agentd.testing import FakeClock

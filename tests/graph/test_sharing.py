@@ -16,9 +16,8 @@ from agentd.domain.exchange import Share
 from agentd.domain.fact import Fact, FactStatus
 from agentd.domain.turn import SessionKey
 from agentd.errors import FactsOff, GraphError, InvalidRequest, NotFound, StorageError
-from agentd.graph import shares
 from agentd.graph.exchange import Exchange, snapshot
-from agentd.graph.sharing import Sharing
+from agentd.graph.sharing import MOST, Sharing, kept
 from tests.graph.home import ALIASES, NOW, Home, fact
 from tests.graph.test_desk import recalled
 from tests.graph.test_keeper import Dying
@@ -385,7 +384,7 @@ async def test_about_whom_nothing_is_known_nothing_is_shared(ada):
 
 async def test_a_space_holds_so_many_facts_and_no_more():
     ada = Agent("ada")
-    await ada.learn(*[fact(f"{n:x}", f"thing {n}", "gold") for n in range(shares.MOST + 1)])
+    await ada.learn(*[fact(f"{n:x}", f"thing {n}", "gold") for n in range(MOST + 1)])
     with pytest.raises(InvalidRequest, match="more than 2000 facts"):
         await ada.sharing.share("gold", "team")
     assert ada.records.shared == ()
@@ -408,7 +407,7 @@ def test_of_what_was_taken_back_the_newest_are_known():
     many = [
         Share("team", EpisodeHash(bytes([n % 256, n // 256, *range(30)]))) for n in range(2_001)
     ]
-    assert shares.kept(many) == tuple(many[1:])
+    assert kept(many) == tuple(many[1:])
 
 
 STEPS = st.lists(

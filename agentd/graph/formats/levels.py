@@ -1,16 +1,19 @@
-"""The graph in three levels of detail, for those who need less than all."""
+"""The graph in three levels of detail, and as lines for a prompt, for those who need less than all."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from itertools import chain
 
-from agentd.domain.concept import Record
+from agentd.domain.concept import ConceptHash, Edge, Record
 from agentd.graph.formats.cursor import escape
-from agentd.graph.formats.ids import names
 from agentd.graph.formats.integrity import canonical, verify
 from agentd.graph.formats.seal import HEADER, plain
+from agentd.graph.formats.values import names
 from agentd.graph.formats.writing import write
+
+_SURE = 0.995  # from here on a confidence is 1.00 in two digits, and goes without saying
 
 
 class Level(IntEnum):
@@ -40,3 +43,24 @@ def at_level(record: Record, level: Level) -> str:
         for one in record.relations
     )
     return plain([HEADER, *labels, *facts])
+
+
+def grouped(edges: Iterable[Edge], labels: Mapping[ConceptHash, str]) -> str:
+    """One line for each subject, the subjects and the facts of each in the order they come in:
+    `- agent needs memory (0.98); uses python`. Of the confidence two digits are said, and nothing where
+    they are 1.00.
+    """
+    lines: dict[ConceptHash, list[str]] = {}
+    for edge in edges:
+        lines.setdefault(edge.subject, []).append(_said(edge, labels))
+    return "".join(f"- {_line(labels[one])} {'; '.join(said)}\n" for one, said in lines.items())
+
+
+def _said(edge: Edge, labels: Mapping[ConceptHash, str]) -> str:
+    said = f"{_line(edge.predicate)} {_line(labels[edge.object])}"
+    return said if edge.confidence >= _SURE else f"{said} ({edge.confidence:.2f})"
+
+
+def _line(text: str) -> str:
+    """Normal labels have no line breaks; one that came in by another way must not begin a line."""
+    return " ".join(text.split())

@@ -1,9 +1,13 @@
-"""Confidences, times and hashes as the words of a line, and back."""
+"""Confidences, times and hashes as the words of a line, and back; short names of hashes that are unique
+within one text.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TypeVar
 
 from agentd.domain.concept import SIZE, Digest
@@ -15,6 +19,8 @@ _NUMBER = re.compile(r"[0-9](?:\.[0-9]{1,24})?(?:e-[0-9]{1,3})?")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?Z")
 _WHOLE = re.compile(rf"[0-9a-f]{{{2 * SIZE}}}")
 _Kind = TypeVar("_Kind", bound=Digest)
+
+LEAST_DIGITS = 8  # of a short name
 
 
 def confidence_word(confidence: float) -> str:
@@ -56,3 +62,15 @@ def read_whole(word: Word, kind: type[_Kind], cursor: Cursor) -> _Kind:
             f"{word.text[:20]!r} is no hash of {2 * SIZE} hexadecimal digits", word.column
         )
     return kind.from_hex(word.text)
+
+
+def names(hashes: Sequence[_Kind]) -> Mapping[_Kind, str]:
+    """A name for each, in their order: as many of its hexadecimal digits as no other of these begins with,
+    at least eight.
+    """
+    lengths = dict.fromkeys(hashes, LEAST_DIGITS)
+    for one, other in pairwise(sorted(lengths)):
+        needed = next(n for n in range(2 * SIZE) if one.hex[n] != other.hex[n]) + 1
+        lengths[one] = max(lengths[one], needed)
+        lengths[other] = max(lengths[other], needed)
+    return {digest: digest.hex[:length] for digest, length in lengths.items()}

@@ -15,10 +15,9 @@ from agentd.domain.concept import (
     Relation,
 )
 from agentd.graph.formats.cursor import escape
-from agentd.graph.formats.ids import names
 from agentd.graph.formats.integrity import canonical, strongest_saying, verify
 from agentd.graph.formats.seal import HEADER, sealed
-from agentd.graph.formats.values import confidence_word, time_word
+from agentd.graph.formats.values import confidence_word, names, time_word
 
 
 def write(record: Record) -> str:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from agentd.domain.concept import Record
 from agentd.errors import GraphError
 from agentd.graph.formats.cursor import Cursor, escape
-from agentd.graph.formats.ids import names
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.seal import decoded, plain, sealed
+from agentd.graph.formats.values import names
 from agentd.graph.formats.writing import body, write
 from agentd.graph.hashing import concept_hash
 from tests.graph.formats.records import NOON, concept, context, grown, records, relation, texts

@@ -2,8 +2,7 @@ import pytest
 
 from agentd.domain.concept import Edge, Record
 from agentd.errors import GraphError
-from agentd.graph.formats.levels import Level, at_level
-from agentd.graph.formats.prompt import grouped
+from agentd.graph.formats.levels import Level, at_level, grouped
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from tests.graph.formats.records import NOON, concept, context, grown, relation
