@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from agentd.domain.health import Problem
 from agentd.embedders import places
+from agentd.embedders.e5_files import E5Files
 from agentd.embedders.onnx_files import MANIFEST, NET, PACKAGED, REINSTALL, VOCABULARY, OnnxFiles
 from agentd.embedders.settings import EmbedderSettings, Kind, ModelSettings
 from agentd.embedders.spec import Backend, Spec
@@ -82,6 +83,10 @@ def choose(settings: EmbedderSettings, environ: Mapping[str, str], models: Path)
             return _asked_for("sentence-transformers", lambda: _torch(model, models, "configured"))
         case "onnx":
             return _asked_for("onnx", lambda: _onnx(model, models, "configured"))
+        case "multilingual":
+            return _asked_for("multilingual", lambda: _multilingual(model))
+        case "both":
+            return _asked_for("both", lambda: _both(model))
     return _automatic(model, models)
 
 
@@ -185,6 +190,32 @@ def _onnx(settings: ModelSettings, models: Path, why: str) -> Choice:
     return Choice("onnx", why, spec=_spec(settings, "onnx", str(source), found, f"int8-{mark}"))
 
 
+def _multilingual(settings: ModelSettings) -> Choice:
+    files = _e5(settings)
+    identity = f"{files.name}-{files.dimension}-{files.fingerprint}"
+    spec = _spec_of(settings, "multilingual", "", files.dimension, identity)
+    return Choice("multilingual", "configured", spec=spec)
+
+
+def _both(settings: ModelSettings) -> Choice:
+    many, english = _e5(settings), OnnxFiles.at(PACKAGED)
+    identity = f"{english.name}-{english.fingerprint}+{many.name}-{many.fingerprint}"
+    dimension = english.dimension + many.dimension
+    spec = _spec_of(settings, "both", str(PACKAGED), dimension, identity)
+    return Choice("both", "configured", spec=spec)
+
+
+def _e5(settings: ModelSettings) -> E5Files:
+    if settings.model:
+        raise EmbedderFault(
+            f"The multilingual model is a certain one, not {settings.model}.",
+            cure="Leave model in [memory_search.embedder] empty, or choose another provider.",
+        )
+    if not places.are_installed("onnxruntime"):
+        raise EmbedderFault("onnxruntime is not installed.", cure=REINSTALL)
+    return E5Files.find()
+
+
 def _net(settings: ModelSettings, models: Path) -> Path:
     """Where the net is: one of the user's own, an export, or what came with agentd."""
     named = Path(settings.model).expanduser()
@@ -214,12 +245,24 @@ def _spec(
     if not dimension:
         text = f"How many numbers a vector of {_name(settings)} has is not known."
         raise EmbedderFault(text, cure=SAY_DIMENSION)
+    identity = f"{_name(settings)}-{dimension}-{mark}"
+    return _spec_of(settings, backend, source, dimension, identity, download)
+
+
+def _spec_of(
+    settings: ModelSettings,
+    backend: Backend,
+    source: str,
+    dimension: int,
+    identity: str,
+    download: str = "",
+) -> Spec:
     prefixes = f"{settings.query_prefix}\0{settings.text_prefix}"
     if prefixes != "\0":
-        mark += f"-{hashlib.sha256(prefixes.encode()).hexdigest()[:6]}"
+        identity += f"-{hashlib.sha256(prefixes.encode()).hexdigest()[:6]}"
     return Spec(
         backend,
-        f"{_name(settings)}-{dimension}-{mark}",
+        identity,
         source,
         dimension,
         settings.revision,

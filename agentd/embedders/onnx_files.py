@@ -84,16 +84,17 @@ class OnnxFiles:
         """Raise EmbedderFault if a file is not the one that the manifest means."""
         for name, digest in self.digests.items():
             path = self.model if name == NET else self.tokenizer.with_name(name)
-            try:
-                found = sha256(path)
-            except OSError as error:
-                raise EmbedderFault(
-                    f"{path} cannot be read: {error.strerror}.", cure=self.cure
-                ) from error
-            if found != digest:
-                raise EmbedderFault(
-                    f"{path} is not the file that its manifest names.", cure=self.cure
-                )
+            check_digest(path, digest, self.cure)
+
+
+def check_digest(path: Path, digest: str, cure: str) -> None:
+    """Raise EmbedderFault unless the file has this SHA-256."""
+    try:
+        found = sha256(path)
+    except OSError as error:
+        raise EmbedderFault(f"{path} cannot be read: {error.strerror}.", cure=cure) from error
+    if found != digest:
+        raise EmbedderFault(f"{path} is not the file that its manifest names.", cure=cure)
 
 
 def sha256(path: Path) -> str:

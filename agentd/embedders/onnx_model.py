@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from agentd.embedders.bert import BertTokenizer
 from agentd.embedders.onnx_files import VOCABULARY, OnnxFiles
+from agentd.embedders.onnx_session import session
 from agentd.embedders.windows import Tokenizer, embed_whole
 from agentd.errors import EmbedderFault
 
@@ -26,15 +26,8 @@ class OnnxModel:
         """Raises EmbedderFault for files that are missing, changed, or hold something else."""
         files = OnnxFiles.at(source)
         files.check()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.enable_cpu_mem_arena = False  # it keeps what the longest batch took, 80 MB
-        options.log_severity_level = 4
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(files.model), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = session(files.model, threads)
             self._tokenizer, self._limit, self._padding = _tokenizer(files)
         except Exception as error:  # both libraries raise bare exceptions for bad files
             raise EmbedderFault(

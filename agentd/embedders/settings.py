@@ -10,7 +10,7 @@ from pydantic import Field
 from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
 from agentd.domain.settings import Duration, PositiveDuration, Reaches, Settings
 
-Kind = Literal["static", "sentence-transformers", "onnx", "openai", "none"]
+Kind = Literal["static", "sentence-transformers", "onnx", "multilingual", "both", "openai", "none"]
 Provider = Literal["auto", "local", Kind]
 
 
@@ -107,7 +107,7 @@ class EmbedderSettings(Settings):
     provider: Provider = Field(
         default="auto",
         description='"auto" or "local" (the best that is installed), "onnx" (the sentence model that '
-        'comes along), "static" (a table of words), "sentence-transformers", "openai" (and what '
-        'speaks like it), or "none"',
+        'comes along), "multilingual" (for many languages), "both" (the two joined), "static" (a '
+        'table of words), "sentence-transformers", "openai" (and what speaks like it), or "none"',
     )
     embedder: ModelSettings = ModelSettings()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-Backend = Literal["sentence-transformers", "onnx"]
+Backend = Literal["sentence-transformers", "onnx", "multilingual", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Spec:
 
     backend: Backend
     identity: str  # what the vectors depend on, in one word
-    source: str  # a folder, an .onnx file, or a name on the hub
+    source: str  # a folder, an .onnx file, or a name on the hub; "" for what is known
     dimension: int
     revision: str = ""
     download: str = ""  # the folder for what is fetched from the hub; "" for a model that is here

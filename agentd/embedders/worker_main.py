@@ -9,29 +9,17 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 from agentd.embedders.frames import Frame
+from agentd.embedders.joined import Joined, Model
 from agentd.embedders.process import limit_memory, settle
 from agentd.embedders.spec import Spec
 from agentd.embedders.wire import Wire
 from agentd.errors import AgentdError
 
+E5_WEIGHT = 2.0  # beside all-MiniLM-L6-v2, as measured (docs/embedders.md)
+
 log = logging.getLogger("agentd.embedders")
-
-
-class Model(Protocol):
-    """What turns texts into vectors here."""
-
-    @property
-    def dimension(self) -> int:
-        """Numbers in a vector."""
-
-    def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
-        """One row for each text."""
 
 
 def main() -> int:
@@ -69,6 +57,16 @@ def load(spec: Spec, wire: Wire) -> Model:
         from agentd.embedders.onnx_model import OnnxModel
 
         return OnnxModel(Path(spec.source), spec.threads)
+    if spec.backend in ("multilingual", "both"):
+        from agentd.embedders.e5_files import E5Files
+        from agentd.embedders.e5_model import E5Model
+
+        many = E5Model(E5Files.find(), spec.threads)
+        if spec.backend == "multilingual":
+            return many
+        from agentd.embedders.onnx_model import OnnxModel
+
+        return Joined(((OnnxModel(Path(spec.source), spec.threads), 1.0), (many, E5_WEIGHT)))
     from agentd.embedders.torch_model import TorchModel
 
     source = spec.source

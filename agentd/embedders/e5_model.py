@@ -1,0 +1,73 @@
+"""multilingual-e5-small, run by onnxruntime. Imported by the embedder process alone.
+
+Its vectors lie in a narrow cone, and close to others of the same language: what all texts have in
+common and what tells languages apart is taken out of them, with numbers that are fixed.
+"""
+
+from __future__ import annotations
+
+import struct
+import unicodedata
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from agentd.embedders.e5_files import E5Files
+from agentd.embedders.e5_weights import WIDTH, E5Weights
+from agentd.embedders.onnx_session import session
+from agentd.embedders.windows import embed_whole
+from agentd.errors import EmbedderFault
+
+_PREFIXES = {True: "query:", False: "passage:"}  # as the model was taught
+
+
+class E5Model:
+    """Gives a vector a text; questions are read in another way than texts."""
+
+    def __init__(self, files: E5Files, threads: int) -> None:
+        """Raises EmbedderFault for files that are missing, changed, or hold something else."""
+        files.check()
+        try:
+            self._weights = E5Weights(files.weights)
+            self._session = session(files.net, threads, self._weights.tensors())
+            turn = np.load(files.turn)
+        except (OSError, ValueError, KeyError, struct.error, RuntimeError) as error:
+            raise EmbedderFault(
+                f"{files.weights} cannot be loaded: {str(error)[:200]}", cure=files.cure
+            ) from error
+        self._mean, self._axes = turn[0], turn[1:]
+        self._tokenizer = self._weights.tokenizer
+        self._prefix = {
+            query: self._tokenizer.encode(text).ids[:-1] for query, text in _PREFIXES.items()
+        }
+        self._limit = self._weights.positions - 1 - max(map(len, self._prefix.values()))
+        self.dimension = WIDTH
+
+    def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
+        """One row of length 1 for each text, of zeros for a blank one."""
+        composed = [unicodedata.normalize("NFC", text) for text in texts]
+        encode = partial(self._encode, prefix=self._prefix[query])
+        found = embed_whole(composed, self._tokenizer, self._limit, encode, WIDTH)
+        is_blank = ~found.any(axis=1)
+        found -= self._mean
+        found -= (found @ self._axes.T) @ self._axes
+        found[is_blank] = 0
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return found
+
+    def _encode(self, windows: list[str], prefix: list[int]) -> npt.NDArray[np.float32]:
+        read = [self._tokenizer.encode(it, add_special_tokens=False).ids for it in windows]
+        encodings = [[*prefix, *ids[: self._limit], self._weights.end] for ids in read]
+        shape = (len(windows), max(map(len, encodings)))
+        ids = np.full(shape, self._weights.padding, np.int64)
+        mask = np.zeros(shape, np.int32)
+        for row, encoding in enumerate(encodings):
+            ids[row, : len(encoding)] = encoding
+            mask[row, : len(encoding)] = 1
+        inputs = {"pieces": self._weights.pieces(ids), "mask": mask}
+        states: npt.NDArray[np.float32] = self._session.run(None, inputs)[0]
+        weights = mask[:, :, None].astype(np.float32)
+        found: npt.NDArray[np.float32] = (states * weights).sum(1) / weights.sum(1)
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return found
