@@ -11,6 +11,7 @@ _LETTERS = {
     "reject_once": ("n", "[n]o"),
     "allow_always": ("a", "[a]lways"),
 }
+_NEXT_PAGE = "next_page"  # the daemon's option that allows nothing yet
 _REFUSALS = ("reject_once", "reject_always")
 
 
@@ -51,7 +52,8 @@ class Asking:
         refusal = next((kinds[kind] for kind in _REFUSALS if kind in kinds), "")
         self._letters["n"] = refusal
         names = [name for letter, name in _LETTERS.values() if letter in self._letters]
-        self._prompt = f"allow? {', '.join(names)}: "
+        what = "next page" if kinds.get("allow_once") == _NEXT_PAGE else "allow"
+        self._prompt = f"{what}? {', '.join(names)}: "
         self._answer = asyncio.get_running_loop().create_future()
         self.opened.set()
         opened()

@@ -59,6 +59,12 @@ class Workspace(Protocol):
     async def exists(self, path: str, reader: Reader) -> bool:
         """Whether `read` would find it."""
 
+    async def life(self, path: str) -> str:
+        """A word for the life of the very file that stands there, "" where none does or nothing is in it.
+        It goes on through what agentd writes, and ends when the file is deleted, emptied, or another
+        stands in its place; no other life has the same word. Raises WorkspaceError.
+        """
+
     def lock(self, path: str) -> AbstractAsyncContextManager[None]:
         """Hold the path against our other writers and against other processes that flock it."""
 

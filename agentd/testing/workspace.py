@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import hashlib
 import unicodedata
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
@@ -62,6 +63,7 @@ class MemoryWorkspace:
         self._seen: set[tuple[str, str, str]] = set()
         self._locks: dict[str, asyncio.Lock] = {}
         self._outside: dict[str, frozenset[str]] = {}
+        self._lives: Counter[str] = Counter()
 
     def text(self, path: str) -> str:
         """A file as it stands."""
@@ -170,6 +172,9 @@ class MemoryWorkspace:
             data = b"\n" + data
         return FileIntent(path, action, before, _digest(start + data), data, len(start))
 
+    async def life(self, path: str) -> str:
+        return f"life {self._lives[path]}" if self.files.get(path, b"").strip() else ""
+
     async def has_seen(self, path: str, digest: str, reader: Reader) -> bool:
         return not digest or (reader.session, path, digest) in self._seen
 
@@ -184,6 +189,7 @@ class MemoryWorkspace:
             raise EditConflict(msg)
         if intent.action is FileAction.DELETE:
             del self.files[intent.path]
+            self._lives[intent.path] += 1
             return
         new = (old or b"") + intent.data if append else intent.data
         self.files[intent.path] = new

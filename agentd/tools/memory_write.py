@@ -245,17 +245,16 @@ class MemoryWrite:
         return found
 
     async def _scope(self, call: ToolCall, path: str, found: Iterable[Suspicion]) -> str:
-        """While BOOTSTRAP.md has text, one yes for a protected file covers the conversation, but
+        """While this very BOOTSTRAP.md has text, one yes for a protected file covers the conversation, but
         nothing that is hidden.
         """
         if any(suspicion.is_high for suspicion in found):
             return "once"
         if call.kind is not Kind.MAIN or not self._workspace.is_protected(path):
             return "once"
-        text, _ = await self._current(BOOTSTRAP_PATH, call.kind)
-        if not (text or "").strip():
-            return "once"
-        return "bootstrap" if path == BOOTSTRAP_PATH else f"bootstrap:{path}"
+        # A yes is for this bootstrap: another file of that name is another one.
+        life = await self._workspace.life(BOOTSTRAP_PATH)
+        return f"bootstrap:{life}:{path}" if life else "once"
 
     async def _current(self, path: str, kind: Kind) -> tuple[str | None, str]:
         try:

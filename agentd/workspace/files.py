@@ -11,7 +11,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import date
+from datetime import date, datetime
 from operator import attrgetter
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from agentd.workspace.complaints import SCOPE, UNREADABLE, Complaints
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
 from agentd.workspace.listing import LeftOut, Listing
+from agentd.workspace.lives import Lives
 from agentd.workspace.locks import Locks
 from agentd.workspace.names import Name, is_injected, is_protected, parse, parse_file
 from agentd.workspace.places import Places
@@ -78,6 +79,7 @@ class Files:
         self._places = Places(folders, settings, self._sight)
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
+        self._lives = Lives(self._primary)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading()
@@ -221,11 +223,36 @@ class Files:
         had_seen = await self.has_seen(intent.path, intent.before, reader)
         now = self._clock.now()
         try:
-            as_planned = await to_the_end(lambda: self._changes.apply(parts, intent, now, by))
+            as_planned = await to_the_end(lambda: self._apply(parts, intent, now, by))
         finally:
             self.count_write(intent.path)
         if as_planned and (had_seen or intent.action is not FileAction.APPEND):
             self.mark_seen(FileView(intent.path, "", intent.after), reader)
+
+    def _apply(self, parts: Sequence[str], intent: FileIntent, now: datetime, by: Author) -> bool:
+        with translated(intent.path):
+            goes_on = self._lives.is_going_on(parts)
+        as_planned = self._changes.apply(parts, intent, now, by)
+        is_over = intent.action is not FileAction.APPEND and not intent.data.strip()
+        with translated(intent.path):
+            if is_over:
+                self._lives.end(parts)
+            elif goes_on:
+                self._lives.go_on(parts)
+        return as_planned
+
+    async def life(self, path: str) -> str:
+        """See Workspace."""
+        name = await asyncio.to_thread(self._places.standing_own, path)
+        with translated(path):
+            return await asyncio.to_thread(self._life, name.parts)
+
+    def _life(self, parts: Sequence[str]) -> str:
+        life = self._lives.of(parts)
+        if life and not self._primary.read(parts, MAX_READ_BYTES).strip():
+            self._lives.end(parts)
+            return ""
+        return life
 
     def count_write(self, path: str) -> None:
         """A file may have been changed, by agentd itself."""

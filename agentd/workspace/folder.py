@@ -151,6 +151,10 @@ class Folder:
         with self._replacing(parts, data) as fd:
             return os.dup(fd)
 
+    def hold(self, parts: Sequence[str]) -> int:
+        """A descriptor of the file, for its identity alone, to be closed by the caller."""
+        return self.beneath.hold(parts)
+
     def leads_to(self, parts: Sequence[str], fd: int) -> bool:
         """Whether the path leads to the open file, and to nothing else."""
         try:

@@ -96,14 +96,21 @@ class Beneath:
 
     def stat(self, parts: Sequence[str]) -> os.stat_result:
         """What stands there, without opening its content; a symbolic link raises."""
-        fd = self._open(parts, os.O_PATH)
+        fd = self.hold(parts)
         try:
-            found = os.fstat(fd)
+            return os.fstat(fd)
         finally:
             os.close(fd)
-        if stat.S_ISLNK(found.st_mode):
+
+    def hold(self, parts: Sequence[str]) -> int:
+        """A descriptor of what stands there that does not open its content, to be closed by the caller;
+        a symbolic link raises.
+        """
+        fd = self._open(parts, os.O_PATH)
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), "/".join(parts))
-        return found
+        return fd
 
     def open_root(self) -> int:
         """A descriptor of the root. Raises WorkspaceError, or what it was told, when it is not there."""

@@ -216,6 +216,20 @@ async def test_what_is_to_be_allowed_hides_no_character(daemon, capsys) -> None:
     assert "+a\\u001b[2Kb\\u202ec\\u000bd\n" in capsys.readouterr().out
 
 
+async def test_a_page_of_a_long_question_is_turned_and_not_allowed(daemon, capsys) -> None:
+    answers = []
+    turn = {"optionId": "next_page", "name": "Show page 2 of 2", "kind": "allow_once"}
+
+    def ask(params, wire):
+        question = {"sessionId": "main", "toolCall": _CALL, "options": [turn]}
+        answers.append(wire.ask("session/request_permission", question))
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", ask)
+    typist = await talk(daemon, "x", "y")
+    assert typist.prompts[1] == "next page? [y]es, [n]o: "
+
+
 async def test_a_question_that_somebody_else_answered_is_taken_back(daemon, capsys) -> None:
     def ask(params, wire):
         wire.send({"id": 9, "method": "session/request_permission", "params": {"toolCall": _CALL}})

@@ -137,15 +137,77 @@ async def test_a_cancelled_question_is_taken_back(house):
         await asking
 
 
-async def test_a_diff_too_large_for_a_frame_is_described(house):
-    client = await (await house.client()).hello()
-    await client.resume("main")
-    big = Approval("Write", "d3", "a.md", "", "\x01" * 400_000)
-    asking = asyncio.create_task(house.permissions.ask("main", "c1", big))
-    question = await client.until(QUESTION)
-    assert "400000 characters" in question["params"]["toolCall"]["content"][0]["content"]["text"]
+def shown(question) -> str:
+    parts = question["params"]["toolCall"]["content"]
+    return "".join(part["content"]["text"] for part in parts)
+
+
+def long_change() -> Approval:
+    new = "".join(f"line {number} of many\n" for number in range(9_000)) + "the end\n"
+    return Approval("Write a.md", "d3", "a.md", "old\n", new, scope="bootstrap:x:a.md")
+
+
+async def test_a_long_change_is_shown_whole_page_by_page_before_it_can_be_allowed(asking):
+    asking.approval = long_change()
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "hi")
+    text, titles = "", []
+    while True:
+        question = await client.until(QUESTION)
+        schema.RequestPermissionRequest.model_validate(question["params"])
+        text += shown(question)
+        titles.append(question["params"]["toolCall"]["title"])
+        options = [option["optionId"] for option in question["params"]["options"]]
+        if options != ["next_page", "reject_once"]:
+            break
+        assert asking.verdicts == []
+        await client.reply(question, "next_page")
+    assert options == ["allow_once", "allow_always", "reject_once"]
+    assert titles == [f"Write a.md (page {n} of {len(titles)})" for n in range(1, len(titles) + 1)]
+    assert len(titles) > 2
+    lines = text.split("\n")
+    assert [line[1:] for line in lines if line.startswith("+")] == long_change().new_text.split(
+        "\n"
+    )[:-1]
+    assert "-old" in lines
     await client.reply(question, "allow_once")
-    assert await asking is Decision.ONCE
+    await client.answer(call_id)
+    assert asking.verdicts == [Decision.ONCE]
+
+
+@pytest.mark.parametrize("option", ["reject_once", "allow_once", "allow_always", "x"])
+async def test_nothing_but_turning_the_page_leads_to_the_question_that_counts(asking, option):
+    asking.approval = long_change()
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "hi")
+    await client.reply(await client.until(QUESTION), option)
+    await client.answer(call_id)
+    assert asking.verdicts == [Decision.DENY]
+
+
+async def test_a_question_about_a_call_shows_what_it_would_do(asking):
+    asking.approval = Approval("Call pay", "d", new_text='{"to": "e\\u200bve"}\n\u202e')
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "hi")
+    question = await client.until(QUESTION)
+    assert shown(question) == '{"to": "e\\u200bve"}\n⟨U+202E⟩'
+    await client.reply(question, "reject_once")
+    await client.answer(call_id)
+
+
+async def test_what_hides_in_a_change_is_spelled_out_beside_it(asking):
+    new = "one\npаypal\u202e\nthree\n"
+    asking.approval = Approval("Write a\u200bb.md", "d", "a.md", "one\nthree\n", new)
+    client = await (await asking.client()).hello()
+    call_id = await client.prompt("main", "hi")
+    question = await client.until(QUESTION)
+    call = question["params"]["toolCall"]
+    assert call["title"] == "Write a⟨U+200B⟩b.md"
+    diff, spelled = call["content"]
+    assert diff["newText"] == new, "an editor gets the very bytes"
+    assert "+pа⟨U+0430⟩ypal⟨U+202E⟩" in spelled["content"]["text"]
+    await client.reply(question, "reject_once")
+    await client.answer(call_id)
 
 
 async def test_warnings_stand_before_the_diff(asking):

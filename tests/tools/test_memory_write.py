@@ -326,14 +326,14 @@ async def test_empty_content_ends_the_bootstrap_after_a_yes():
     out = await write.run(made(content="", target="bootstrap"), gate)
     assert out.text == "Deleted BOOTSTRAP.md."
     assert "BOOTSTRAP.md" not in workspace.files
-    assert [a.scope for a in gate.asked] == ["bootstrap"]
+    assert [a.scope for a in gate.asked] == ["bootstrap:life 0:BOOTSTRAP.md"]
 
 
 @pytest.mark.parametrize(
     ("bootstrap", "session", "scope"),
     [
-        ("ask", "main", "bootstrap:USER.md"),
-        ("ask", "chat:1", "bootstrap:USER.md"),
+        ("ask", "main", "bootstrap:life 0:USER.md"),
+        ("ask", "chat:1", "bootstrap:life 0:USER.md"),
         ("  \n", "main", "once"),
         (None, "main", "once"),
     ],
@@ -344,6 +344,18 @@ async def test_one_yes_covers_a_file_only_while_the_bootstrap_lasts(bootstrap, s
     gate = RecordingGate()
     await write.run(made(content="x", target="USER.md", session=session), gate)
     assert [a.scope for a in gate.asked] == [scope]
+
+
+async def test_the_next_bootstrap_has_yeses_of_its_own():
+    write, _ = tool({"BOOTSTRAP.md": "ask"})
+    gate = RecordingGate()
+    await write.run(made(content="x", target="SOUL.md"), gate)
+    await write.run(made(content="", target="bootstrap"), gate)
+    await write.run(made(content="ask again", target="bootstrap"), gate)
+    await write.run(made(content="y", target="SOUL.md"), gate)
+    first, _, created, later = [approval.scope for approval in gate.asked]
+    assert created == "once"
+    assert first != later
 
 
 async def test_a_yes_where_others_read_along_never_lasts():
@@ -554,7 +566,7 @@ async def test_one_yes_for_the_bootstrap_covers_no_hidden_text():
     gate = RecordingGate()
     await write.run(made(content="Likes tea", target="USER.md"), gate)
     await write.run(made(content=HIDDEN, target="USER.md"), gate)
-    assert [approval.scope for approval in gate.asked] == ["bootstrap:USER.md", "once"]
+    assert [approval.scope for approval in gate.asked] == ["bootstrap:life 0:USER.md", "once"]
 
 
 @pytest.mark.parametrize(
