@@ -46,47 +46,62 @@ _KEYS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _END = r"(?![A-Za-z0-9]|[_-][A-Za-z0-9])"
-# Formats of keys as their issuers publish them: the kind, what each of them contains, the pattern.
-_FORMATS = tuple(
-    (kind, hint, re.compile(rf"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-]){pattern}"))
-    for kind, hint, pattern in (
-        ("anthropic", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{16,}"),
-        ("openai", "sk-", r"sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}"),
-        ("openrouter", "sk-or-", r"sk-or-v1-[0-9a-f]{32,}"),
-        ("openai", "sk-", rf"sk-(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{{20,}}{_END}"),
-        ("stripe", "k_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-        ("stripe", "whsec_", r"whsec_[A-Za-z0-9]{24,}"),
-        ("github", "gh", r"gh[opusr]_[A-Za-z0-9]{20,}"),
-        ("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
-        ("gitlab", "glpat-", r"glpat-[A-Za-z0-9_-]{20,}"),
-        ("slack", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("slack", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,}"),
-        ("aws", "A", rf"(?:AKIA|ASIA)[A-Z0-9]{{16}}{_END}"),
-        ("google", "AIza", rf"AIza[A-Za-z0-9_-]{{35}}{_END}"),
-        ("google", "GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{24,}"),
-        ("huggingface", "hf_", r"hf_[A-Za-z0-9]{30,}"),
-        ("groq", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
-        ("xai", "xai-", r"xai-[A-Za-z0-9]{60,}"),
-        ("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{40,}"),
-        ("replicate", "r8_", r"r8_[A-Za-z0-9]{36,}"),
-        ("npm", "npm_", r"npm_[A-Za-z0-9]{36}"),
-        ("pypi", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{40,}"),
-        ("digitalocean", "do", r"do[opr]_v1_[0-9a-f]{64}"),
-        ("sendgrid", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-        ("telegram", ":AA", rf"\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
-        ("age", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-        ("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"),
+_PREFIXES = (  # how keys begin in the formats that their issuers publish, and what must follow
+    ("anthropic", "sk-ant-", r"[A-Za-z0-9_-]{16,}"),
+    ("openai", "sk-", r"(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}"),
+    ("openai", "sk-", rf"(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{{20,}}{_END}"),
+    ("openrouter", "sk-or-v1-", r"[0-9a-f]{32,}"),
+    ("stripe", "whsec_", r"[A-Za-z0-9]{24,}"),
+    *(("stripe", f"{kind}k_live_", r"[A-Za-z0-9]{16,}") for kind in "sr"),
+    *(("stripe", f"{kind}k_test_", r"[A-Za-z0-9]{16,}") for kind in "sr"),
+    *(("github", f"gh{kind}_", r"[A-Za-z0-9]{20,}") for kind in "opusr"),
+    ("github", "github_pat_", r"[A-Za-z0-9_]{22,}"),
+    ("gitlab", "glpat-", r"[A-Za-z0-9_-]{20,}"),
+    ("slack", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("slack", "xapp-", r"\d-[A-Za-z0-9-]{10,}"),
+    *(("aws", start, rf"[A-Z0-9]{{16}}{_END}") for start in ("AKIA", "ASIA")),
+    ("google", "AIza", rf"[A-Za-z0-9_-]{{35}}{_END}"),
+    ("google", "GOCSPX-", r"[A-Za-z0-9_-]{24,}"),
+    ("huggingface", "hf_", r"[A-Za-z0-9]{30,}"),
+    ("groq", "gsk_", r"[A-Za-z0-9]{40,}"),
+    ("xai", "xai-", r"[A-Za-z0-9]{60,}"),
+    ("perplexity", "pplx-", r"[A-Za-z0-9]{40,}"),
+    ("replicate", "r8_", r"[A-Za-z0-9]{36,}"),
+    ("npm", "npm_", r"[A-Za-z0-9]{36}"),
+    ("pypi", "pypi-AgE", r"[A-Za-z0-9_-]{40,}"),
+    *(("digitalocean", f"do{kind}_v1_", r"[0-9a-f]{64}") for kind in "opr"),
+    ("sendgrid", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+    ("age", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
+    ("jwt", "eyJ", r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"),
+    (
+        "pem",  # a body of encoded lines must follow, whole or cut off
+        "-----BEGIN ",
         (
-            "pem",  # a body of encoded lines must follow, whole or cut off
-            "PRIVATE KEY",
-            (
-                r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+"
-                r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:\s|\\[nr])++)*+"
-                r"(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++"
-                r"(?:[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
-            ),
+            r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+"
+            r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:\s|\\[nr])++)*+"
+            r"(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++"
+            r"(?:[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
         ),
-    )
+    ),
+)
+# Kind, what every such key contains, pattern. A pattern begins with letters as they are, since these are
+# looked for fastest; only then it looks back that no word or id goes before.
+_FORMATS = (
+    *(
+        (
+            kind,
+            start,
+            re.compile(
+                rf"{re.escape(start)}(?<![A-Za-z0-9]{re.escape(start)})(?<![A-Za-z0-9][_-]{re.escape(start)}){rest}"
+            ),
+        )
+        for kind, start, rest in _PREFIXES
+    ),
+    (
+        "telegram",
+        ":AA",
+        re.compile(rf"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+    ),
 )
 _NAMED = re.compile(
     r"""(?ix) (?<![\w-]) (?P<name> (?:

@@ -139,7 +139,8 @@ class Loop:
     def _restore_words(self, progress: Progress) -> None:
         """Let the turn read its message as it was sent, where that is not what was stored."""
         request, first = progress.scene.request, progress.rows[0]
-        if first.role is RowRole.USER and self._redactor.holds(request.text):
+        is_other = first.role is RowRole.USER and first.blocks != request.blocks
+        if is_other and self._redactor.holds(request.text):
             progress.rows[0] = replace(first, blocks=request.blocks)
 
     async def _ask(self, progress: Progress) -> Turn | None:

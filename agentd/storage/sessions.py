@@ -46,7 +46,9 @@ RETURNING flush_failures
 
 
 class SqliteSessions:
-    """The SessionStore of the state database. Keys in texts are not kept, as `redactor` tells them."""
+    """The SessionStore of the state database. Keys in texts are not kept, as `redactor` tells them; they
+    are looked for in the database's thread, since texts may be long.
+    """
 
     def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
         self._db = db
@@ -57,8 +59,12 @@ class SqliteSessions:
         """See SessionStore. Raises InvalidRequest for text that is not Unicode."""
         inbox.check_storable(request)
         now = self._clock.now()
-        kept, redacted = kept_request(request, self._redactor)
-        return await self._db.write(lambda conn: inbox.receive(conn, kept, now, redacted))
+
+        def take(conn: sqlite3.Connection) -> Receipt:
+            kept, redacted = kept_request(request, self._redactor)
+            return inbox.receive(conn, kept, now, redacted)
+
+        return await self._db.write(take)
 
     async def begin(self, turn_id: int) -> tuple[Row, ...]:
         """See SessionStore. Raises NotFound, InvalidRequest for a turn that has ended."""
@@ -68,8 +74,11 @@ class SqliteSessions:
     async def append(self, turn_id: int, row: NewRow) -> Row:
         """See SessionStore. Raises as `begin` does."""
         now = self._clock.now()
-        kept = kept_row(row, self._redactor)
-        return await self._db.write(lambda conn: inbox.append(conn, turn_id, kept, now))
+
+        def add(conn: sqlite3.Connection) -> Row:
+            return inbox.append(conn, turn_id, kept_row(row, self._redactor), now)
+
+        return await self._db.write(add)
 
     async def finish(
         self, turn_id: int, turn: Turn, rows: Sequence[NewRow] = ()
@@ -78,9 +87,12 @@ class SqliteSessions:
         the returned ones. Raises as `begin` does.
         """
         now = self._clock.now()
-        ended = kept_turn(turn, self._redactor)
-        kept = [kept_row(row, self._redactor) for row in rows]
-        return await self._db.write(lambda conn: inbox.finish(conn, turn_id, ended, kept, now))
+
+        def end(conn: sqlite3.Connection) -> tuple[Row, ...]:
+            kept = [kept_row(row, self._redactor) for row in rows]
+            return inbox.finish(conn, turn_id, kept_turn(turn, self._redactor), kept, now)
+
+        return await self._db.write(end)
 
     async def park(self, turn_id: int) -> None:
         """See SessionStore. Nothing happens to a turn that has ended: the caller may have been
@@ -245,7 +257,6 @@ class SqliteSessions:
     async def add_rows(self, session: SessionKey, rows: Sequence[tuple[NewRow, datetime]]) -> int:
         """See SessionStore. Returns how many rows the session now has."""
         now = self._clock.now()
-        kept = [(kept_row(row, self._redactor), at) for row, at in rows]
 
         def add(conn: sqlite3.Connection) -> int:
             transcript.make_session(conn, session, rows[0][1] if rows else now)
@@ -255,8 +266,8 @@ class SqliteSessions:
                     f"session {session!r} has messages already",
                     cure="import it with --as KEY, or delete the session first",
                 )
-            for new, at in kept:
-                transcript.add_row(conn, found["id"], new, at)
+            for new, at in rows:
+                transcript.add_row(conn, found["id"], kept_row(new, self._redactor), at)
             return len(rows)
 
         return await self._db.write(add)
