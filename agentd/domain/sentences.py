@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_END = re.compile(r"[.!?…]+(?=\s|\Z)|[。！？]+|\n")
+# A run of marks is taken whole or not at all: trying it from each of its marks takes quadratic time.
+_END = re.compile(r"(?<![.!?…])[.!?…]++(?=\s|\Z)|[。！？]+|\n")
 
 
 def sentences(text: str) -> Iterator[str]:

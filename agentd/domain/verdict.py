@@ -25,6 +25,7 @@ _ADJACENT_DENIALS = re.compile(r"no|of")
 _PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't)?|won't|can't")
 _NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
+_MOST = 16  # acknowledgements that are taken off; a reply of hundreds is no all-clear
 _SENTENCE_END = ".!?…:;,\n()[]—–-"
 
 
@@ -81,13 +82,14 @@ def is_no_reply(text: str) -> bool:
 def _strip(text: str) -> tuple[str, bool]:
     """The text without acknowledgements at its ends, and whether there was one."""
     found = False
-    while True:
+    for _ in range(_MOST):
         if (match := _START.match(text)) and not _denied_after(text[match.end() :]):
             text, found = text[match.end() :], True
         elif (match := _END.search(text)) and not _denied_before(text[: match.start()]):
             text, found = text[: match.start()], True
         else:
-            return (_trim(text) if found else text), found
+            break
+    return (_trim(text) if found else text), found
 
 
 def _denied_before(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentd.domain.sentences import sentences
+from tests.growth import QUADRATIC, growth
 
 
 @pytest.mark.parametrize(
@@ -21,3 +22,9 @@ from agentd.domain.sentences import sentences
 )
 def test_a_text_is_split_where_its_sentences_and_lines_end(text, found) -> None:
     assert list(sentences(text)) == found
+
+
+@pytest.mark.parametrize("unit", ["…", "...a", ". ", "?!"])
+def test_marks_without_end_take_time_in_proportion(unit: str) -> None:
+    text = unit * 40_000
+    assert growth(lambda size: list(sentences(text[:size] + "x")), 8_000) < QUADRATIC

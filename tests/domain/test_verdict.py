@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.domain.verdict import Alarm, Empty, Quiet, Told, is_no_reply, judge
+from tests.growth import QUADRATIC, growth
 
 OK = "HEARTBEAT_OK"
 
@@ -144,3 +145,10 @@ def test_no_reply_is_understood_in_any_dress(text: str) -> None:
 )
 def test_anything_else_than_no_reply_is_words(text: str) -> None:
     assert not is_no_reply(text)
+
+
+def test_a_token_without_end_takes_time_in_proportion_and_is_no_all_clear() -> None:
+    text = "HEARTBEAT_OK " * 8_000
+    assert growth(lambda size: judge(text[:size], 300), 10_000) < QUADRATIC
+    assert isinstance(judge(text, 300), Alarm)
+    assert judge("HEARTBEAT_OK " * 3, 300) == Quiet()

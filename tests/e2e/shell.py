@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shutil
 import socket
 import subprocess
@@ -152,3 +153,26 @@ def a_shell(**variables: str) -> Iterator[Shell]:
         for daemon in shell.daemons:
             daemon.kill()
         shutil.rmtree(root)
+
+
+def on_a_terminal(shell: Shell, typed: str, *words: str) -> str:
+    """What a terminal shows while the command runs in it."""
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "agentd", *words]
+    with subprocess.Popen(
+        argv, env=shell.environ(), cwd=shell.root, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed: the command has ended
+                break
+            if not part:
+                break
+            shown += part
+        process.wait()
+    os.close(ours)
+    return shown.decode()

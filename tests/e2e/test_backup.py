@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.e2e.shell import a_shell
+import pytest
+
+from tests.e2e.shell import a_shell, on_a_terminal
 
 
 def test_a_home_moves_to_another_place() -> None:
@@ -24,3 +26,20 @@ def test_a_home_moves_to_another_place() -> None:
         assert new.ok("sessions", "export", "main").out == exported
         assert "behind the clock" in new.ok("memory", "search", "cellar key").out
         assert new("doctor").code == 0
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_command_in_a_backup_is_shown_and_taken_only_with_a_yes(answer: str) -> None:
+    with a_shell() as old, a_shell() as new:
+        config = old.root / "config.toml"
+        config.write_text('[alerts]\ncommand = ["/bin/sh", "-c", "true \u202e"]\n')
+        old.wake()
+        old.ok("backup", str(new.root / "b.tar.gz"))
+        refused = new("restore", "b.tar.gz")
+        assert (refused.code, "--trust" in refused.err) == (78, True)
+        screen = on_a_terminal(new, f"{answer}\n", "restore", "b.tar.gz")
+        assert 'alerts.command = ["/bin/sh", "-c", "true \\u202e"]: is run at each alert' in screen
+        restored = (new.root / "config.toml").exists()
+        assert restored is (answer == "y")
+        if not restored:
+            assert "nothing was restored" in screen
