@@ -40,6 +40,7 @@ _KNOWN_HEAD = re.compile(
 _SAID_HEAD = re.compile(
     r"\[(?P<number>\d{1,9}) (?P<who>user|agent) (?P<day>\d{4}-\d\d-\d\d)(?: [\d:]{4,8})?\]\s?(?P<text>.*)"
 )
+_LEFT_OUT = "[…]"  # what of a message the request does not show
 _KEPT_CHARS, _KEPT_SENTENCES = 500, 10  # of what is to be remembered
 _QUOTED_WORDS = 3  # a shorter quote proves little
 _KEEP = re.compile(
@@ -124,7 +125,12 @@ def reply(prompt: Prompt) -> Reply:
         for head, body in entries(fenced(text, KNOWN), _KNOWN_HEAD)
     ]
     shown = [
-        _Message(int(head["number"]), head["who"] == "user", _day(head["day"]), body)
+        _Message(
+            int(head["number"]),
+            head["who"] == "user",
+            _day(head["day"]),
+            body.replace(_LEFT_OUT, "\n"),
+        )
         for head, body in entries(fenced(text, CONVERSATION), _SAID_HEAD)
     ]
     found = _operations(_last_words(_learnt(shown)), known)

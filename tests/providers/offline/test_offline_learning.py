@@ -54,6 +54,11 @@ async def test_chatter_before_and_behind_a_fact_does_not_become_one():
     assert [one["content"] for one in found] == ["The user's dog is called Rex."]
 
 
+@pytest.mark.parametrize("left", ["[…] My dog is called Rex.", "Hi […] My dog is called Rex. […]"])
+async def test_what_stands_beside_something_that_is_not_shown_is_learnt(left):
+    assert (await one(left))["content"] == "The user's dog is called Rex."
+
+
 async def test_a_statement_is_told_with_message_quote_and_triple():
     [found] = await learnt(said("Hi there!", "Good news: my dog is called Rex. What time is it?"))
     assert found == {
