@@ -31,6 +31,7 @@ from agentd.ports import Tool
 from agentd.providers.anthropic_request import request_body
 from agentd.providers.settings import ProviderSettings
 from agentd.search.live import LiveIndex
+from agentd.search.settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
@@ -152,7 +153,9 @@ class House:
         state.mkdir(exist_ok=True)
         db = await opened(Database.open(state / "state.db", STATE, synchronous="NORMAL"))
         index_db = await opened(Database.open(state / "index.db", INDEX, synchronous="NORMAL"))
-        index = await opened(LiveIndex.open(SqliteChunks(index_db), self.clock))
+        patient = SearchSettings(query_timeout_ms=60_000)  # else a busy machine answers by words
+        chunks = SqliteChunks(index_db)
+        index = await opened(LiveIndex.open(chunks, self.clock, settings=patient))
         self.store = SqliteSessions(db, self.clock)
         self.journal = SqliteJournal(db)
         self.outbox = SqliteOutbox(db, self.clock)

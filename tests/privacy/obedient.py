@@ -170,7 +170,7 @@ class Home:
         """Open everything; again after that, as a restart does."""
         config = Config.model_validate(
             {
-                "memory_search": {"provider": "none"},
+                "memory_search": {"provider": "none", "query_timeout_ms": 60_000},
                 "workspace": {"read_scopes": [f"work={self.root / 'work'}"]},
                 "compaction": {"background": False},
             }
