@@ -1,7 +1,8 @@
 """Whether a vulnerability is known in what the locks name: exit 1 if so, and 0 where nobody can be asked.
 
-One request for each package goes to the advisory service of the package index, or is answered by pip-audit's
-cache; what was found clean is not asked again on the same day.
+pip-audit asks the advisory service of the package index, one request for each package. An index that is a plain
+one knows of no advisories: that is told, and no lock is called sound for it. What was answered is told again on the
+same day without asking.
 """
 
 from __future__ import annotations
@@ -11,57 +12,65 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from lock import FOLDER, ROOT
-
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "requirements"
 TIMEOUT = "5"  # seconds for one answer
 
 
 def main() -> int:
     """Audit every lock; the exit code."""
-    known: set[str] = set()
+    code = 0
     for path in sorted(FOLDER.glob("*.txt")):
         stamp = _stamp(path)
-        if stamp.exists():
-            continue
-        found = _vulnerable(path)
-        if found is None:
-            return 0
-        known.update(found)
-        if not found:
-            stamp.touch()
-    if not known:
-        print("audited: no vulnerability is known in what the locks name", file=sys.stderr)
-    for line in sorted(known):
-        print(line, file=sys.stderr)
-    return 1 if known else 0
+        if not stamp.exists():
+            report = _report(path)
+            if report is None:
+                return code
+            flaws, told = judged(report)
+            if flaws:
+                print("\n".join([f"error: {path.name}", *flaws]), file=sys.stderr)
+                code = 1
+                continue
+            stamp.write_text(told, encoding="utf-8")
+        print(f"{stamp.read_text(encoding='utf-8')}: {path.name}", file=sys.stderr)
+    return code
 
 
-def _vulnerable(path: Path) -> list[str] | None:
-    """The advisories for what the lock names; None, and a warning, if they could not be had."""
-    argv = [sys.executable, "-m", "pip_audit", "--requirement", str(path), "--disable-pip"]
-    argv += [
-        "--require-hashes",
-        "--format",
-        "json",
-        "--progress-spinner",
-        "off",
-        "--timeout",
-        TIMEOUT,
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
-    try:
-        packages = json.loads(done.stdout)["dependencies"]
-    except (ValueError, KeyError):
-        why = (done.stderr.strip() or "no answer").splitlines()[-1][:200]
-        print(f"warning: the locks were not audited ({why})", file=sys.stderr)
-        return None
-    return [
-        f"{package['name']} {package['version']}: {flaw['id']}, fixed in {flaw['fix_versions'] or 'none'}"
+def judged(report: Mapping[str, Any]) -> tuple[list[str], str]:
+    """The vulnerabilities that pip-audit reports, and what is to be told where there are none."""
+    packages = report["dependencies"]
+    flaws = [
+        f"  {package['name']} {package['version']}: {flaw['id']},"
+        f" fixed in {', '.join(flaw['fix_versions']) or 'no version'}"
         for package in packages
         for flaw in package.get("vulns", ())
     ]
+    skipped = sum("skip_reason" in package for package in packages)
+    if skipped:
+        return (
+            flaws,
+            f"warning: nobody knows of advisories for {skipped} of {len(packages)} packages",
+        )
+    return flaws, f"no vulnerability is known in {len(packages)} packages"
+
+
+def _report(path: Path) -> Mapping[str, Any] | None:
+    """What pip-audit says of a lock; None, and a warning, if nobody answered."""
+    argv = [sys.executable, "-m", "pip_audit", "--requirement", str(path), "--disable-pip"]
+    argv += ["--require-hashes", "--format", "json", "--progress-spinner", "off"]
+    argv += ["--timeout", TIMEOUT]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
+    try:
+        report: Mapping[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        why = (done.stderr.strip() or "no answer").splitlines()[-1][:160]
+        print(f"warning: the locks were not audited ({why})", file=sys.stderr)
+        return None
+    return report
 
 
 def _stamp(path: Path) -> Path:

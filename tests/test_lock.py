@@ -19,8 +19,8 @@ PINNED = re.compile(r"([a-z0-9.-]+)==([^\s;]+)(?: ; [^\\]+)? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lock", ROOT / "scripts" / "lock.py")
+def load(name: str = "lock") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -78,3 +78,23 @@ def test_there_is_a_lock_for_each_python_that_is_supported() -> None:
     assert [path for path in PATHS if not path.is_file()] == []
     if sys.platform == "linux" and lock.here() is not None:
         assert lock.here() in PATHS
+
+
+SOUND = {"name": "idna", "version": "3.11", "vulns": []}
+SKIPPED = {"name": "httpx", "skip_reason": "not found"}
+FLAWED = {
+    "name": "idna",
+    "version": "2.0",
+    "vulns": [{"id": "PYSEC-2024-60", "fix_versions": ["3.7"]}],
+}
+
+
+def test_an_audit_tells_what_it_found_and_what_nobody_could_tell_it() -> None:
+    judged = load("audit").judged
+    assert judged({"dependencies": [SOUND]}) == ([], "no vulnerability is known in 1 packages")
+    flaws, _ = judged({"dependencies": [SOUND, FLAWED, SKIPPED]})
+    assert flaws == ["  idna 2.0: PYSEC-2024-60, fixed in 3.7"]
+    for packages in ([SKIPPED], [SOUND, SKIPPED]):
+        flaws, told = judged({"dependencies": packages})
+        assert flaws == []
+        assert told.startswith("warning: nobody knows of advisories for 1 of ")
