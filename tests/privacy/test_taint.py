@@ -64,6 +64,36 @@ async def test_after_a_compaction_no_prompt_carries_what_came_from_outside(home:
     assert [q.path for q in home.answers.questions] == ["projects/a.md"]
 
 
+@pytest.mark.parametrize("way", ["compact", "start_over"])
+async def test_the_owner_ends_taint_however_short_the_conversation(home: House, way):
+    await home.obey("main", [READ])
+    await home.obey("main", [("memory_write", {"content": "seen"})])
+    report = await getattr(home.sessions, way)(MAIN)
+    assert report.compacted
+    before = len(home.answers.questions)
+    wishes = [{"target": "projects/a.md", "content": "clean"}, {"content": "also clean"}]
+    await home.obey("main", [("memory_write", wish) for wish in wishes])
+    assert len(home.answers.questions) == before
+    assert home.text("projects/a.md") == "a\nclean\n"
+    assert home.note.endswith("also clean\n")
+
+
+async def test_a_compaction_of_clean_talk_that_is_short_does_nothing(home: House):
+    await home.say("main", "hello")
+    assert (await home.sessions.compact(MAIN)).reason == "nothing_to_compact"
+
+
+async def test_in_a_group_all_is_tainted_and_its_summary_goes_on(home: House):
+    for _ in range(3):
+        await home.say(GROUP, "much talk " * 300)
+    home.provider.default = SUMMARY
+    assert (await home.sessions.compact(SessionKey(GROUP))).compacted
+    home.provider.default = "ok"
+    await home.say(GROUP, "go on")
+    assert "what the two of them said before" in as_json(home.provider.prompts[-1])
+    assert "much talk" in as_json(home.provider.prompts[-1])  # the tail is not left out
+
+
 async def test_a_summary_of_what_came_from_outside_is_stored_and_not_carried_on(home: House):
     for _ in range(3):
         await home.obey("main", [READ])
