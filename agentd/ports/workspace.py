@@ -89,7 +89,7 @@ class Workspace(Protocol):
         """
 
     async def names_outside(self, paths: Sequence[str]) -> bool:
-        """Whether text from outside has named one of these files."""
+        """Whether text from outside has named one of these files, or folders."""
 
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at

@@ -92,6 +92,8 @@ class Changes:
         """Make the file what the intent makes of `old`. Raises EditConflict if it is that no more."""
         new = _outcome(old, intent)
         if old != new and (versions := self._kept_of(intent.path)) is not None:
+            if by.tainted:
+                versions.name_outside(self._new_folders(parts))
             versions.begin(intent.path, old, new, by, at)
         if new is None:
             self._folder.delete(parts)
@@ -99,6 +101,20 @@ class Changes:
             self._folder.replace(parts, new, partial(self._look, parts, digest_of(old)))
         if old != new:
             self._note(intent.path, old, new)
+
+    def _new_folders(self, parts: Sequence[str]) -> list[str]:
+        """The folders that a write makes."""
+        depth = len(parts) - 1
+        while depth and not self._is_there(parts[:depth]):
+            depth -= 1
+        return ["/".join(parts[:end]) for end in range(depth + 1, len(parts))]
+
+    def _is_there(self, folder: Sequence[str]) -> bool:
+        try:
+            self._folder.entries(folder)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _look(self, parts: Sequence[str], digest: str) -> None:
         """Raises EditConflict when the file is another by now."""

@@ -279,7 +279,7 @@ class Files:
             return False
         with translated("the versions of files"):
             return await asyncio.to_thread(
-                lambda: any(any(versions.outside(path, [b""])) for path in paths)
+                lambda: any(any(versions.outside(path.rstrip("/"), [b""])) for path in paths)
             )
 
     async def inspect(self, intent: FileIntent) -> str:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, compress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agentd.domain.workspace import HAND, OWNER, Author, Version
@@ -63,8 +63,7 @@ class Versions:
         self, path: str, old: bytes | None, new: bytes | None, by: Author, at: datetime
     ) -> None:
         """Keep `old`, and note that `by` is about to make it `new`, None for gone."""
-        self._folder.root.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        self._folder.root.chmod(FOLDER_MODE)
+        self._make_root()
         home = home_of(path)
         log = _settled(self._load(home), digest_of(old))
         if old is not None:
@@ -134,6 +133,12 @@ class Versions:
         named, *brought = self._outside.own(home, [_name_line(path), *lines])
         return [True] * len(lines) if named else brought
 
+    def name_outside(self, folders: Iterable[str]) -> None:
+        """Tainted changes are about to make these folders, and have named them."""
+        for folder in folders:
+            self._make_root()
+            self._outside.note(home_of(folder), [_name_line(folder)])
+
     def masked(self, path: str, old: bytes, new: bytes) -> None:
         """Words of the file were masked: what is left of a line from outside stays so."""
         self._keep_outside(home_of(path), old, new)
@@ -191,6 +196,10 @@ class Versions:
         """Remove what a crash left half written; returns how many files that were."""
         return self._folder.clear_strays() if self._folder.root.is_dir() else 0
 
+    def _make_root(self) -> None:
+        self._folder.root.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        self._folder.root.chmod(FOLDER_MODE)
+
     def _note_outside(self, path: str, old: bytes | None, new: bytes | None, by: Author) -> None:
         """Lines that tainted changes bring are from outside, and so is the name of a file; what the owner
         writes, or has seen whole and allowed, is his.
@@ -199,7 +208,9 @@ class Versions:
         if by.tainted:
             self._outside.note(home, [*added(old, new, by), *name])
         elif by.approved:
-            self._outside.drop(home, [*(new or b"").splitlines(), _name_line(path)])
+            self._outside.drop(home, (new or b"").splitlines())
+            for named in (path, *map(str, PurePosixPath(path).parents)):
+                self._outside.drop(home_of(named), [_name_line(named)])
         elif by.kind == OWNER.kind:
             self._outside.drop(home, [*added(old, new, by), *name])
 

@@ -74,6 +74,25 @@ async def test_a_yes_to_a_file_of_others_takes_in_its_name(home, owner):
     assert not await files.names_outside([FILE])
 
 
+async def test_folders_that_others_have_made_are_named_by_them_until_a_yes(home, owner):
+    home.put({"shared/b.md": "mine\n"})
+    files = home.files()
+
+    async def add(by):
+        path = "shared/obey/now/a.md"
+        async with files.lock(path):
+            await files.apply(await files.plan(path, FileAction.APPEND, b"x\n"), owner, by)
+
+    async def named():
+        folders = ("shared/", "shared/obey/", "shared/obey/now/")
+        return [await files.names_outside([folder]) for folder in folders]
+
+    await add(GROUP)
+    assert await named() == [False, True, True]
+    await add(YES)
+    assert await named() == [False, False, False]
+
+
 async def test_a_restored_version_brings_them_back_as_what_they_were(home, owner):
     home.put({FILE: "mine\n"})
     files = home.files()
