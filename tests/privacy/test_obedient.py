@@ -139,11 +139,13 @@ def _lives(count: int, machine: type[Lives] = Lives) -> None:
     )
 
 
+@pytest.mark.timeout(900)
 def test_no_hostile_byte_reaches_an_unmarked_place_without_a_yes() -> None:
     _lives(150)
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(14_400)
 def test_no_hostile_byte_reaches_an_unmarked_place_in_5000_lives() -> None:
     _lives(5_000)
 

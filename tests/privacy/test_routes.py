@@ -209,6 +209,7 @@ def test_hostile_text_reaches_no_unmarked_place(way_in: str) -> None:
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize(("way_in", "way_on"), [*itertools.product(WAYS_IN, WAYS_ON)])
 def test_no_payload_reaches_an_unmarked_place(way_in: str, way_on: str) -> None:
     for payload in PAYLOADS:
@@ -216,6 +217,7 @@ def test_no_payload_reaches_an_unmarked_place(way_in: str, way_on: str) -> None:
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("way_in", WAYS_IN)
 def test_no_attack_of_others_reaches_an_unmarked_place(way_in: str) -> None:
     if not (texts := attacks()):
