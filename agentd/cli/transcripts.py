@@ -62,14 +62,15 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript
         try:
             lines = _readable(_lines(file))
         except InvalidRequest as error:
-            wrong += [f"{file}, {fault}" for fault in error.message.split("\n")]
+            faults = error.message.split("\n")
+            wrong += [f"{file}, {one}" if one.startswith("line ") else one for one in faults]
         else:
             transcripts.append(Transcript(key or f"chat:{file.stem}", file, lines))
     if wrong:
         more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
         raise InvalidRequest(
             "\n".join([*wrong[:_MOST_TOLD], *more]),
-            cure="mend or remove these lines; nothing was imported",
+            cure="mend or leave out what is named; nothing was imported",
         )
     return transcripts
 

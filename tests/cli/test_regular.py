@@ -28,6 +28,7 @@ def test_what_is_no_file_is_refused_and_nobody_waits(tmp_path: Path, name: str) 
         with pytest.raises(InvalidRequest) as error:
             read(tmp_path / name)
         assert error.value.cure
+        assert error.value.message.count(str(tmp_path / name)) == 1
 
 
 def test_a_file_without_size_is_read_no_further_than_the_limit() -> None:
