@@ -154,9 +154,9 @@ class Shared:
         infos = await self.sessions()
         others = sum(kind_of(info.key) is not Kind.MAIN for info in infos)
         found = sum(entry.is_shared for entry in notes)
-        text = f"{others} groups and isolated sessions find {found} files of the workspace"
+        text = f"files that groups and isolated sessions find: {found}; such sessions: {others}"
         if hidden := self._hidden(notes):
-            text += f", and nothing of {', '.join(hidden[:_MOST_NAMED])}"
+            text += f"; they find nothing of {', '.join(hidden[:_MOST_NAMED])}"
             text += f" and {len(hidden) - _MOST_NAMED} more" if len(hidden) > _MOST_NAMED else ""
         if others and hidden and not found:
             cure = "move what they need to shared/, or name its folder in [workspace] group_paths"
