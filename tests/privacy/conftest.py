@@ -162,7 +162,8 @@ class House:
         chosen = WorkspaceSettings(read_scopes=self.scopes, group_paths=self.group_paths)
         self.files = self.seen(self.root, chosen, self.clock, chosen.scopes(), state / "versions")
         self.indexer = Indexer(index, self.files, self.store, self.clock)
-        self.recall = MemoryRecall(index, self.indexer, self.store, self.files)
+        # A search that a busy machine cuts short would tell the same homes apart.
+        self.recall = MemoryRecall(index, self.indexer, self.store, self.files, patience=600.0)
         limits = thresholds(self.window, 4_000)
         flush = MemoryFlush(
             self.store, MemoryFlushSettings(), self.clock, lambda: slice_tokens(limits)
