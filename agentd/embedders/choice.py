@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from agentd.domain.health import Problem
 from agentd.embedders import places
-from agentd.embedders.e5_files import E5Files
+from agentd.embedders.e5_files import FOLDER as E5_FOLDER
+from agentd.embedders.e5_files import FULL, PACKED, E5Files
 from agentd.embedders.onnx_files import MANIFEST, NET, PACKAGED, REINSTALL, VOCABULARY, OnnxFiles
 from agentd.embedders.settings import EmbedderSettings, Kind, ModelSettings
 from agentd.embedders.spec import Backend, Spec
@@ -69,7 +71,7 @@ def choose(settings: EmbedderSettings, environ: Mapping[str, str], models: Path)
     """The embedder that the configuration and what is installed lead to; never raises. `models` is
     the folder of exported and fetched models. Loads nothing, but reads files.
 
-    Automatic means: the sentence model that comes with agentd or an export of the one that is named,
+    Automatic means: the two models that come with agentd, or an export of the one that is named,
     else sentence-transformers, else the word table. What is asked for by name or is a part of agentd,
     and cannot be had, is a problem, and static vectors stand in.
     """
@@ -83,10 +85,12 @@ def choose(settings: EmbedderSettings, environ: Mapping[str, str], models: Path)
             return _asked_for("sentence-transformers", lambda: _torch(model, models, "configured"))
         case "onnx":
             return _asked_for("onnx", lambda: _onnx(model, models, "configured"))
+        case "packaged":
+            return _asked_for("packaged", lambda: _packaged(model, models, "configured"))
         case "multilingual":
             return _asked_for("multilingual", lambda: _multilingual(model))
         case "both":
-            return _asked_for("both", lambda: _both(model))
+            return _asked_for("both", lambda: _joined("both", model, FULL, "configured"))
     return _automatic(model, models)
 
 
@@ -113,12 +117,13 @@ def export_source(settings: ModelSettings) -> Path:
 
 def _automatic(settings: ModelSettings, models: Path) -> Choice:
     faults: list[EmbedderFault] = []
-    for local in (_onnx, _torch):
+    is_named = settings.model or export_folder(settings, models).is_dir()
+    for local in (_onnx, _torch) if is_named else (_packaged, _onnx, _torch):
         try:
             return local(settings, models, "automatic: the best that is installed")
         except EmbedderFault as fault:
             faults.append(fault)
-    missing = " ".join(fault.message for fault in faults)
+    missing = " ".join(dict.fromkeys(fault.message for fault in faults))
     # Of a model that is named the last fault says what helps; without one agentd is not whole.
     cure = faults[-1 if settings.model else 0].cure
     problem = Problem("embedder_unavailable", f"{missing} Static vectors stand in.", cure)
@@ -190,22 +195,29 @@ def _onnx(settings: ModelSettings, models: Path, why: str) -> Choice:
     return Choice("onnx", why, spec=_spec(settings, "onnx", str(source), found, f"int8-{mark}"))
 
 
+def _packaged(settings: ModelSettings, _models: Path, why: str) -> Choice:
+    return _joined("packaged", settings, PACKED, why)
+
+
+def _joined(
+    kind: Literal["packaged", "both"], settings: ModelSettings, manifest: str, why: str
+) -> Choice:
+    many, english = _e5(settings, manifest), OnnxFiles.at(PACKAGED)
+    parts = (english.name, english.fingerprint), (many.name, many.fingerprint)
+    identity = f"{'+'.join(map('-'.join, parts))}-{many.weight:g}"
+    dimension = english.dimension + many.dimension
+    spec = _spec_of(settings, "both", str(E5_FOLDER / manifest), dimension, identity)
+    return Choice(kind, why, spec=spec)
+
+
 def _multilingual(settings: ModelSettings) -> Choice:
-    files = _e5(settings)
+    files = _e5(settings, FULL)
     identity = f"{files.name}-{files.dimension}-{files.fingerprint}"
-    spec = _spec_of(settings, "multilingual", "", files.dimension, identity)
+    spec = _spec_of(settings, "multilingual", str(E5_FOLDER / FULL), files.dimension, identity)
     return Choice("multilingual", "configured", spec=spec)
 
 
-def _both(settings: ModelSettings) -> Choice:
-    many, english = _e5(settings), OnnxFiles.at(PACKAGED)
-    identity = f"{english.name}-{english.fingerprint}+{many.name}-{many.fingerprint}"
-    dimension = english.dimension + many.dimension
-    spec = _spec_of(settings, "both", str(PACKAGED), dimension, identity)
-    return Choice("both", "configured", spec=spec)
-
-
-def _e5(settings: ModelSettings) -> E5Files:
+def _e5(settings: ModelSettings, manifest: str) -> E5Files:
     if settings.model:
         raise EmbedderFault(
             f"The multilingual model is a certain one, not {settings.model}.",
@@ -213,7 +225,7 @@ def _e5(settings: ModelSettings) -> E5Files:
         )
     if not places.are_installed("onnxruntime"):
         raise EmbedderFault("onnxruntime is not installed.", cure=REINSTALL)
-    return E5Files.find()
+    return E5Files.find(E5_FOLDER / manifest)
 
 
 def _net(settings: ModelSettings, models: Path) -> Path:

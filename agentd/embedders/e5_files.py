@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Self
 
 from agentd.embedders import places
-from agentd.embedders.onnx_files import MANIFEST, check_digest
+from agentd.embedders.onnx_files import REINSTALL, check_digest
 from agentd.errors import EmbedderFault
 
+FULL, PACKED = (
+    "manifest.json",
+    "packed.json",
+)  # all of the model, and the short one that comes along
 FOLDER = Path(__file__).with_name("e5_small")
 INSTALL = "Install it: pip install 'agentd[multilingual]', or EXTRAS=multilingual make run."
 
@@ -26,27 +30,33 @@ class E5Files:
     turn: Path  # the mean of all vectors, and the axes along which languages differ
     name: str
     dimension: int
+    weight: float  # of its vectors beside those of all-MiniLM-L6-v2
     digests: Mapping[str, str] = field(default_factory=dict)
     cure: str = INSTALL
 
     @classmethod
-    def find(cls, folder: Path = FOLDER) -> Self:
-        """As the manifest in the folder says. Raises EmbedderFault where the package is missing."""
+    def find(cls, manifest: Path) -> Self:
+        """As the manifest says. Raises EmbedderFault where the package with the weights is missing."""
+        folder = manifest.parent
+        cure = REINSTALL if manifest.name == PACKED else INSTALL
         try:
-            card = json.loads((folder / MANIFEST).read_bytes())
+            card = json.loads(manifest.read_bytes())
+            package = str(card["package"])
             return cls(
-                places.package(str(card["package"])) / str(card["weights"]),
+                (places.package(package) if package else folder) / str(card["weights"]),
                 folder / "net.onnx",
                 folder / "turn.npy",
                 str(card["model"]),
                 int(card["dimension"]),
+                float(card["weight"]),
                 dict(card["sha256"]),
+                cure,
             )
         except FileNotFoundError as error:
-            raise EmbedderFault(f"multilingual-e5-small: {error}.", cure=INSTALL) from error
+            raise EmbedderFault(f"multilingual-e5-small: {error}.", cure=cure) from error
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise EmbedderFault(
-                f"The model in {folder} cannot be read: {error}.", cure=INSTALL
+                f"The model of {manifest} cannot be read: {error}.", cure=cure
             ) from error
 
     @property

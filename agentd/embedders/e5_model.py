@@ -8,18 +8,41 @@ from __future__ import annotations
 
 import struct
 import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from agentd.embedders.e5_files import E5Files
-from agentd.embedders.e5_weights import WIDTH, E5Weights
+from agentd.embedders.e5_packed import PackedWeights
+from agentd.embedders.e5_weights import WIDTH, E5Weights, Floats, Tensor
 from agentd.embedders.onnx_session import session
+from agentd.embedders.unigram import UnigramTokenizer, Vocabulary
 from agentd.embedders.windows import embed_whole
 from agentd.errors import EmbedderFault
 
 _PREFIXES = {True: "query:", False: "passage:"}  # as the model was taught
+
+
+class Weights(Protocol):
+    """The numbers of the model, wherever they come from."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What splits texts into pieces."""
+
+    @property
+    def positions(self) -> Floats:
+        """What is added to a piece for its place in the text."""
+
+    def rows(self, ids: Sequence[int]) -> Floats:
+        """The vectors of pieces."""
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """What the graph's weights are called."""
 
 
 class E5Model:
@@ -29,19 +52,20 @@ class E5Model:
         """Raises EmbedderFault for files that are missing, changed, or hold something else."""
         files.check()
         try:
-            self._weights = E5Weights(files.weights)
+            load = PackedWeights if files.weights.suffix == ".npz" else E5Weights
+            self._weights: Weights = load(files.weights)
             self._session = session(files.net, threads, self._weights.tensors())
             turn = np.load(files.turn)
-        except (OSError, ValueError, KeyError, struct.error, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, struct.error, BadZipFile, RuntimeError) as error:
             raise EmbedderFault(
                 f"{files.weights} cannot be loaded: {str(error)[:200]}", cure=files.cure
             ) from error
         self._mean, self._axes = turn[0], turn[1:]
-        self._tokenizer = self._weights.tokenizer
+        self._tokenizer = UnigramTokenizer(self._weights.vocabulary)
         self._prefix = {
             query: self._tokenizer.encode(text).ids[:-1] for query, text in _PREFIXES.items()
         }
-        self._limit = self._weights.positions - 1 - max(map(len, self._prefix.values()))
+        self._limit = len(self._weights.positions) - 1 - max(map(len, self._prefix.values()))
         self.dimension = WIDTH
 
     def embed(self, texts: list[str], *, query: bool) -> npt.NDArray[np.float32]:
@@ -58,14 +82,15 @@ class E5Model:
 
     def _encode(self, windows: list[str], prefix: list[int]) -> npt.NDArray[np.float32]:
         read = [self._tokenizer.encode(it, add_special_tokens=False).ids for it in windows]
-        encodings = [[*prefix, *ids[: self._limit], self._weights.end] for ids in read]
+        encodings = [[*prefix, *ids[: self._limit], self._weights.vocabulary.end] for ids in read]
         shape = (len(windows), max(map(len, encodings)))
-        ids = np.full(shape, self._weights.padding, np.int64)
+        ids = np.full(shape, self._weights.vocabulary.padding, np.int64)
         mask = np.zeros(shape, np.int32)
         for row, encoding in enumerate(encodings):
             ids[row, : len(encoding)] = encoding
             mask[row, : len(encoding)] = 1
-        inputs = {"pieces": self._weights.pieces(ids), "mask": mask}
+        pieces = self._weights.rows(ids.ravel().tolist()).reshape(*shape, WIDTH)
+        inputs = {"pieces": pieces + self._weights.positions[: shape[1]], "mask": mask}
         states: npt.NDArray[np.float32] = self._session.run(None, inputs)[0]
         weights = mask[:, :, None].astype(np.float32)
         found: npt.NDArray[np.float32] = (states * weights).sum(1) / weights.sum(1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from agentd.embedders.unigram import UnigramTokenizer
+from agentd.embedders.unigram import Vocabulary
 
 BLOCK = 32
 WIDTH = 384
@@ -35,7 +35,8 @@ _JOINED = {  # matrices with the same input are one
     "fi": ("fi",),
     "fo": ("fo",),
 }
-_Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float32]
+Tensor = npt.NDArray[np.float32 | np.uint8]
 
 
 class E5Weights:
@@ -46,29 +47,29 @@ class E5Weights:
         self._path = path
         with path.open("rb") as file:
             read = _Reader(file)
-            _, width, self._layers, _, self._inner, _, self.positions, *_ = read.struct(_SIZES)
+            _, width, self._layers, _, self._inner, *_ = read.struct(_SIZES)
             if width != WIDTH:
                 raise ValueError(f"{path} holds another model")
-            self.tokenizer, self.end, self.padding = _tokenizer(read)
+            self.vocabulary = _vocabulary(read)
             self._places = _places(read)
-        self._positions = self._floats("emb.pos").reshape(-1, WIDTH)
-        self._positions = self._positions + self._floats("emb.type")[:WIDTH]
+        positions = self._floats("emb.pos").reshape(-1, WIDTH)
+        self.positions: Floats = positions + self._floats("emb.type")[:WIDTH]
 
-    def pieces(self, ids: npt.NDArray[np.int64]) -> _Floats:
-        """Of texts with the same number of tokens each: what the net takes in for them."""
+    def rows(self, ids: Sequence[int]) -> Floats:
+        """The vectors of pieces."""
         start, _ = self._places["emb.word"]
         with self._path.open("rb") as file:
             number = file.fileno()
-            found = [os.pread(number, _ROW, start + _ROW * piece) for piece in ids.ravel().tolist()]
-        rows = np.frombuffer(b"".join(found), _BLOCK).reshape(*ids.shape, -1)
-        halves = np.concatenate([rows["pairs"] & 15, rows["pairs"] >> 4], -1)
-        vectors: _Floats = halves.astype(np.float32) - 8
-        vectors *= rows["scale"].astype(np.float32)[..., None]
-        return vectors.reshape(*ids.shape, WIDTH) + self._positions[: ids.shape[-1]]
+            found = [os.pread(number, _ROW, start + _ROW * piece) for piece in ids]
+        blocks = np.frombuffer(b"".join(found), _BLOCK).reshape(-1, WIDTH // BLOCK)
+        halves = np.concatenate([blocks["pairs"] & 15, blocks["pairs"] >> 4], -1)
+        vectors: Floats = halves.astype(np.float32) - 8
+        vectors *= blocks["scale"].astype(np.float32)[..., None]
+        return vectors.reshape(-1, WIDTH)
 
-    def tensors(self) -> Mapping[str, npt.NDArray[np.float32 | np.uint8]]:
+    def tensors(self) -> Mapping[str, Tensor]:
         """All that the graph's weights are called, with neighbours in each byte as it wants them."""
-        found: dict[str, npt.NDArray[np.float32 | np.uint8]] = {}
+        found: dict[str, Tensor] = {}
         for name in ("emb.ln.w", "emb.ln.b"):
             found[name] = self._floats(name)
         for layer in (f"l{number}" for number in range(self._layers)):
@@ -83,7 +84,7 @@ class E5Weights:
                 found[f"{layer}.{name}"] = self._floats(f"{layer}.{name}")
         return found
 
-    def _floats(self, name: str) -> _Floats:
+    def _floats(self, name: str) -> Floats:
         return np.frombuffer(self._tensor(name), "<f4")
 
     def _blocks(self, name: str, width: int) -> npt.NDArray[np.void]:
@@ -111,8 +112,7 @@ class _Reader:
         return int(self.struct(struct.Struct(f"<{form}"))[0])
 
 
-def _tokenizer(read: _Reader) -> tuple[UnigramTokenizer, int, int]:
-    """What splits texts, and the ids that end them and that fill up."""
+def _vocabulary(read: _Reader) -> Vocabulary:
     count, start, end, padding, unknown, size = read.struct(_PIECES)
     places = np.frombuffer(read.bytes(4 * (count + 1)), "<u4").tolist()
     scores = array("f", np.frombuffer(read.bytes(4 * count), "<f4").tolist())
@@ -120,8 +120,7 @@ def _tokenizer(read: _Reader) -> tuple[UnigramTokenizer, int, int]:
     pieces = [data[first:last].decode("utf-8", "replace") for first, last in pairwise(places)]
     for number in (start, end, padding, unknown, count - 1):  # the last one stands for a gap
         pieces[number] = ""  # what people write is never one of these
-    written = _written(read)
-    return UnigramTokenizer(pieces, scores, written, (start, end, unknown)), end, padding
+    return Vocabulary(pieces, scores, _written(read), start, end, padding, unknown)
 
 
 def _written(read: _Reader) -> dict[int, str]:

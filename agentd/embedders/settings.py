@@ -10,7 +10,9 @@ from pydantic import Field
 from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
 from agentd.domain.settings import Duration, PositiveDuration, Reaches, Settings
 
-Kind = Literal["static", "sentence-transformers", "onnx", "multilingual", "both", "openai", "none"]
+Kind = Literal[
+    "packaged", "both", "multilingual", "onnx", "sentence-transformers", "openai", "static", "none"
+]
 Provider = Literal["auto", "local", Kind]
 
 
@@ -106,8 +108,9 @@ class EmbedderSettings(Settings):
 
     provider: Provider = Field(
         default="auto",
-        description='"auto" or "local" (the best that is installed), "onnx" (the sentence model that '
-        'comes along), "multilingual" (for many languages), "both" (the two joined), "static" (a '
-        'table of words), "sentence-transformers", "openai" (and what speaks like it), or "none"',
+        description='"auto" or "local" (the best that is installed), "packaged" (two models that come '
+        'along, one for English and one for many languages, joined), "onnx" (the first of them), '
+        '"multilingual" (all of the second), "both" (the first and that, joined), "static" (a table of '
+        'words), "sentence-transformers", "openai" (and what speaks like it), or "none"',
     )
     embedder: ModelSettings = ModelSettings()

@@ -15,7 +15,7 @@ class Spec:
 
     backend: Backend
     identity: str  # what the vectors depend on, in one word
-    source: str  # a folder, an .onnx file, or a name on the hub; "" for what is known
+    source: str  # a folder, an .onnx file, a manifest, or a name on the hub
     dimension: int
     revision: str = ""
     download: str = ""  # the folder for what is fetched from the hub; "" for a model that is here

@@ -8,37 +8,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from agentd.embedders.bert import Tokens
 
 CACHED_WORDS = 50_000
 LONGEST_CACHED = 40  # letters; what is longer is hardly written twice
 
-_MARK = "\u2581"  # stands before what begins a word
+MARK = "\u2581"  # stands before what begins a word
 _PENALTY = 10.0  # how much less likely than any piece a letter is that no piece holds
 _WORD = re.compile("[^ ]+")
 _Piece = tuple[int, int, int]  # its id, and where it begins and ends in the word
 
 
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The pieces by their ids, those without letters being none; how likely they are (logarithms); what a
+    character is written as; and the ids of what no letters say.
+    """
+
+    pieces: Sequence[str]
+    scores: Sequence[float]
+    written: Mapping[int, str]
+    start: int
+    end: int
+    padding: int
+    unknown: int
+
+
 class UnigramTokenizer:
     """Splits at blanks, and each word so that the scores of its pieces add up to most."""
 
-    def __init__(
-        self,
-        pieces: Sequence[str],
-        scores: Sequence[float],
-        written: Mapping[int, str],
-        special: tuple[int, int, int],
-    ) -> None:
-        """`written` says what a character becomes; `special` are the ids that stand for the start, the
-        end, and what is unknown. A piece without letters is none.
-        """
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        pieces, written = vocabulary.pieces, vocabulary.written
         self._ids = {piece: number for number, piece in enumerate(pieces) if piece}
-        self._scores = scores
+        self._scores = vocabulary.scores
         self._written = dict(written)
         self._uneven = {chr(it) for it, letters in written.items() if len(letters) != 1}
-        self._start, self._end, self._unknown = special
-        self._worst = min(scores, default=0.0) - _PENALTY
+        self._start, self._end = vocabulary.start, vocabulary.end
+        self._unknown = vocabulary.unknown
+        self._worst = min(vocabulary.scores, default=0.0) - _PENALTY
         self._longest: dict[str, int] = {}
         for piece in self._ids:
             self._longest[piece[0]] = max(self._longest.get(piece[0], 0), len(piece))
@@ -78,7 +87,7 @@ class UnigramTokenizer:
     def _pieces(self, word: str) -> tuple[_Piece, ...]:
         if (known := self._split.get(word)) is not None:
             return known
-        pieces = self._likeliest(_MARK + word)
+        pieces = self._likeliest(MARK + word)
         if len(word) <= LONGEST_CACHED:
             if len(self._split) >= CACHED_WORDS:
                 self._split.clear()

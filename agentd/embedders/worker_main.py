@@ -17,8 +17,6 @@ from agentd.embedders.spec import Spec
 from agentd.embedders.wire import Wire
 from agentd.errors import AgentdError
 
-E5_WEIGHT = 2.0  # beside all-MiniLM-L6-v2, as measured (docs/embedders.md)
-
 log = logging.getLogger("agentd.embedders")
 
 
@@ -61,12 +59,14 @@ def load(spec: Spec, wire: Wire) -> Model:
         from agentd.embedders.e5_files import E5Files
         from agentd.embedders.e5_model import E5Model
 
-        many = E5Model(E5Files.find(), spec.threads)
+        files = E5Files.find(Path(spec.source))
+        many = E5Model(files, spec.threads)
         if spec.backend == "multilingual":
             return many
+        from agentd.embedders.onnx_files import PACKAGED
         from agentd.embedders.onnx_model import OnnxModel
 
-        return Joined(((OnnxModel(Path(spec.source), spec.threads), 1.0), (many, E5_WEIGHT)))
+        return Joined(((OnnxModel(PACKAGED, spec.threads), 1.0), (many, files.weight)))
     from agentd.embedders.torch_model import TorchModel
 
     source = spec.source

@@ -56,9 +56,9 @@ def test_a_fresh_installation_finds_what_shares_no_word_with_the_question() -> N
         assert embedders(pid) == []  # nobody has searched yet
         until(lambda: searched(shell)["reason"] == "")
         status = shell.json("status")
-        assert status["index"]["provider"] == "onnx"
+        assert status["index"]["provider"] == "packaged"
         assert status["index"]["why"] == "automatic: the best that is installed"
-        assert status["index"]["embedder"].startswith("all-MiniLM-L6-v2-384-int8-")
+        assert status["index"]["embedder"].startswith("all-MiniLM-L6-v2-8199be6f699a+")
         assert status["index"]["vectors_missing"] == 0
         found = shell.json("memory", "search", "who got a young dog?")
         assert "puppy" in found["results"][0]["text"]

