@@ -106,16 +106,13 @@ async def test_a_text_that_kills_every_process_does_not_keep_the_others_from_the
     async def tell(model, vectors):
         stored.update(vectors)
 
-    async def pack(vectors):
-        return vectors
-
     texts = [*(f"text {number}" for number in range(40)), "poison", "the last"]
     chunks = [
         Chunk("a.md", line, line, text, Source.NOTES, "main") for line, text in enumerate(texts, 1)
     ]
     await store.replace("a.md", "d", [entry(chunk) for chunk in chunks])
     async with serving() as worker:
-        backfill = Backfill(store, worker, clock, pack, tell)
+        backfill = Backfill(store, worker, clock, tell)
         for _ in range(60):
             if await backfill.fill():
                 break
