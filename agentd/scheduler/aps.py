@@ -2,7 +2,8 @@
 
 APScheduler compares wall times, and its timer does not notice a clock that is set back: it would
 sleep for the whole step. So it is told to wake within a minute at the latest, and a keeper on
-monotonic time re-arms it when that has not happened. What is due is never its decision.
+monotonic time wakes it within half of that once the wall clock has jumped. What is due is never its
+decision.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ log = structlog.get_logger()
 
 _LONGEST_SLEEP = 60.0
 _LATE = 3 * _LONGEST_SLEEP
+_JUMP = timedelta(seconds=1)  # far more than a clock drifts, or is slewed, between two looks
 # Only one wake is at work, but one that has ended counts until the loop comes round, and where a poke
 # falls just there APScheduler must not leave it out: it would come again in a day.
 _ENDING = 1_000
@@ -211,11 +213,17 @@ class Scheduler:
             self._aps.modify_job(rhythm.name, next_run_time=at)
 
     async def _keep(self) -> None:
-        """Wake APScheduler when its own timer has slept too long."""
+        """Wake APScheduler soon after the wall clock has jumped, which its own timer sleeps through."""
+        before = self._clock_offset()
         while True:
-            await self._clock.sleep(self._longest_sleep)
-            for rhythm in self._rhythms:
-                slept = self._clock.monotonic() - rhythm.woken_at
-                if rhythm.idle.is_set() and slept >= self._longest_sleep * 1.5:
-                    log.warning("clock_set_back", tick=rhythm.name, slept_s=round(slept))
-                    self._arm(rhythm, 0.0)
+            await self._clock.sleep(self._longest_sleep / 2)
+            offset = self._clock_offset()
+            if abs(offset - before) > _JUMP:
+                log.warning("clock_jumped", by_s=round((offset - before).total_seconds()))
+                self.poke()
+            before = offset
+
+    def _clock_offset(self) -> timedelta:
+        """How far the wall clock is ahead of monotonic time: another length only after a jump."""
+        now = self._clock.now() - datetime.fromtimestamp(0, UTC)
+        return now - timedelta(seconds=self._clock.monotonic())

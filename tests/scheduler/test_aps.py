@@ -11,6 +11,7 @@ import pytest
 
 from agentd.errors import AgentdError
 from agentd.scheduler.aps import Scheduler
+from agentd.testing import FakeClock
 
 
 class RealClock:
@@ -220,6 +221,28 @@ async def test_a_clock_that_was_set_back_is_noticed() -> None:
         clock.shift = timedelta()
         await until(lambda: ticks.count >= 2)
         await scheduler.prove()
+
+
+@pytest.mark.parametrize("back", [timedelta(minutes=3), timedelta(hours=8), timedelta(days=365)])
+async def test_after_the_clock_is_set_back_it_wakes_within_a_minute(back: timedelta) -> None:
+    ticks = Ticks()
+    # To APScheduler, which reads the machine's time, the first wake lies behind the jump.
+    clock = FakeClock(datetime.now(UTC) + back)
+    async with Scheduler(clock, {"beat": ticks}):
+        await clock.advance(10)
+        assert ticks.count == 0
+        clock.jump(-back - timedelta(minutes=1))
+        await clock.advance(50)
+        await until(lambda: ticks.count == 1)
+
+
+async def test_time_that_just_passes_wakes_nothing_early() -> None:
+    ticks = Ticks()
+    clock = FakeClock(datetime.now(UTC) + timedelta(days=1))
+    async with Scheduler(clock, {"beat": ticks}):
+        await clock.advance(3600)
+        await asyncio.sleep(0)
+        assert ticks.count == 0
 
 
 async def test_a_schedule_that_stopped_waking_cannot_prove_itself() -> None:
