@@ -40,7 +40,7 @@ def build_tools(
         MemoryTree(memory.files),
         *((Remember(learnt.service), Forget(learnt.service)) if learnt else ()),
         *((GraphRecall(graph.desk),) if graph.desk else ()),
-        Notify(stores.outbox, alerts.targets),
+        Notify(stores.outbox, alerts.targets, alerts.dispatcher.wake),
         ScheduleCreate(agenda, ground.clock),
         ScheduleList(agenda),
         ScheduleCancel(agenda),

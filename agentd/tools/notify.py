@@ -28,13 +28,18 @@ _SPEC = ToolSpec(
 
 
 class Notify:
-    """Puts an alert into the outbox. `targets` says for a turn's origin whom it goes to."""
+    """Puts an alert into the outbox. `targets` says for a turn's origin whom it goes to, `wake` tells
+    what delivers alerts.
+    """
 
     spec = _SPEC
 
-    def __init__(self, outbox: Outbox, targets: Callable[[Origin], Recipients]) -> None:
+    def __init__(
+        self, outbox: Outbox, targets: Callable[[Origin], Recipients], wake: Callable[[], None]
+    ) -> None:
         self._outbox = outbox
         self._targets = targets
+        self._wake = wake
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """Whether the alert was stored, or is a repetition within 24 hours."""
@@ -50,6 +55,7 @@ class Notify:
         alert = recipients.alert(text, str(call.origin), alert_digest(text), tainted=call.tainted)
         if await self._outbox.put(alert) is None:
             return ToolOutput("The user was told exactly this within 24 hours; not sent again.")
+        self._wake()
         return ToolOutput("Alert stored for delivery.")
 
     async def settle(self, intent: Intent) -> ToolOutput:

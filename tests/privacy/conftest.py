@@ -258,7 +258,7 @@ class House:
             MemoryRead(recall, "memory_get"),
             MemoryWrite(self.files, self.clock),
             MemoryTree(self.files),
-            Notify(self.outbox, self._targets),
+            Notify(self.outbox, self._targets, lambda: None),
         )
 
     def _targets(self, origin: Origin) -> Recipients:

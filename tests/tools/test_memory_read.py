@@ -247,7 +247,7 @@ def test_all_specs_are_strict_and_together_small():
         MemoryRead(FixedRecall(), "memory_get"),
         MemoryTree(MemoryWorkspace()),
         MemorySearch(FixedRecall()),
-        Notify(None, lambda origin: ((), "")),
+        Notify(None, lambda origin: ((), ""), lambda: None),
     ]
     specs = [
         {"name": s.name, "description": s.description, "input_schema": s.input_schema}

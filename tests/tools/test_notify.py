@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from agentd.alerts.dispatch import Dispatcher
 from agentd.domain.alert import Alert, NewAlert, Recipients, alert_digest
 from agentd.domain.prompt import Effect
 from agentd.domain.tool import ToolCall
 from agentd.domain.turn import Origin, SessionKey, kind_of
 from agentd.errors import ToolFailed
-from agentd.testing import FakeClock
+from agentd.testing import FakeClock, MemoryOutbox
 from agentd.tools.notify import Notify
 
 
@@ -29,7 +32,37 @@ def told(text: str, session: str = "main", origin: Origin = Origin.HEARTBEAT) ->
 
 def tool():
     outbox = ListOutbox()
-    return Notify(outbox, lambda origin: Recipients((f"sink-{origin}",), "me")), outbox
+    return Notify(outbox, _recipients, lambda: None), outbox
+
+
+def _recipients(origin: Origin) -> Recipients:
+    return Recipients((f"sink-{origin}",), "me")
+
+
+class OneSink:
+    """A sink that takes everything."""
+
+    name = "sink-user"
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    async def send(self, alert: Alert) -> None:
+        self.taken.append(alert.text)
+
+
+async def test_an_alert_of_a_chat_leaves_at_once() -> None:
+    clock, sink = FakeClock(), OneSink()
+    outbox = MemoryOutbox(clock)
+    dispatcher = Dispatcher(outbox, [sink], clock)
+    notify = Notify(outbox, _recipients, dispatcher.wake)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(dispatcher.run())
+        await clock.settle()  # it has found nothing, and sleeps until it is woken
+        await notify.run(told("Backup failed!", origin=Origin.USER), None)
+        await clock.settle()
+        running.cancel()
+    assert sink.taken == ["Backup failed!"]
 
 
 async def test_an_alert_goes_to_the_targets_of_its_origin_once():

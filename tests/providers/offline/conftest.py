@@ -166,7 +166,7 @@ class Talk:
             MemoryRead(recall),
             MemoryWrite(self.workspace, self.clock),
             MemoryTree(self.workspace),
-            Notify(self.outbox, lambda origin: Recipients(("journal",), "")),
+            Notify(self.outbox, lambda origin: Recipients(("journal",), ""), lambda: None),
         )
         self.tools = {tool.spec.name: tool for tool in tools}
         self.called: list[str] = []  # tools of the last turn
