@@ -17,17 +17,20 @@ _MISSED = 50  # unacknowledged alerts that are still shown to a client which com
 
 
 class NobodyListens(AgentdError):
-    """No client is connected that could show an alert."""
+    """No client is connected that shows alerts."""
 
     code = "no_client"
 
 
 class SocketAlerts:
-    """The AlertSink `socket`: `_agentd/alert` to every client that somebody sits at."""
+    """The AlertSink `socket`: `_agentd/alert` to every client that listens. It has arrived when one of
+    them shows it.
+    """
 
     def __init__(self, clients: Clients, outbox: Outbox) -> None:
         self._clients = clients
         self._outbox = outbox
+        self._unseen: set[int] = set()  # sent, but to none that shows it
         self._arrived = asyncio.Event()
         clients.when_one_arrives(self._arrived.set)
 
@@ -37,12 +40,17 @@ class SocketAlerts:
         return "socket"
 
     async def send(self, alert: Alert) -> None:
-        """Queue it for all of them. Raises NobodyListens: it then waits for one to connect."""
-        peers = self._clients.listening
-        if not peers:
-            raise NobodyListens(cure="it is shown as soon as a client connects")
+        """Queue it for all of them. Raises NobodyListens: it then waits for one that shows it."""
+        showing = self._clients.showing
+        peers = showing if alert.id in self._unseen else self._clients.listening
         for peer in peers:
             peer.notify("_agentd/alert", alert.as_json())
+        if not showing:
+            self._unseen.add(alert.id)
+            raise NobodyListens(
+                cure="it is shown as soon as a client connects that asks for alerts"
+            )
+        self._unseen.discard(alert.id)
 
     async def run(self) -> None:
         """Whenever a client arrives, show what came while nobody was there."""
@@ -60,7 +68,7 @@ class SocketAlerts:
         for alert in reversed(alerts):
             if alert.delivered.get(self.name, DeliveryState.SENT) is DeliveryState.SENT:
                 continue
-            if not self._clients.listening:
+            if not self._clients.showing:
                 return
             await self.send(alert)
             await self._outbox.sent(alert.id, self.name)

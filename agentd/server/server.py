@@ -145,7 +145,8 @@ class Server:
     def _own(self, method: Handler) -> Handler:
         async def handle(params: dict[str, Any], peer: Peer) -> Any:
             if peer.profile.has_greeted and not peer.profile.denies:
-                self._clients.listen(peer)  # it knows agentd, so it knows what an alert is
+                # It knows agentd, so it may know what an alert is; whether it shows one it has not said.
+                self._clients.listen(peer, shows=False)
             return await method(params, peer)
 
         return handle

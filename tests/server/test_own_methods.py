@@ -405,6 +405,25 @@ async def test_an_alert_waits_for_a_client_and_is_then_shown_once(clock):
     assert (await outbox.alerts(1))[0].delivered["socket"] == "sent"
 
 
+async def test_a_client_that_never_asked_for_alerts_gets_one_once_and_does_not_count(clock):
+    outbox, clients = MemoryOutbox(clock), Clients()
+    sink = SocketAlerts(clients, outbox)
+    alert = await outbox.put(NewAlert("the disk is full", "heartbeat", "d", ("socket",)))
+    script, chat = Peer(), Peer()
+    clients.listen(script, shows=False)
+    for _ in range(2):
+        with pytest.raises(NobodyListens):
+            await sink.send(alert)
+    task = asyncio.create_task(sink.run())
+    clients.listen(chat)
+    await clock.settle()
+    task.cancel()
+    assert len(script.heard) == len(chat.heard) == 1
+    assert (await outbox.alerts(1))[0].delivered["socket"] == "sent"
+    clients.listen(script)  # it asks after all
+    assert clients.showing == (script, chat)
+
+
 @pytest.mark.parametrize(
     ("method", "params", "field"),
     [

@@ -281,6 +281,7 @@ async def test_whoever_calls_a_method_of_ours_asks_for_our_notifications(club):
     assert len(club.clients.listening) == 1
     await client.call("_agentd/status")
     assert len(club.clients.listening) == 2
+    assert len(club.clients.showing) == 1  # it has not said that it shows them to somebody
     await client.answer(await client.prompt("main", "hi"))
     assert "_agentd/accepted" in [frame["method"] for frame in client.seen]
 
