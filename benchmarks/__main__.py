@@ -22,15 +22,14 @@ from benchmarks import (
     outside,
     peers,
     prompts,
-    retrieval,
     rewordings,
     scale,
     screening,
+    search_quality,
     stalls,
     start,
     talk_cost,
     turns,
-    year,
 )
 
 _ALL = {
@@ -41,8 +40,7 @@ _ALL = {
     "ending": ending.rows,
     "install": install.rows,
     "indexing": indexing.rows,
-    "retrieval": retrieval.rows,
-    "year": year.rows,
+    "search_quality": search_quality.rows,
     "rewordings": rewordings.rows,
     "scale": scale.rows,
     "screening": screening.rows,

@@ -1,171 +1,333 @@
-"""Fits the weights of structured fusion: `MEMBENCH=DIR python -m benchmarks.fit` prints a table.
+"""Fits what ranking weighs: `AGENTD_MEMBENCH=DIR python -m benchmarks.fit` prints the table `FITTED` of
+`agentd/ranking/weights.py`, and writes the regressions of `agentd/ranking/kinds.npz` for the model that made the
+vectors, and to `left_out.json` and `left_out.npz` beside this what is found without each author. With `kinds` it leaves the weights and writes the regressions of that model alone:
+the weights are those of the embedder of a fresh installation.
 
-Every question becomes a list of candidates with their features (`agentd.ranking.structured`), of
-which some answer it. A listwise softmax gives those the probability; its weights, rounded, are
-`STRUCTURED` in `agentd/ranking/weights.py`, and a logistic curve over its scores is `CERTAINTY`.
-The conversations of DIR and the `dev` questions of the invented year are fitted together, the latter
-counted twice; `test` is not looked at. `CERTAINTY` and `TOPIC` see the questions of each conversation
-asked of another one as well, which speaks of none of that. The shipped table was fitted to the
-packaged vectors and to those of the transformer that they come from, so expect figures near it, not
-the same.
+Every question becomes a list of candidates with their features (`agentd.ranking.structured`), of which some
+answer it. A listwise softmax gives those the probability. A logistic curve over the best scores is the
+certainty. Two logistic regressions over the questions' vectors tell their kind (`agentd.ranking.kinds`), and one
+over the evidence of a search how likely there is an answer; questions of other collections are asked there,
+too, as nothing answers them. Each author's collections count the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from pprint import pformat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentd.domain.search import SearchOptions
-from agentd.embedders.static import load
-from benchmarks import retrieval, year
-from benchmarks.workspace_year.reading import questions
+from agentd.ports import Embedder
+from agentd.ranking import confidence, structured
+from agentd.ranking.kinds import FILE, Kinds, kinds_of, read_kinds
+from agentd.ranking.weights import FITTED, Weights
+from agentd.search.searcher import Searcher
+from agentd.search.units import embedded_text
+from benchmarks import embedder
+from benchmarks.collections import Collection, Question, collections
 
+Floats = NDArray[np.float32]
+
+BOTH = (
+    "nearness", "nearness_covered", "nearness_around", "keyword", "cover", "wide_cover", "answers",
+    "asks", "date", "exact",
+)  # fmt: skip
+KEYWORDS = ("keyword", "cover", "wide_cover", "answers", "asks", "date", "exact")
+WEIGHTS, KINDS = Path(__file__).with_name("left_out.json"), Path(__file__).with_name("left_out.npz")
 STEPS = 400
 RATE = 0.05
-SHRINK = 1e-3  # of the squared weights
-YEAR_COUNTS = 2
+SHRINK = 3e-3  # of the squared weights, of features of one standard deviation
+LOOSE, TIGHT = 1 / 3, 3.0  # of those of the kinds, and of the confidence
+FOLDS = 5
+FOREIGN = 4  # one of so many questions is asked of another collection, too
+# Of those one of so many counts where the kind of a question is known: fewer than the near misses that authors
+# wrote, as topics that nobody spoke of look like answers that share no word with the question.
+FEW = 25
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A collection that can be searched, with the vectors of its questions; None without vectors."""
+
+    of: Collection
+    searcher: Searcher
+    vectors: Sequence[Floats | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One question's candidates: features by name, and which of them answer."""
+    """One question's candidates: features by name, which of them answer, and the found cosines."""
 
-    columns: dict[str, np.ndarray]
-    answers: np.ndarray
+    columns: Mapping[str, Floats]
+    answers: NDArray[np.bool_]
+    cosines: Floats
+    vector: Floats | None
+    question: Question
 
 
-def fitted(listed: Sequence[Listed], names: Sequence[str]) -> np.ndarray:
-    """The weights, in the order of `names`, that make answers likeliest (Adam, full batches)."""
-    some = [one for one in listed if one.answers.any()]
-    longest = max(len(one.answers) for one in some)
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was fitted to some collections."""
+
+    weights: Weights
+    kinds: Kinds | None  # None: nothing is known of the model
+
+
+async def indexed(of: Collection, made_by: Embedder | None) -> Indexed:
+    """The collection with vectors of this embedder, or with words alone."""
+    if made_by is None:
+        searcher = Searcher()
+        searcher.add(of.chunks)
+        return Indexed(of, searcher, [None] * len(of.questions))
+    texts = await embedded(made_by, map(embedded_text, of.chunks))
+    vectors = await embedded(made_by, (one.text for one in of.questions), query=True)
+    return ready(of, texts, vectors)
+
+
+def ready(of: Collection, texts: Floats, questions: Floats) -> Indexed:
+    """The collection with vectors that are there already."""
+    searcher = Searcher(texts.shape[1])
+    searcher.add(of.chunks, texts)
+    return Indexed(of, searcher, list(questions))
+
+
+async def embedded(made_by: Embedder, texts: Iterable[str], *, query: bool = False) -> Floats:
+    """The vectors of texts, a row each."""
+    wanted, rows = list(texts), list[bytes]()
+    for first in range(0, len(wanted), _BATCH):
+        rows += await made_by.embed(wanted[first : first + _BATCH], query=query)
+    return np.stack([np.frombuffer(row, "<f4") for row in rows])
+
+
+def fitted(some: Sequence[Indexed], words: Sequence[Indexed]) -> Fit:
+    """What is fitted to collections with vectors (`some`) and without (`words`)."""
+    both, alone = ([_listed(one) for one in each] for each in (some, words))
+    tables = {
+        "both": _softmax(_by_author(some, both), BOTH),
+        "keywords": _softmax(_by_author(words, alone), KEYWORDS),
+    }
+    asked = [one for each in both for one in each if one.vector is not None]
+    vectors = np.stack([one.vector for one in asked])
+    state = np.array([one.question.asks_state for one in asked])
+    has_answer = np.array([bool(one.question.needed) for one in asked])
+    kinds = Kinds(_curve(vectors, state, LOOSE), _curve(vectors, has_answer, 1 / LOOSE))
+    curves = {
+        name: _certainty([one for each in listed for one in each], tables[name])
+        for name, listed in (("both", both), ("keywords", alone))
+    }
+    foreign = _foreign(some)
+    told = _kinds_unseen(vectors, has_answer)
+    told += [kinds.has_answer(one.vector) for one in foreign[::FEW] if one.vector is not None]
+    near, alike = [*asked, *foreign], [*asked, *foreign[::FEW]]
+    plain = [*(one for each in alone for one in each), *_foreign(words)]
+    sure = {
+        "kind": _confidence(_evidence(alike, tables["both"], told), _truth(alike)),
+        "both": _confidence(_evidence(near, tables["both"]), _truth(near)),
+        "keywords": _confidence(_evidence(plain, tables["keywords"]), _truth(plain)),
+    }
+    return Fit(Weights(tables, curves, sure), kinds)
+
+
+def _truth(some: Sequence[Listed]) -> NDArray[np.bool_]:
+    return np.array([bool(one.question.needed) for one in some])
+
+
+def _listed(one: Indexed) -> list[Listed]:
+    listed = (_of(one, q, v) for q, v in zip(one.of.questions, one.vectors, strict=True))
+    return [each for each in listed if len(each.answers) and _is_whole(each)]
+
+
+def _is_whole(one: Listed) -> bool:
+    """Whether a question that has a vector was searched with it: one of zeros says nothing."""
+    return one.vector is None or "nearness" in one.columns
+
+
+def _of(one: Indexed, asked: Question, vector: Floats | None) -> Listed:
+    options = SearchOptions(today=asked.today)
+    slots, columns, cosines = one.searcher.features(asked.text, vector, options)
+    right = one.of.holding([place for places in asked.needed for place in places])
+    return Listed(columns, np.isin(slots, list(right)), cosines, vector, asked)
+
+
+def _foreign(some: Sequence[Indexed]) -> list[Listed]:
+    """Some questions of each collection, asked of one by another author."""
+    found: list[Listed] = []
+    for one in some:
+        other = next((each for each in some if each.of.author != one.of.author), None)
+        if other is None:
+            break
+        pairs = list(zip(one.of.questions, one.vectors, strict=True))[::FOREIGN]
+        found += [_of(other, replace(q, needed=()), v) for q, v in pairs if q.needed]
+    return [one for one in found if len(one.answers) and _is_whole(one)]
+
+
+def _by_author(
+    some: Sequence[Indexed], listed: Sequence[Sequence[Listed]]
+) -> list[tuple[float, Listed]]:
+    """Every question that has an answer among its candidates, weighted so that authors are equal."""
+    authors: dict[str, list[Listed]] = {}
+    for one, each in zip(some, listed, strict=True):
+        authors.setdefault(one.of.author, []).extend(q for q in each if q.answers.any())
+    return [(1.0 / len(each), one) for each in authors.values() for one in each]
+
+
+def _softmax(some: Sequence[tuple[float, Listed]], names: Sequence[str]) -> dict[str, float]:
+    """The weights that make answers likeliest (Adam, full batches), of two digits."""
+    longest = max(len(one.answers) for _, one in some)
     table = np.zeros((len(some), longest, len(names)), np.float32)
     wanted = np.zeros((len(some), longest), np.float32)
     outside = np.ones((len(some), longest), np.bool_)
-    for row, one in enumerate(some):
+    for row, (_, one) in enumerate(some):
         count = len(one.answers)
         table[row, :count] = np.stack([one.columns[name] for name in names], axis=1)
         wanted[row, :count] = one.answers / one.answers.sum()
         outside[row, :count] = False
+    spread = table[~outside].std(axis=0) + 1e-6
+    table /= spread
+    share = np.array([weight for weight, _ in some])
+    share /= share.sum()
     weights, mean, square = (np.zeros(len(names)) for _ in range(3))
     for step in range(1, STEPS + 1):
         scores = np.where(outside, -np.inf, table @ weights)
         likely = np.exp(scores - scores.max(axis=1, keepdims=True))
         likely /= likely.sum(axis=1, keepdims=True)
-        slope = np.tensordot(likely - wanted, table, axes=2) / len(some) + SHRINK * weights
+        slope = (
+            np.tensordot((likely - wanted) * share[:, None], table, axes=2) + 2 * SHRINK * weights
+        )
         mean = 0.9 * mean + 0.1 * slope
         square = 0.99 * square + 0.01 * slope**2
         scale = np.sqrt(square / (1 - 0.99**step)) + 1e-8
         weights = weights - RATE * (mean / (1 - 0.9**step)) / scale
-    return weights
+    return {n: round(float(w), 2) for n, w in zip(names, weights / spread, strict=True)}
 
 
-def certainty(listed: Sequence[Listed], weights: np.ndarray, names: Sequence[str]) -> np.ndarray:
+def _certainty(some: Sequence[Listed], table: Mapping[str, float]) -> tuple[float, float]:
     """Bias and slope of the log-odds that the best candidate of a question answers it."""
-    tables = [np.stack([one.columns[name] for name in names], axis=1) @ weights for one in listed]
-    best = np.array([scores.max() for scores in tables])
-    right = np.array([one.answers[s.argmax()] > 0 for one, s in zip(listed, tables, strict=True)])
-    return _curve(best[:, None], right)
+    best, right = [], []
+    for one in some:
+        if len(one.answers):
+            scores = structured.score(one.columns, table)
+            best.append(scores.max())
+            right.append(one.answers[scores.argmax()])
+    slope, bias = _curve(np.array(best)[:, None], np.array(right), 1e-3)
+    return round(float(bias), 2), round(float(slope), 2)
 
 
-def topic(known: Sequence[Listed], foreign: Sequence[Listed]) -> np.ndarray:
-    """Bias, weight of the best cosine and weight of the widest cover, of the log-odds that a question
-    is one of `known`.
-    """
-    listed = [*known, *foreign]
-    sides = [[one.columns[name].max() for name in ("cosine", "wide_cover")] for one in listed]
-    return _curve(np.array(sides), np.arange(len(listed)) < len(known))
+def _evidence(
+    some: Sequence[Listed], table: Mapping[str, float], kinds: Sequence[float] | None = None
+) -> list[dict[str, float]]:
+    told = kinds if kinds is not None else [None] * len(some)
+    return [
+        confidence.evidence(
+            structured.score(one.columns, table),
+            one.cosines if len(one.cosines) else None,
+            one.columns["cover"],
+            kind,
+        )
+        for one, kind in zip(some, told, strict=True)
+    ]
 
 
-def found(known: Sequence[Listed], foreign: Sequence[Listed], name: str) -> Iterator[str]:
-    """The lines of the table `name`: weights, certainty, and with vectors the topic. `known` can be
-    answered, `foreign` are about other things.
-    """
-    known, foreign = ([one for one in some if len(one.answers)] for some in (known, foreign))
-    names = list(known[0].columns)
-    weights = fitted(known, names)
-    rounded = {n: round(float(w), 1) for n, w in zip(names, weights, strict=True)}
-    yield f'STRUCTURED["{name}"] = {rounded}'
-    yield f'CERTAINTY["{name}"] = {_tuple(certainty([*known, *foreign], weights, names))}'
-    if "cosine" in names:
-        yield f"TOPIC = {_tuple(topic(known, foreign))}"
+def _confidence(
+    some: Sequence[Mapping[str, float]], right: NDArray[np.bool_]
+) -> tuple[float, dict[str, float]]:
+    names = list(some[0])
+    values = np.array([[one[name] for name in names] for one in some])
+    *weights, bias = _curve(values, right, TIGHT, balanced=False)
+    return round(float(bias), 2), {
+        n: round(float(w), 2) for n, w in zip(names, weights, strict=True)
+    }
 
 
-def _curve(values: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Bias and slopes of a logistic curve (Newton's method)."""
-    sides = np.hstack([np.ones((len(values), 1)), values])
+def _kinds_unseen(vectors: Floats, right: NDArray[np.bool_]) -> list[float]:
+    """What regressions that did not see a question say of it."""
+    told = np.zeros(len(right))
+    for fold in range(FOLDS):
+        out = np.arange(len(right)) % FOLDS == fold
+        weights = _curve(vectors[~out], right[~out], 1 / LOOSE)
+        told[out] = vectors[out] @ weights[:-1] + weights[-1]
+    return told.tolist()
+
+
+def _curve(
+    values: NDArray[np.floating], right: NDArray[np.bool_], shrink: float, *, balanced: bool = True
+) -> Floats:
+    """Slopes and, last, the bias of a logistic curve (Newton); `balanced`: both outcomes count the same."""
+    sides = np.hstack([values, np.ones((len(values), 1))]).astype(np.float64)
+    right = right.astype(np.bool_)
+    counts = np.ones(len(right))
+    if balanced:
+        counts = np.where(right, 0.5 / max(right.sum(), 1), 0.5 / max((~right).sum(), 1)) * len(
+            right
+        )
+    ridge = np.full(sides.shape[1], shrink)
+    ridge[-1] = 1e-6
     curve = np.zeros(sides.shape[1])
-    ridge = 1e-6 * np.eye(len(curve))
-    for _ in range(50):
+    for _ in range(30):
         chance = 1 / (1 + np.exp(-np.clip(sides @ curve, -30, 30)))
-        bend = (sides * (chance * (1 - chance))[:, None]).T @ sides + ridge
-        curve -= np.linalg.solve(bend, sides.T @ (chance - right) + ridge @ curve)
-    return curve
+        bend = (sides * (counts * chance * (1 - chance))[:, None]).T @ sides + np.diag(ridge)
+        step = np.linalg.solve(bend, sides.T @ (counts * (chance - right)) + ridge * curve)
+        curve -= step
+        if np.abs(step).max() < 1e-6:
+            break
+    return curve.astype(np.float32)
 
 
-def _tuple(numbers: np.ndarray) -> tuple[float, ...]:
-    return tuple(round(float(number), 1) for number in numbers)
+def shipped(model: str) -> Fit:
+    """What ships, for vectors of this model."""
+    return Fit(FITTED, kinds_of(model))
 
 
-def _conversations(talks: Sequence[retrieval.Talk]) -> Iterator[Listed]:
-    for talk in talks:
-        lines = {
-            turn["id"]: (turn["jsonl"], turn["jsonl_line"]) for turn in talk.conversation.turns
-        }
-        options = SearchOptions(today=talk.today)
-        for asked, vector in _questions(talk):
-            slots, columns = talk.searcher.features(asked["query"], vector, options)
-            gold = {lines[turn] for turn in asked["gold_turns"]}
-            places = [(talk.chunks[at].path, talk.chunks[at].start_line) for at in slots]
-            yield Listed(columns, np.array([place in gold for place in places], float))
+def left_out(author: str, model: str) -> Fit | None:
+    """What was fitted to the collections of all other authors; None where nothing was."""
+    if not WEIGHTS.exists():
+        return None
+    told = json.loads(WEIGHTS.read_text(encoding="utf-8")).get(author)
+    if told is None:
+        return None
+    certainty = {name: (bias, slope) for name, (bias, slope) in told["certainty"].items()}
+    sure = {name: (bias, by_name) for name, (bias, by_name) in told["confidence"].items()}
+    kinds = read_kinds(KINDS).get(f"{author}/{model}")
+    return Fit(Weights(told["structured"], certainty, sure), kinds)
 
 
-def _foreign(talks: Sequence[retrieval.Talk]) -> Iterator[Listed]:
-    """The questions of each conversation, asked of the next one."""
-    for talk, other in zip(talks, [*talks[1:], *talks[:1]], strict=True):
-        options = SearchOptions(today=other.today)
-        for asked, vector in _questions(talk):
-            slots, columns = other.searcher.features(asked["query"], vector, options)
-            yield Listed(columns, np.zeros(len(slots)))
+async def _main(*, kinds_alone: bool) -> None:
+    async with embedder.opened() as made:
+        if made is None:
+            sys.exit("EMBEDDER names none that makes vectors")
+        some = [await indexed(one, made) for one in collections()]
+    words = [await indexed(one, None) for one in collections()]
+    fit = fitted(some, words)
+    sys.stdout.write(f"FITTED = {pformat(fit.weights, width=100, sort_dicts=False)}\n")
+    _keep(made.model, fit.kinds, FILE)
+    unseen = {}
+    for author in dict.fromkeys(one.of.author for one in some):
+        others = fitted(
+            [one for one in some if one.of.author != author],
+            [one for one in words if one.of.author != author],
+        )
+        unseen[author] = asdict(others.weights)
+        _keep(f"{author}/{made.model}", others.kinds, KINDS)
+    if not kinds_alone:
+        text = json.dumps(unseen, indent=1)
+        WEIGHTS.write_text(f"{text}\n", encoding="utf-8")
 
 
-def _questions(talk: retrieval.Talk) -> Iterator[tuple[Any, np.ndarray | None]]:
-    for asked, vector in zip(talk.conversation.queries, talk.vectors, strict=True):
-        if asked["category"] != "adversarial":
-            yield asked, vector
-
-
-def _of_year(built: year.Year, *, vectors: bool) -> Iterator[Listed]:
-    for asked in questions():
-        if asked.split == "dev" and asked.gold:
-            vector = built.vectors[asked.id] if vectors else None
-            options = SearchOptions(today=asked.now.date())
-            slots, columns = built.searcher.features(asked.query, vector, options)
-            units = [built.by_slot[slot] for slot in slots.tolist()]
-            right = [
-                any(u.path == g.path and u.start_line <= g.line <= u.end_line for g in asked.gold)
-                for u in units
-            ]
-            yield Listed(columns, np.array(right, float))
-
-
-async def tables(folder: Path) -> None:
-    """Print the weights, the certainty and the topic: with vectors, then without."""
-    built = await year.built()
-    for name, vectors in (("both", True), ("keywords", False)):
-        talks = await retrieval.talks(folder, "sessions", load() if vectors else None)
-        known = [*_conversations(talks), *list(_of_year(built, vectors=vectors)) * YEAR_COUNTS]
-        for line in found(known, list(_foreign(talks)), name):
-            print(line, flush=True)
+def _keep(model: str, kinds: Kinds | None, file: Path) -> None:
+    """Put the kinds of a model beside those of others."""
+    known = dict(np.load(file)) if file.exists() else {}
+    if kinds is not None:
+        known |= {f"{model}/state": kinds.state, f"{model}/answerable": kinds.answerable}
+    np.savez(file, **known)
 
 
 if __name__ == "__main__":
-    if not os.environ.get("MEMBENCH"):
-        sys.exit("MEMBENCH names no folder of conversations")
-    asyncio.run(tables(Path(os.environ["MEMBENCH"])))
+    asyncio.run(_main(kinds_alone=sys.argv[1:] == ["kinds"]))

@@ -1,4 +1,4 @@
-"""Search over long conversations with known answers: `MEMBENCH=DIR python -m benchmarks.retrieval`.
+"""Long conversations with known answers, for the benchmarks `outside` and `peers`: `MEMBENCH=DIR`.
 
 DIR holds the conversations and the code that scores hits (`membench/core.py`); neither is part of
 this repository. Each conversation is searched once as dated notes and once as transcripts.
@@ -6,12 +6,10 @@ this repository. Each conversation is searched once as dated notes and once as t
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
-import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,13 +20,11 @@ from typing import Any
 import numpy as np
 
 from agentd.domain.memory import Chunk, Source
-from agentd.domain.search import Fusion, SearchOptions
-from agentd.embedders.static import load
+from agentd.domain.search import SearchOptions
 from agentd.memory.chunks import chunks_of_note
 from agentd.ports import Embedder
 from agentd.search.searcher import Searcher
 from agentd.search.units import embedded_text
-from benchmarks.row import Row
 
 DEPTH = 60
 FORMS = ("notes", "sessions")
@@ -36,19 +32,8 @@ LEAST = {  # recall within 1,000 tokens
     "static": 0.84, "none": 0.78, "onnx": 0.85, "sentence-transformers": 0.85,
 }  # fmt: skip
 LEAST_NDCG = 0.62
-_PLAIN = SearchOptions(limit=DEPTH, recency=False, importance=False, newest_first=False, join=False)
 DEFAULT = SearchOptions(limit=DEPTH)
 _BATCH = 64
-PIPELINES = {
-    "rrf": replace(_PLAIN, fusion=Fusion.RRF, gate=False),
-    "rrf, gated": replace(_PLAIN, fusion=Fusion.RRF),
-    "weighted": replace(_PLAIN, fusion=Fusion.WEIGHTED, gate=False),
-    "structured": _PLAIN,
-    "structured, joined": replace(_PLAIN, join=True),
-    "default": DEFAULT,
-    "default and mmr": replace(DEFAULT, mmr=True),
-    "default without decay": replace(DEFAULT, recency=False),
-}
 FIGURES = ("recall@10", "ndcg@10", "recall@500tok", "recall@1000tok", "recall@2000tok", "tokens@10")
 
 
@@ -110,35 +95,6 @@ def figures(some: Sequence[Talk], options: SearchOptions, every: int = 1) -> dic
     return {name: fmean(mark[name] for mark in marks) for name in FIGURES}
 
 
-async def rows() -> AsyncIterator[Row]:
-    """The default pipeline in both forms, with the packaged embedder and without any."""
-    folder = os.environ.get("MEMBENCH")
-    if not folder:
-        return
-    for form in FORMS:
-        for name, embedder in (("static", load()), ("none", None)):
-            found = figures(await talks(Path(folder), form, embedder), DEFAULT)
-            what = f"conversations as {form}, embedder {name}"
-            recall, ndcg = [found["recall@1000tok"]], [found["ndcg@10"]]
-            yield Row(f"{what}: recall in 1,000 tokens", recall, "share", least=LEAST[name])
-            yield Row(f"{what}: nDCG@10", ndcg, "share", least=LEAST_NDCG)
-
-
-async def tables(folder: Path) -> None:
-    """Print every figure of every pipeline."""
-    for form in FORMS:
-        for name, embedder in (("static", load()), ("none", None)):
-            some = await talks(folder, form, embedder)
-            print(f"\n| {form}, embedder {name} | {' | '.join(FIGURES)} |")
-            print(f"|---|{'---|' * len(FIGURES)}")
-            for pipeline, options in PIPELINES.items():
-                found = figures(some, options)
-                cells = " | ".join(
-                    f"{value:.3f}" if value < 2 else f"{value:.0f}" for value in found.values()
-                )
-                print(f"| {pipeline} | {cells} |", flush=True)
-
-
 def _notes(home: Path) -> Iterator[Chunk]:
     for file in sorted((home / "memory").glob("*.md")):
         text = file.read_text(encoding="utf-8")
@@ -163,9 +119,3 @@ async def _embedded(
         for first in range(0, len(wanted), _BATCH)
         for row in await embedder.embed(wanted[first : first + _BATCH], query=query)
     ]
-
-
-if __name__ == "__main__":
-    if not os.environ.get("MEMBENCH"):
-        sys.exit("MEMBENCH names no folder of conversations")
-    asyncio.run(tables(Path(os.environ["MEMBENCH"])))

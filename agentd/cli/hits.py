@@ -24,40 +24,25 @@ _COLUMNS = 7  # hits beside each other in the table of scores
 _TOLD = (  # scores that tell a person something when they are as high as this
     ("exact", 0.99, "to the letter"),
     ("date", 0.99, "of the days asked for"),
-    ("speaker", 0.99, "said by who is asked about"),
-    ("when", 0.99, "tells a time"),
-    ("amount", 0.99, "tells a number"),
     ("answers", 0.4, "follows such a question"),
 )
 SCORES: Mapping[str, str] = {  # in the table; at most 24 letters, so that seven hits fit beside
     "keyword": "words of the query",
-    "window": "words, neighbours too",
     "cover": "share of its words",
-    "window_cover": "share, neighbours too",
-    "wide_cover": "share, wider around",
-    "pairs": "words side by side",
+    "wide_cover": "share, lines around too",
     "exact": "to the letter",
     "vector": "found by meaning",
     "cosine": "meaning",
     "meaning": "meaning against others",
-    "meaning_sure": "the same, if words fit",
-    "meaning_near": "meaning of neighbours",
-    "prev": "what is before it",
-    "next": "what is after it",
-    "prev2": "further before",
-    "next2": "further after",
+    "nearness": "how far it stands out",
+    "nearness_covered": "the same, if words fit",
+    "nearness_around": "meaning of neighbours",
     "answers": "follows such a question",
-    "asked": "asks, answered next",
-    "question": "asks",
-    "file": "rest of its file",
-    "length": "length",
-    "speaker": "said by who is named",
-    "when": "tells a time, as asked",
-    "amount": "tells a number, as asked",
+    "asks": "asks and says nothing",
     "date": "of the days asked for",
-    "date_both": "of these days and fits",
     "dated": "of them or tells of them",
     "fused": "all of this together",
+    "structure": "all, by structure",
     "certainty": "how sure that is",
     "decay": "left of it by its age",
     "importance": "trust in its source",
@@ -186,7 +171,7 @@ def _why(hit: Hit, wanted: Mapping[str, frozenset[str]], rivals: int) -> Iterato
     meaning = scores.get("cosine", scores.get("vector"))
     if meaning is not None:
         yield f"meaning {_short(meaning)}"
-    around = scores.get("window_cover", 0.0)
+    around = scores.get("wide_cover", 0.0)
     told = [told for name, least, told in _TOLD if scores.get(name, 0) >= least]
     yield from told if around or held else ()  # a far hit that tells some time is no answer
     if around - scores.get("cover", 0.0) >= _BESIDE:

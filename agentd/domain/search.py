@@ -80,7 +80,7 @@ class SearchOptions:
 
     limit: int = 10
     max_tokens: int | None = None  # of all hits together
-    min_score: float = 0.01  # on the calibrated scale 0..1: below it nothing speaks of the topic
+    min_score: float = 0.0  # on the calibrated scale 0..1
     sources: frozenset[Source] | None = None  # None: all of them
     today: date | None = None  # what "yesterday" and ages count from; None: no date is used
 
@@ -95,7 +95,7 @@ class SearchOptions:
     importance: bool = True
     mmr: bool = False
     mmr_lambda: float = 0.7
-    least_confidence: float = 0.0  # 0..1: below it nothing is said to fit
+    least_confidence: float = 0.4  # 0..1: below it nothing is said to fit
     newest_first: bool = True  # among hits that say different values of the same thing
     chatter: float = 0.8  # at most that share of the first hits is of transcripts; 1: all may be
     join: bool = True  # hits that stand next to each other become one

@@ -39,11 +39,9 @@ def weighted(legs: Sequence[Floats], weights: Sequence[float]) -> Floats:
 
 
 def scaled(scores: Floats) -> Floats:
-    """Scores scaled so that the least that was found is 0 and the most 1; all equal: 1."""
+    """Scores as shares of the best one, 0 at the least: the weakest of good matches keeps its worth."""
     found = np.isfinite(scores)
-    if not found.any():
-        return scores
-    low, high = scores[found].min(), scores[found].max()
-    if high <= low:
-        return np.where(found, np.float32(1.0), scores)
-    return np.where(found, (scores - low) / (high - low), scores).astype(np.float32)
+    high = float(scores[found].max(initial=0.0))
+    if high <= 0.0:
+        return np.where(found, np.float32(0.0), scores)
+    return np.where(found, np.clip(scores / high, 0.0, 1.0), scores).astype(np.float32)

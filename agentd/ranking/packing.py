@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 JOIN_TOKENS = 1000  # units that would not be read anyway are not looked at for neighbours
 LONGEST_JOIN = 400  # tokens of one joined hit
+LIKE = 0.5  # of the score of the best: a neighbour that has less only stands beside the hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Unit:
     tokens: int
     before: int = -1
     after: int = -1
+    score: float = 1.0
 
 
 def join(ranked: Sequence[Unit], budget: int) -> list[tuple[int, ...]]:
@@ -65,7 +67,8 @@ def _grown(unit: Unit, head: Mapping[int, Unit], taken: set[int]) -> tuple[int, 
     while ends:
         for side, end in list(ends.items()):
             near = head.get(end.before if side == "before" else end.after)
-            if near is None or near.slot in taken or tokens + near.tokens > LONGEST_JOIN:
+            is_beside = near is None or near.slot in taken or near.score < LIKE * unit.score
+            if near is None or is_beside or tokens + near.tokens > LONGEST_JOIN:
                 del ends[side]
                 continue
             ends[side] = near

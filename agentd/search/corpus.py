@@ -14,7 +14,7 @@ from agentd.domain.memory import Chunk, Source
 from agentd.domain.workspace import FACTS_PATH
 from agentd.ranking import nearness
 from agentd.search import words
-from agentd.search.entries import FIGURES, QUESTION, TIMES, UNDATED
+from agentd.search.entries import ASKS, QUESTION, UNDATED
 from agentd.search.segments import numbered
 
 Ints = NDArray[np.int64]
@@ -75,7 +75,7 @@ class Corpus:
                 self._unlink(slot)
 
     def column(self, name: str) -> NDArray[np.int32]:
-        """One of: file line end day source speaker tokens question times figures told told_last
+        """One of: file line end day source speaker tokens question asks told told_last
         evergreen importance previous next.
         """
         return np.frombuffer(self._columns[name], np.int32)
@@ -199,8 +199,7 @@ class Corpus:
             "speaker": [self._speaker(chunk.speaker) for chunk in chunks],
             "tokens": read["tokens"],
             "question": read["flags"] & QUESTION > 0,
-            "times": read["flags"] & TIMES > 0,
-            "figures": read["flags"] & FIGURES > 0,
+            "asks": read["flags"] & ASKS > 0,
             "told": read["told"],
             "told_last": read["told_last"],
             "evergreen": [is_evergreen(chunk) for chunk in chunks],
@@ -266,7 +265,7 @@ class _Numbers(dict[str, int]):
 
 
 _COLUMNS = (
-    "file", "line", "end", "day", "source", "speaker", "tokens", "question", "times", "figures",
+    "file", "line", "end", "day", "source", "speaker", "tokens", "question", "asks",
     "told", "told_last", "evergreen", "importance", "previous", "next",
 )  # fmt: skip
 

@@ -21,19 +21,11 @@ UNDATED = -1  # the day of what has none
 
 # Version, terms of the head, tokens, the first and last day it tells of, and flags.
 TRAITS = struct.Struct("<HIIiiB")
-QUESTION, TIMES, FIGURES = 1, 2, 4
+QUESTION, ASKS = 1, 2
 
 _QUESTION = re.compile(r"[?？؟](?=[\s*_\"')\]]|$)")
-_TIMES = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|since|(?:this|past|coming)\s\w+|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|"
-    r"september|october|november|december|gestern|heute|morgen|hier|demain|ayer|hoy|(?:19|20)\d\d|"
-    r"\d{1,2}[:.]\d\d|weekend|years?|months?|weeks?)\b|(?<=[\w']) old\b"
-)
-_FIGURES = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|first|second|third|"
-    r"couple|several|half)\b"
-)
+_SENTENCE = re.compile(r"[^.!?？؟。！…\n]*\w[^.!?？؟。！…\n]*[.!?？؟。！…]*")
+_ADDRESS = re.compile(r"\w+://\S+")
 
 
 def entry(chunk: Chunk) -> Entry:
@@ -61,13 +53,18 @@ def _traits(chunk: Chunk, head: int) -> bytes:
     folded = words.fold(text)
     told = moments.told(f"{words.fold(chunk.context)} {folded}", chunk.date)
     first, last = (None, None) if told is None else told
-    flags = (
-        (QUESTION if _QUESTION.search(text[-200:]) else 0)
-        | (TIMES if _TIMES.search(folded) else 0)
-        | (FIGURES if _FIGURES.search(folded) else 0)
-    )
+    flags = (QUESTION if _QUESTION.search(text[-200:]) else 0) | (ASKS if _only_asks(chunk) else 0)
     tokens = words.count_tokens(text)
     return TRAITS.pack(words.VERSION, head, tokens, _ordinal(first), _ordinal(last), flags)
+
+
+def _only_asks(chunk: Chunk) -> bool:
+    """Whether every sentence of a text is a question: it says nothing that could be an answer."""
+    said = chunk.text.removeprefix(f"{chunk.speaker}: ")
+    if not _QUESTION.search(said[-200:]):
+        return False
+    sentences = _SENTENCE.findall(_ADDRESS.sub("", said))
+    return bool(sentences) and all(_QUESTION.search(one[-3:]) for one in sentences)
 
 
 def _ordinal(day: date | None) -> int:

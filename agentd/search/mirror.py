@@ -12,6 +12,7 @@ import numpy as np
 from agentd.domain.index import StoredChunk
 from agentd.domain.memory import Chunk, Hit
 from agentd.domain.search import EmptyReason, Ranked, SearchOptions
+from agentd.ranking.kinds import kinds_of
 from agentd.search import phrasings
 from agentd.search.entries import entry, is_current
 from agentd.search.hits import hit_of
@@ -130,6 +131,7 @@ class Mirror:
     ) -> Matches:
         """The best hits for texts that ask the same; `vectors` are theirs, of `model`."""
         self._searcher.vectors = self._vectors.get(model)
+        self._searcher.kinds = kinds_of(model)
         if vectors is None:
             asked: list[phrasings.Phrasing] = [(text, None) for text in texts]
         else:

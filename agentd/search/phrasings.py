@@ -62,7 +62,7 @@ def _newest_first(hits: Sequence[Ranked]) -> list[Ranked]:
         for at, hit in enumerate(hits)
         if hit.superseded_by is not None and hit.superseded_by in place
     }
-    return _scored([hits[at] for at in newest.newest_first(len(hits), newer, {})])
+    return _scored([hits[at] for at in newest.behind(len(hits), newer)])
 
 
 def _scored(hits: Sequence[Ranked]) -> list[Ranked]:
@@ -77,8 +77,8 @@ def _packed(searcher: Searcher, hits: Sequence[Ranked], options: SearchOptions) 
     slots = list(by_slot)
     before, after = (searcher.corpus.column(n)[slots].tolist() for n in ("previous", "next"))
     units = [
-        packing.Unit(hit.slots[0], hit.tokens, *sides)
-        for hit, *sides in zip(hits, before, after, strict=True)
+        packing.Unit(hit.slots[0], hit.tokens, earlier, later, hit.score)
+        for hit, earlier, later in zip(hits, before, after, strict=True)
     ]
     horizon = packing.JOIN_TOKENS if options.join else 0
     if options.max_tokens is not None:

@@ -15,22 +15,6 @@ MAX_TERMS = 48
 _HEAD = 500  # letters in which days and what is asked for are looked for
 
 _QUOTED = re.compile(r"[\"“«„`]([^\"“”«»„`]{2,200})[\"”»`“]")
-_WHEN = re.compile(
-    r"\b(?:when|what (?:day|date|time|year|month)|how (?:long|old|often|soon|recently)|which "
-    r"(?:day|date|year|month|week)|since when|wann|seit wann|quand|cu[aá]ndo)\b",
-    re.IGNORECASE,
-)
-_AMOUNT = re.compile(
-    r"\b(?:how (?:many|much|old|long|often|big|far|tall)|what (?:number|price|amount|size|version|port"
-    r"|percentage)|wie ?viele?|combien|cu[aá]nt[oa]s?)\b",
-    re.IGNORECASE,
-)
-_PAST = re.compile(
-    r"\b(?:before|original(?:ly)?|used to|previous(?:ly)?|former(?:ly)?|earlier|old(?:er)?|at first|"
-    r"initial(?:ly)?|in the beginning|back then|history|changed from|vorher|fr[uü]her|urspr[uü]nglich|"
-    r"avant|auparavant|antes|anterior)\b",
-    re.IGNORECASE,
-)
 # Beside a day these words only ask what there was: they stand in no answer rather than in another.
 _FILLERS = frozenset(
     words.terms(
@@ -51,8 +35,6 @@ _VAGUE = _FILLERS | frozenset(
         "jour chose choses cosa cosas dia"
     )
 )
-_FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b", re.IGNORECASE)
-_SECOND_PERSON = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +44,7 @@ class Query:
     text: str
     terms: tuple[str, ...]  # distinct, in reading order
     spelled: Mapping[str, str]  # the folded word of a term
-    names: tuple[str, ...]  # folded words that may be somebody's name
     exact: tuple[tuple[str, ...], ...]  # quoted phrases and identifiers, as terms
-    asks_when: bool
-    asks_amount: bool
-    asks_past: bool
-    roles: tuple[str, ...]  # whose words are meant: "user" for I, "assistant" for you
     window: tuple[int, int] | None = None  # first and last of the days that it names
     anchor: Anchored | None = None  # days that it names by an event
     only_days: bool = False  # whether it asks for what there was on the days it names, and no more
@@ -97,23 +74,14 @@ def parse(text: str, today: date | None = None) -> Query:
     quoted = [tuple(words.terms(m.group(1))) for m in _QUOTED.finditer(text)]
     identifiers = [tuple(words.terms(w)[:1]) for w in found[:MAX_TERMS] if words.is_identifier(w)]
     folded = {w: words.fold(words.bare(w)) for w in found[:MAX_TERMS]}
-    head = text[:_HEAD]
-    asks_when = _WHEN.search(head) is not None
-    roles = [role for role, said in (("user", _FIRST_PERSON), ("assistant", _SECOND_PERSON))
-             if said.search(head)]  # fmt: skip
     return Query(
         text=text,
         terms=terms,
         spelled={term: plain for w, plain in folded.items() for term in words.terms(w)[:MAX_TERMS]},
-        names=tuple(dict.fromkeys(folded.values())),
         exact=tuple(dict.fromkeys(e for e in [*quoted, *identifiers] if e)),
-        asks_when=asks_when,
-        asks_amount=_AMOUNT.search(head) is not None,
-        asks_past=_PAST.search(head) is not None,
-        roles=tuple(roles),
         window=days.window,
         anchor=days.anchor,
-        only_days=days.only and not asks_when and len(text) <= _HEAD,
+        only_days=days.only and len(text) <= _HEAD,
     )
 
 

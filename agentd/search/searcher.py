@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,18 @@ from agentd.domain.memory import Chunk, Source
 from agentd.domain.search import EmptyReason, Fusion, Ranked, Ranking, SearchOptions
 from agentd.domain.transcript import RowRole
 from agentd.ranking import (
-    calibration,
+    confidence,
     decay,
     diversity,
     fusion,
     gate,
     newest,
-    opinions,
     packing,
     shares,
     structured,
 )
+from agentd.ranking.kinds import Kinds
+from agentd.ranking.weights import FITTED, Weights
 from agentd.search import words
 from agentd.search.candidates import QUIET, Candidates, Proposer
 from agentd.search.corpus import NOBODY, Corpus
@@ -32,23 +34,22 @@ from agentd.search.postings import Floats, Postings, Slots
 from agentd.search.spelling import Spelling
 from agentd.search.vectors import Vectors
 
-HEAD = 30  # units that are compared with each other: for diversity, and for newer values
-RIVAL = 0.2  # of the best score: below that a unit is no answer, and no rival of one
-SHORT = 40  # tokens of a unit that says one thing only
-MENDED = 0.6  # of a query in one unit: its unknown words were misspelt, and not others or foreign
-FEW = 100  # units of which the nearest tells nothing about whether a topic is spoken of
+HEAD = 30  # units that are compared with each other for diversity
+RIVAL = 0.2  # of the best score: below that a unit is no answer
+CHANCE = 0.1  # cosines below that are those of texts about different things
 UNKNOWN = 8.0  # weight of a term that no unit holds
-CHANCE = 0.25  # cosines below that are those of texts about different things
 TAIL = 300  # units of which hits are made
 
 
 class Searcher:
     """Units by slot, searched. A change must not run beside a search, nor two changes at once."""
 
-    def __init__(self, dimension: int = 0) -> None:
+    def __init__(self, dimension: int = 0, weights: Weights = FITTED) -> None:
+        self.weights = weights
         self.corpus = Corpus()
         self.postings = Postings()
         self.vectors = Vectors(dimension) if dimension else None
+        self.kinds: Kinds | None = None  # of the model that made the vectors
         self.spelling = Spelling()
         self._proposer = Proposer(self.corpus, self.postings, self.spelling)
         self._gatherer = Gatherer(self.corpus, self.postings)
@@ -99,25 +100,30 @@ class Searcher:
             return Ranking((), EmptyReason.EMPTY_QUERY)
         asked = self._proposer.asked(query, self._usable(vector), options)
         found = self._proposer.propose(asked, self.vectors)
-        if not len(found.slots) or _is_chance(found):
-            return Ranking((), EmptyReason.NO_MATCH)
-        self._fuse(found, asked)
+        columns = structured.features(self._gatherer.evidence(asked, found.slots, self.vectors))
+        found.partial |= columns
+        found.take(_related(found.partial))
+        if not len(found.slots):
+            return Ranking((), EmptyReason.NO_MATCH, 0.0)
+        sure = self._fuse(found, asked)
         self._age(found, options)
-        self._listen(found, asked)
         self._arrange(found, options)
         newer = self._renew(found, asked)
         self._share(found, asked)
-        if len(self) >= FEW and "dated" not in found.partial:
-            _calibrate(found)
-        return self._pack(found, newer, options)
+        found.score = np.sort(found.score)[::-1]  # the score of the place where a unit is now
+        return replace(self._pack(found, newer, options), confidence=sure)
 
     def features(
         self, query: str, vector: NDArray[np.float32] | None, options: SearchOptions
-    ) -> tuple[Slots, dict[str, Floats]]:
-        """The candidates for a text, and what structured fusion looks at of each, by name."""
+    ) -> tuple[Slots, dict[str, Floats], NDArray[np.float32]]:
+        """What weights are fitted to: the candidates for a text, what structured fusion looks at of each,
+        by name, and the cosines of those that the vector leg found.
+        """
         asked = self._proposer.asked(query, self._usable(vector), options)
-        slots = self._proposer.propose(asked, self.vectors).slots
-        return slots, structured.features(self._gatherer.evidence(asked, slots, self.vectors))
+        found = self._proposer.propose(asked, self.vectors)
+        columns = structured.features(self._gatherer.evidence(asked, found.slots, self.vectors))
+        near = found.partial.get("vector", np.zeros(0, np.float32))
+        return found.slots, columns, near[np.isfinite(near)]
 
     def _usable(self, vector: NDArray[np.float32] | None) -> Floats | None:
         if vector is None or self.vectors is None or not len(self.vectors):
@@ -127,36 +133,57 @@ class Searcher:
             return None
         return vector if vector.any() else None
 
-    def _fuse(self, found: Candidates, asked: Asked) -> None:
-        """Score the candidates, best first: relative to the best, times how sure that one is."""
-        options = asked.options
-        evidence = self._gatherer.evidence(asked, found.slots, self.vectors)
-        columns = structured.features(evidence)
-        legs = [found.partial[name] for name in ("keyword", "vector") if name in found.partial]
-        trust = (1.0, 1.0)
-        if options.gate:
-            known = evidence.idf[evidence.idf > 0]
-            exact = float(evidence.exact.max(initial=0.0))
-            trust = gate.trust(known, len(self), exact, vectors=len(legs) > 1)
-        structure = structured.score(columns)
-        sure = calibration.certainty(structure, vectors="meaning" in columns)
-        if options.fusion is Fusion.STRUCTURED:
-            fused = structure
-        elif options.fusion is Fusion.RRF:
-            fused = fusion.rrf(legs, trust[: len(legs)])
-        else:
-            weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
-            fused = fusion.weighted([fusion.scaled(leg) for leg in legs], weights[: len(legs)])
-        found.partial |= {"fused": fused, "certainty": sure, **columns}
-        found.score = sure
+    def _fuse(self, found: Candidates, asked: Asked) -> float:
+        """Score the candidates, best first, relative to the best; gives how likely any answers."""
+        options, columns = asked.options, found.partial
+        known = "both" if "nearness" in columns else "keywords"
+        structure = structured.score(columns, self.weights.structured[known])
+        certain = confidence.certainty(structure, self.weights.certainty[known])
+        told = self._evidence(asked, found, structure, columns)
+        sure = confidence.answered(told, self.weights)
+        fused = structure
         if options.fusion is not Fusion.STRUCTURED:
-            found.score = fused / max(float(fused.max()), 1e-9) * sure.max()
+            fused = self._by_legs(found, asked, float(columns["exact"].max()))
+            certain = (fused / max(float(fused.max()), 1e-9) * certain.max()).astype(np.float32)
+        found.partial |= {"fused": fused, "structure": structure, "certainty": certain}
+        found.score = confidence.scaled(certain, sure)
         if "dated" in found.partial:
-            found.score = calibration.of_days(found.score, found.partial["dated"])
+            found.score = confidence.of_days(certain, found.partial["dated"])
+            sure = float(found.score.max())
         order = np.argsort(-found.score, kind="stable")
         source = self.corpus.column("source")[found.slots[order[TAIL:]]]
         quiet = order[TAIL:][source != self.corpus.number(Source.SESSIONS)][:QUIET]
         found.take(np.concatenate([order[:TAIL], quiet]))
+        return sure
+
+    def _by_legs(self, found: Candidates, asked: Asked, exact: float) -> Floats:
+        """The legs' scores fused by ranks or by weights, each leg trusted as far as the query lets it;
+        `exact` is the share of its phrases and identifiers that the best candidate holds.
+        """
+        options = asked.options
+        legs = [found.partial[name] for name in ("keyword", "vector") if name in found.partial]
+        trust = (1.0, 1.0)
+        if options.gate:
+            idf = self.postings.idfs([term for term, _ in asked.terms])
+            held = np.array(
+                [self.postings.frequency(term) > 0 for term, _ in asked.terms], np.bool_
+            )
+            trust = gate.trust(idf[held], len(self), exact, vectors=len(legs) > 1)
+        if options.fusion is Fusion.RRF:
+            return fusion.rrf(legs, trust[: len(legs)])
+        weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
+        return fusion.weighted([fusion.scaled(leg) for leg in legs], weights[: len(legs)])
+
+    def _evidence(
+        self, asked: Asked, found: Candidates, structure: Floats, columns: Mapping[str, Floats]
+    ) -> dict[str, float]:
+        """What tells whether any candidate answers."""
+        cosines = found.partial.get("vector")
+        near = None if cosines is None else cosines[np.isfinite(cosines)]
+        if near is None or asked.vector is None or not len(near):
+            return confidence.evidence(structure, None, columns["cover"], None)
+        kind = None if self.kinds is None else self.kinds.has_answer(asked.vector)
+        return confidence.evidence(structure, near, columns["cover"], kind)
 
     def _age(self, found: Candidates, options: SearchOptions) -> None:
         """Let age and importance weigh on the scores."""
@@ -179,51 +206,30 @@ class Searcher:
             order = diversity.mmr(found.score[:HEAD], likeness, options.mmr_lambda)
             found.reorder([*order, *range(len(head), len(found.slots))])
 
-    def _listen(self, found: Candidates, asked: Asked) -> None:
-        """Let the vector leg speak among the first."""
-        if asked.options.fusion is Fusion.STRUCTURED and "meaning" in found.partial:
-            guessed = any(weight < 1.0 for _, weight in asked.terms)
-            mended = guessed and bool(found.partial["cover"].max() >= MENDED)
-            found_exactly = bool(found.partial["exact"].max() > 0)
-            settled = mended or found_exactly or asked.window is not None
-            order = opinions.heard(
-                *(found.partial[name] for name in ("meaning", "cover", "question")), settled=settled
-            )
-            found.reorder(order)
-
     def _renew(self, found: Candidates, asked: Asked) -> dict[int, int]:
-        """Move the newest of units that say different values of the same thing before the others,
-        unless the query asks for the past. Gives the slot that supersedes, by slot.
+        """Move the newest of units that say how one thing stands before the others, unless days are
+        asked for. Gives the slot that is newer, by slot.
         """
-        if not asked.options.newest_first or asked.query.asks_past or asked.window is not None:
+        if not asked.options.newest_first or asked.window is not None:
             return {}
-        column = self.corpus.column
-        near = found.score >= RIVAL * found.score[0]
-        head = found.slots[:HEAD][near[:HEAD]].tolist()
-        units = [
-            newest.Said(
-                self.corpus.term_set(slot),
-                day,
-                tokens <= SHORT,
-                bool(question),
-                bool(figures),
-                self._is_retold(slot),
-            )
-            for slot, day, tokens, question, figures in zip(
-                head,
-                *(column(n)[head].tolist() for n in ("day", "tokens", "question", "figures")),
-                strict=True,
-            )
-        ]
-        terms = frozenset(self.corpus.term_id(term) for term, _ in asked.terms)
-        weights = self._weights(terms.union(*(unit.terms for unit in units)))
-        newer = newest.outdated(units, terms, weights)
-        later = newest.successors(units, terms, weights, newer)
-        places = np.flatnonzero(near[:HEAD])
-        order = np.arange(len(found.slots))
-        order[places] = places[newest.newest_first(len(head), newer, later)]
-        found.reorder(order.tolist())
-        return {head[old]: head[new] for old, new in newer.items()}
+        head = found.slots[: newest.HEAD]
+        if asked.vector is not None and self.vectors is not None:
+            nearness = self.vectors.near(int(head[0]), head)
+        else:
+            likeness = diversity.by_terms([self.corpus.term_set(slot) for slot in head.tolist()])
+            shared = likeness(0, np.arange(len(head)))
+            nearness = 2.0 * shared / (1.0 + shared)  # Dice's measure of it: half of each is .5
+        state = None
+        if self.kinds is not None and asked.vector is not None:
+            state = self.kinds.asks_state(asked.vector)
+        days = self.corpus.column("day")[found.slots].tolist()
+        for at, slot in enumerate(head.tolist()):
+            if self.corpus.column("asks")[slot] or self._is_retold(slot):
+                days[at] = min(days[at], 0)  # it tells nothing new, whenever it is said
+        renewed = newest.newest_first(nearness, days, found.partial["structure"].tolist(), state)
+        slots = found.slots.tolist()
+        found.reorder(list(renewed.order))
+        return {slots[old]: slots[new] for old, new in renewed.newer.items()}
 
     def _share(self, found: Candidates, asked: Asked) -> None:
         """Let no bare asking stand before an answer, and no chatter drown what was written down."""
@@ -281,9 +287,10 @@ class Searcher:
             return Ranking((), EmptyReason.BELOW_THRESHOLD)
         found.take(np.flatnonzero(kept))
         units = [
-            packing.Unit(slot, tokens, before, after)
-            for slot, tokens, before, after in zip(
+            packing.Unit(slot, tokens, before, after, score)
+            for slot, score, tokens, before, after in zip(
                 found.slots.tolist(),
+                found.score.tolist(),
                 *(
                     self.corpus.column(n)[found.slots].tolist()
                     for n in ("tokens", "previous", "next")
@@ -316,17 +323,12 @@ class Searcher:
         )
 
 
-def _calibrate(found: Candidates) -> None:
-    """Scale the scores by how likely it is that the topic of the query is spoken of at all."""
-    if "meaning" in found.partial:
-        near, held = (float(found.partial[n].max()) for n in ("cosine", "wide_cover"))
-        found.score = calibration.known(found.score, near, held)
-
-
-def _is_chance(found: Candidates) -> bool:
-    """Whether no unit holds a word of the query or is of its days, and none comes near its meaning."""
-    if "dated" in found.partial:
-        return False
-    near = found.partial.get("vector")
-    is_held = bool((found.partial["keyword"] > 0.0).any())
-    return not is_held and (near is None or float(near.max()) < CHANCE)
+def _related(partial: Mapping[str, Floats]) -> NDArray[np.intp]:
+    """The rows of candidates that hold a word of the query, or stand beside one that does, are of its days,
+    or come near its meaning.
+    """
+    related = (partial["wide_cover"] > 0.0) | (partial["date"] > 0.0)
+    for name, least in (("cosine", CHANCE), ("dated", 0.0)):
+        if name in partial:
+            related |= partial[name] > least
+    return np.flatnonzero(related)

@@ -119,6 +119,12 @@ class Vectors:
         np.multiply(np.vecdot(rows, self._scaled(query)), known[: len(at)], out=cosines[: len(at)])
         return cosines
 
+    def near(self, slot: int, slots: Slots) -> Floats:
+        """The cosines of some slots to another slot's vector; 0 where either has none."""
+        if slot >= self._size or not self._present[slot]:
+            return np.zeros(len(slots), np.float32)
+        return self.some(self._rows[slot].astype(np.float32), slots)
+
     def _scaled(self, query: Floats) -> Floats:
         """The query to multiply rows with, so that cosines come out."""
         unit: Floats = unit_rows(query[None, :])[0]

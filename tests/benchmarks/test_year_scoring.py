@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from benchmarks import year
 from benchmarks.workspace_year.baseline import Fts5
 from benchmarks.workspace_year.reading import Asked, Place, questions
 from benchmarks.workspace_year.scoring import Span, answered, mark, newest_above, recall_within
@@ -81,16 +80,3 @@ def test_plain_keywords_find_identifiers_and_hardly_a_paraphrase() -> None:
     assert marks["paraphrase"].hit3 < 0.1
     assert marks["identifier"].hit3 > 0.9
     assert (marks["changed"].newest or 0.0) < 0.5
-
-
-def test_the_table_has_every_type_that_can_be_answered_and_one_line_for_all() -> None:
-    table = year.marks(_all_knowing, "dev")
-    assert set(table) == {"all"} | {asked.type for asked in questions() if asked.gold}
-    assert all(own.hit3 == 1.0 for own in table.values())
-    assert table["all"].questions == sum(
-        bool(one.gold) for one in questions() if one.split == "dev"
-    )
-
-
-def test_a_question_is_refused_when_its_surest_hit_is_below_the_threshold() -> None:
-    assert year.refused([0.1, 0.2, 0.3, 0.4], 0.3) == 0.5

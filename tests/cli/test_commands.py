@@ -74,13 +74,14 @@ OPTIONS = (
         (
             ["memory", "search", "green tea", "--limit", "100"],
             "memory/search",
-            {"query": "green tea", "limit": 100},
+            {"query": "green tea", "queries": [], "limit": 100},
         ),
         (
             ["memory", "search", "tea", *OPTIONS],
             "memory/search",
             {
                 "query": "tea",
+                "queries": [],
                 "limit": 5,
                 "sources": ["notes", "sessions"],
                 "max_tokens": 900,

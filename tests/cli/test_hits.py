@@ -49,10 +49,10 @@ def test_an_older_value_names_the_newer_one_which_says_of_how_many_it_is_the_new
 
 
 def test_a_hit_without_any_word_of_the_query_says_what_speaks_for_it() -> None:
-    beside = {**HIT, "scores": {"window_cover": 0.7, "when": 1.0}}
+    beside = {**HIT, "scores": {"wide_cover": 0.7, "date": 1.0}}
     text = shown(answer(beside), "rain", Look())
-    assert "tells a time · beside lines with more of the words" in text
-    far = {**HIT, "scores": {"cosine": 0.1, "when": 1.0}}
+    assert "of the days asked for · beside lines with more of the words" in text
+    far = {**HIT, "scores": {"cosine": 0.1, "answers": 0.1}}
     assert "\n  meaning .10\n" in shown(answer(far), "rain", Look())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.e2e.contract import Row
 from tests.e2e.contract_due import DUE, LIMIT
-from tests.e2e.contract_exchange import EXCHANGE_ROWS, LOCAL_ROWS
+from tests.e2e.contract_exchange import CHANGES, EXCHANGE_ROWS, GRAPH_TEXT, LOCAL_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
 from tests.e2e.contract_graph import GRAPH_ROWS, PROGRAM_ROWS
 from tests.e2e.contract_makers import (
@@ -64,7 +64,7 @@ ROWS = (
     ),
     Row(
         "restore",
-        ("{it}", "--force"),
+        ("{it}", "--force", "--trust"),
         {"restored": int, "aside": [str]},
         "files restored",
         given=a_backup_of_its_second,
@@ -322,6 +322,7 @@ METHODS: tuple[tuple[str, dict[str, Any], Any], ...] = (
     ("export", {"what": "beats", "after": 1}, {"rows": [BEAT], **PAGE}),
     ("export", {"what": "jobs"}, {"rows": [JOB], **PAGE}),
     ("export", {"what": "costs"}, {"rows": [COST], **PAGE}),
+    ("facts/graph-changes", {"old": GRAPH_TEXT}, CHANGES),
     ("facts/program-state", {"name": "a"}, {"name": str, "state": str, "hash": DIGEST}),
     (
         "facts/keep-program-state",

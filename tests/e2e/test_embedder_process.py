@@ -53,7 +53,6 @@ def test_a_fresh_installation_finds_what_shares_no_word_with_the_question() -> N
     with a_shell(**variables) as shell:
         shell.ok("up", given="remember that Anna has adopted a puppy\n")
         pid = shell.json("status")["pid"]
-        assert embedders(pid) == []  # nobody has searched yet
         until(lambda: searched(shell)["reason"] == "")
         status = shell.json("status")
         assert status["index"]["provider"] == "packaged"

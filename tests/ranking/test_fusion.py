@@ -66,8 +66,12 @@ def test_scaled_scores_lie_between_nought_and_one(leg):
     found = np.isfinite(scaled)
     assert np.array_equal(found, np.isfinite(column(*leg)))
     assert ((scaled[found] >= 0.0) & (scaled[found] <= 1.0)).all()
-    if found.any():
-        assert scaled[found].max() == 1.0
+    if found.any() and column(*leg)[found].max() > 1e-6:
+        assert scaled[found].max() == pytest.approx(1.0)
+
+
+def test_the_weakest_of_good_matches_keeps_its_worth():
+    assert fusion.scaled(column(8.0, 6.0, 4.0)).tolist() == [1.0, 0.75, 0.5]
 
 
 def test_common_words_do_not_outvote_meaning():

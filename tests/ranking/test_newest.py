@@ -1,96 +1,73 @@
-"""The newest of several values comes first."""
+from __future__ import annotations
 
-from collections import defaultdict
-
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.ranking.newest import Said, newest_first, outdated, successors
+from agentd.ranking.newest import HEAD, behind, newest_first
 
-EVEN = defaultdict(lambda: 1.0)
-
-
-def said(terms, day, *, short=True, question=False):
-    return Said(frozenset(terms), day, short, question)
+ALIKE = np.array([1.0, 0.4, 0.1], np.float32)
 
 
-RATE = {1, 2, 3}  # the day rate of somebody
+def test_the_newest_of_what_is_about_the_same_leads_where_the_query_asks_how_it_stands():
+    found = newest_first(ALIKE, [10, 20, 30], [5.0, 4.0, 3.0], state=0.9)
+    assert found.order == (1, 0, 2)
+    assert found.newer == {0: 1}
 
 
-def test_another_value_of_the_same_thing_is_superseded_by_the_newest():
-    units = [said(RATE | {10}, 5), said(RATE | {11}, 9), said(RATE | {12}, 7)]
-    assert outdated(units, frozenset(RATE), EVEN) == {0: 1, 2: 1}
-    assert newest_first(3, {0: 1, 2: 1}, {}) == [1, 0, 2]
+def test_a_query_about_what_happened_keeps_its_order():
+    assert newest_first(ALIKE, [10, 20, 30], [5.0, 4.0, 3.0], state=0.1).order == (0, 1, 2)
 
 
-def test_outdated_values_are_newest_first_too_and_others_keep_their_places():
-    days = (3, 8, 9, 1, 5)
-    units = [said(RATE | {10 + at}, day) for at, day in enumerate(days)]
-    units[1] = said({7, 8}, 8)
-    newer = outdated(units, frozenset(RATE), EVEN)
-    assert newer == {0: 2, 3: 2, 4: 2}
-    later = successors(units, frozenset(RATE), EVEN, newer)
-    assert later == {0: [4], 3: [4, 0], 4: []}
-    assert newest_first(5, newer, later) == [2, 4, 1, 0, 3]
+def test_what_says_the_same_again_is_named_as_newer_whatever_is_asked():
+    again = np.array([1.0, 0.9], np.float32)
+    found = newest_first(again, [10, 20], [5.0, 4.0], state=0.1)
+    assert found.order == (0, 1)
+    assert found.newer == {0: 1}
 
 
-def test_an_outdated_value_that_says_less_of_the_query_stays_behind():
-    asked = frozenset(RATE | {4})
-    units = [said(asked | {10}, 9), said(asked | {11}, 1), said(RATE | {12}, 5)]
-    newer = outdated(units, asked, EVEN)
-    assert newer == {1: 0, 2: 0}
-    assert newest_first(3, newer, successors(units, asked, EVEN, newer)) == [0, 1, 2]
+def test_without_a_word_on_the_query_only_what_says_the_same_again_is_moved():
+    assert newest_first(ALIKE, [10, 20, 30], [5.0, 4.0, 3.0], state=None).order == (0, 1, 2)
+    again = np.array([1.0, 0.9], np.float32)
+    assert newest_first(again, [10, 20], [5.0, 4.0], state=None).order == (1, 0)
 
 
-def test_the_same_words_again_supersede_nothing():
-    units = [said(RATE | {10}, 5), said(RATE | {10}, 9), said(RATE | {10, 11}, 11)]
-    assert outdated(units, frozenset(RATE), EVEN) == {}
+def test_a_hit_far_less_likely_than_the_best_is_no_rival():
+    found = newest_first(ALIKE, [10, 20, 30], [20.0, 4.0, 3.0], state=0.9)
+    assert found.order == (0, 1, 2)
 
 
-def test_a_question_supersedes_nothing():
-    units = [said(RATE | {10}, 5), said(RATE | {11}, 9, question=True)]
-    assert outdated(units, frozenset(RATE), EVEN) == {}
+def test_the_very_same_text_is_no_newer_value():
+    same = np.array([1.0, 1.0], np.float32)
+    found = newest_first(same, [10, 20], [5.0, 4.0], state=0.9)
+    assert (found.order, found.newer) == ((0, 1), {})
 
 
-def test_what_is_retold_supersedes_nothing_and_is_superseded():
-    again = Said(frozenset(RATE | {11}), 9, True, False, retold=True)
-    units = [said(RATE | {10}, 5), again, said(RATE | {12}, 11)]
-    assert outdated(units[:2], frozenset(RATE), EVEN) == {}
-    assert outdated(units, frozenset(RATE), EVEN) == {0: 2, 1: 2}
+@pytest.mark.parametrize("days", [[-1, 20, 30], [10, -1, -1]])
+def test_without_days_nothing_is_newer(days):
+    found = newest_first(ALIKE, days, [5.0, 4.0, 3.0], state=0.9)
+    assert (found.order, found.newer) == ((0, 1, 2), {})
 
 
-def test_what_says_it_of_another_supersedes_nothing():
-    units = [said({1, 2, 3, 10}, 5), said({1, 2, 4, 11}, 9)]
-    weights = EVEN | {3: 9.0, 4: 9.0}
-    assert outdated(units, frozenset({1, 2, 3}), weights) == {}
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(-1, 1, width=32), st.integers(-1, 50), st.floats(-20, 20, allow_nan=False)
+        ),
+        max_size=30,
+    ),
+    st.none() | st.floats(0, 1),
+)
+def test_each_hit_stays_once_and_what_is_newer_is_newer(hits, state):
+    near = np.array([near for near, _, _ in hits], np.float32)
+    days = [day for _, day, _ in hits]
+    found = newest_first(near, days, [score for *_, score in hits], state)
+    assert sorted(found.order) == list(range(len(hits)))
+    assert found.order[HEAD:] == tuple(range(len(hits)))[HEAD:]
+    assert all(0 <= days[old] < days[new] for old, new in found.newer.items())
 
 
-def test_undated_units_are_neither_older_nor_newer():
-    units = [said(RATE | {10}, -1), said(RATE | {11}, 9)]
-    assert outdated(units, frozenset(RATE), EVEN) == {}
-    assert outdated(units[::-1], frozenset(RATE), EVEN) == {}
-
-
-@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=12), st.data())
-def test_the_newest_comes_before_all_that_it_supersedes(drawn, data):
-    count, days = len(drawn), [day for day, _ in drawn]
-    pairs = data.draw(
-        st.dictionaries(st.integers(0, count - 1), st.integers(0, count - 1), max_size=count)
-    )
-    newest = set(pairs.values())
-    newer = {old: new for old, new in pairs.items() if old not in newest and old != new}
-    later = {
-        old: [o for o, same in newer.items() if same == new and days[o] > days[old] and drawn[o][1]]
-        for old, new in newer.items()
-    }
-    order = newest_first(count, newer, later)
-    assert sorted(order) == list(range(count))
-    assert all(order.index(new) < order.index(old) for old, new in newer.items())
-    assert all(order.index(o) < order.index(old) for old, some in later.items() for o in some)
-
-
-def test_what_gives_no_figure_supersedes_no_figure():
-    figure, none = (Said(frozenset(RATE | {10}), 5, True, False, f) for f in (True, False))
-    newer = Said(frozenset(RATE | {11}), 9, True, False, figures=False)
-    assert outdated([figure, newer], frozenset(RATE), EVEN) == {}
-    assert outdated([none, newer], frozenset(RATE), EVEN) == {0: 1}
+def test_the_newer_takes_the_place_of_what_it_outdates():
+    assert behind(4, {0: 2}) == [2, 0, 1, 3]
+    assert behind(3, {2: 0}) == [0, 1, 2]

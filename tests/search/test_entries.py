@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
+import pytest
+
 from agentd.domain.index import StoredChunk
 from agentd.domain.memory import Chunk, Source
 from agentd.domain.search import SearchOptions
@@ -38,8 +40,8 @@ STORED = [
 
 
 def columns(corpus):
-    return {name: corpus.column(name).tolist() for name in ("tokens", "question", "times",
-            "figures", "told", "told_last", "day", "speaker", "importance", "evergreen")}  # fmt: skip
+    return {name: corpus.column(name).tolist() for name in ("tokens", "question", "asks",
+            "told", "told_last", "day", "speaker", "importance", "evergreen")}  # fmt: skip
 
 
 def test_who_speaks_counts_once_though_the_text_of_an_imported_message_says_it_too():
@@ -58,8 +60,6 @@ def test_traits_say_what_the_text_says():
         corpus.add([one], [[]], [entry(one).traits])
     found = columns(corpus)
     assert found["question"] == [1, 0, 0, 0]
-    assert found["times"] == [1, 1, 0, 1]
-    assert found["figures"] == [1, 1, 0, 1]
     may, leap_day = date(2027, 5, 3).toordinal(), date(2024, 2, 29).toordinal()
     assert found["told"] == found["told_last"] == [may, -1, -1, leap_day]
     assert found["tokens"][1] == 10
@@ -83,3 +83,23 @@ def test_traits_of_other_rules_are_not_current():
     assert is_current(STORED[0].traits)
     assert not is_current(b"")
     assert not is_current(b"\0" * len(STORED[0].traits))
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Where is the key?", True),
+        ("Where is it? And who has the other one?", True),
+        ("Ben: how are you?", True),
+        ("We moved it to the shed. Did you see?", False),
+        ("see https://example.org/?q=1", False),
+        ("鍵はどこ？", True),
+        ("The key is in the shed.", False),
+        ("?", False),
+    ],
+)
+def test_what_says_nothing_but_questions_is_known(text, asks):
+    one = replace(CHUNKS[0], text=text, speaker="Ben")
+    corpus = Corpus()
+    corpus.add([one], [[]], [entry(one).traits])
+    assert bool(corpus.column("asks")[0]) is asks

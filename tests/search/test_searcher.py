@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from agentd.domain.memory import Chunk, Source
 from agentd.domain.search import EmptyReason, Fusion, SearchOptions
 from agentd.ranking import structured
+from agentd.ranking.kinds import Kinds
+from agentd.ranking.weights import FITTED
 from agentd.search.searcher import Searcher
 
 TODAY = date(2026, 11, 1)
@@ -142,11 +144,20 @@ def test_a_reply_to_a_question_outdates_no_note_that_it_tells_again(before, spea
     assert newer["2026-02-01"] is not None
 
 
-def test_a_query_for_the_past_is_not_answered_with_the_newest():
-    searcher = filled(*RATES)
-    options = SearchOptions(today=TODAY)
-    hits = searcher.search("original day rate for Brackwater before", None, options).hits
-    assert all(hit.superseded_by is None for hit in hits)
+def test_a_question_about_what_was_is_not_answered_with_the_newest():
+    vectors = np.eye(4, dtype=np.float32)[[0] * len(RATES)] + np.float32(0.4) * np.eye(
+        len(RATES), 4, dtype=np.float32
+    )
+    options = SearchOptions(today=TODAY, join=False)
+    led = []
+    for sign in (1.0, -1.0):
+        searcher = filled(*RATES, vectors=vectors)
+        weights = np.array([10.0 * sign, 0.0, 0.0, 0.0, 0.0], np.float32)
+        searcher.kinds = Kinds(state=weights, answerable=weights)
+        hits = searcher.search("day rate for Brackwater", vectors[0], options).hits
+        led.append(searcher.corpus.column("day")[hits[0].slots[0]])
+    assert led[0] == searcher.corpus.column("day").max()
+    assert led[1] < led[0]
 
 
 RUNS = (
@@ -305,9 +316,9 @@ def test_equal_texts_are_ranked_alike_whatever_was_indexed_first():
     told = []
     for order in (units, units[::-1]):
         searcher = filled(*order)
-        slots, columns = searcher.features("what is fine", None, SearchOptions(today=TODAY))
+        slots, columns, _ = searcher.features("what is fine", None, SearchOptions(today=TODAY))
         places = [searcher.corpus.place(slot) for slot in slots.tolist()]
-        told.append((places, columns["file"].tolist()))
+        told.append((places, columns["wide_cover"].tolist()))
     assert told[0] == told[1]
 
 
@@ -321,8 +332,8 @@ def test_a_question_asked_before_stands_behind_its_answer():
 @pytest.mark.parametrize(
     ("asker", "replier", "place"),
     [
-        ("user", "assistant", 2),  # agentd knows no more than what else is found
-        ("user", "user", 2),  # it was not answered
+        ("user", "assistant", 3),  # agentd knows no more than what else is found
+        ("user", "user", 3),  # it was not answered
         ("assistant", "user", 0),
         ("Ann", "Ben", 0),
     ],
@@ -336,14 +347,15 @@ def test_a_question_keeps_its_place_before_the_reply_of_a_person(asker, replier,
     assert hits.index((asked.path, 1)) == place
 
 
-def test_a_query_about_something_else_gets_no_hits():
+def test_a_query_about_something_else_is_told_as_such():
     others = [unit(f"Filler about nothing {n}.", line=n) for n in range(20, 120)]
     vectors = np.zeros((len(NOTES) + len(others), 12), np.float32)
     vectors[np.arange(len(vectors)), np.arange(len(vectors)) % 12] = 1.0
     searcher = filled(*NOTES, *others, vectors=vectors)
     far = np.full(12, 12**-0.5, np.float32)  # a little like every unit
-    assert searcher.search("zeppelin", far, SearchOptions()).reason is EmptyReason.BELOW_THRESHOLD
-    assert searcher.search("zeppelin", far, SearchOptions(min_score=0.0)).hits
+    foreign = searcher.search("zeppelin", far, SearchOptions()).confidence
+    known = searcher.search("router password taped", vectors[0], SearchOptions()).confidence
+    assert foreign < known / 2
 
 
 def test_few_units_are_found_by_a_little_likeness():
@@ -357,8 +369,16 @@ def test_the_features_of_candidates_are_those_that_a_search_goes_by():
     slots = searcher.add(NOTES, np.eye(4, dtype=np.float32))
     vector = np.array([1, 0.5, 0, 0], np.float32)
     options = SearchOptions(today=TODAY, join=False)
-    candidates, columns = searcher.features("router password", vector, options)
+    candidates, columns, _ = searcher.features("router password", vector, options)
     assert sorted(candidates.tolist()) == slots
-    wanted = dict(zip(candidates.tolist(), structured.score(columns).tolist(), strict=True))
+    wanted = dict(
+        zip(
+            candidates.tolist(),
+            structured.score(columns, FITTED.structured["both"]).tolist(),
+            strict=True,
+        )
+    )
     hits = searcher.search("router password", vector, replace(options, min_score=0.0))
-    assert {hit.slots[0]: hit.scores["fused"] for hit in hits} == pytest.approx(wanted, abs=1e-3)
+    told = {hit.slots[0]: hit.scores["fused"] for hit in hits}
+    assert told == pytest.approx({slot: wanted[slot] for slot in told}, abs=1e-3)
+    assert len(told) == 3  # the other one holds no word of it, and means something else

@@ -1,0 +1,58 @@
+"""What a question is like, told by its vector.
+
+Logistic regressions over the vectors of a model, fitted by `benchmarks/fit.py`: whether a question asks
+how something stands now, and whether one like it has an answer in what is indexed. They read meaning and
+no words, so they hold in every language that the model knows, and for that model alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+FILE = Path(__file__).with_name("kinds.npz")
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The regressions of one model: each a weight for every number of a vector, then the bias."""
+
+    state: Floats
+    answerable: Floats
+
+    def asks_state(self, vector: Floats) -> float:
+        """The probability, 0..1, that a question asks how something stands now."""
+        return float(1.0 / (1.0 + np.exp(-_odds(self.state, vector))))
+
+    def has_answer(self, vector: Floats) -> float:
+        """The log-odds that a question like it has an answer."""
+        return _odds(self.answerable, vector)
+
+
+def kinds_of(model: str) -> Kinds | None:
+    """Those of a model; None for one that they were not fitted to."""
+    return _shipped().get(model)
+
+
+def read_kinds(path: Path) -> dict[str, Kinds]:
+    """Those of all models in a file; none where there is no file."""
+    if not path.exists():
+        return {}
+    with np.load(path) as file:
+        names = sorted({name.rsplit("/", 1)[0] for name in file.files})
+        return {name: Kinds(file[f"{name}/state"], file[f"{name}/answerable"]) for name in names}
+
+
+@cache
+def _shipped() -> dict[str, Kinds]:
+    return read_kinds(FILE)
+
+
+def _odds(weights: Floats, vector: Floats) -> float:
+    return float(np.clip(weights[:-1] @ vector + weights[-1], -30.0, 30.0))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.ranking import confidence
+from agentd.ranking.kinds import Kinds
+from agentd.ranking.weights import FITTED
+
+SCORES = np.array([9.0, 4.0, 1.0], np.float32)
+COVER = np.array([0.9, 0.2, 0.0], np.float32)
+
+
+def test_better_evidence_makes_an_answer_likelier():
+    weak = confidence.evidence(SCORES / 4, None, COVER / 4, None)
+    assert confidence.answered(confidence.evidence(SCORES, None, COVER, None), FITTED) > (
+        confidence.answered(weak, FITTED)
+    )
+
+
+def test_the_weights_follow_what_is_known():
+    near = np.array([0.8, 0.3], np.float32)
+    assert confidence.table(confidence.evidence(SCORES, None, COVER, None)) == "keywords"
+    assert confidence.table(confidence.evidence(SCORES, near, COVER, None)) == "both"
+    assert confidence.table(confidence.evidence(SCORES, near, COVER, 0.5)) == "kind"
+
+
+@given(
+    st.lists(st.floats(0, 1, width=32), min_size=1, max_size=9), st.floats(0, 1, allow_nan=False)
+)
+def test_the_best_hit_has_the_confidence_of_the_search_and_none_has_more(certain, sure):
+    scores = confidence.scaled(np.array(certain, np.float32), sure)
+    assert float(scores.max()) <= sure + 1e-6
+    if max(certain) > 1e-6:
+        assert abs(float(scores.max()) - sure) < 1e-5
+    assert (scores >= confidence.LEAST * sure - 1e-6).all()
+
+
+def test_kinds_read_a_vector_whatever_its_size():
+    kinds = Kinds(np.array([10.0, 0.0, -1.0], np.float32), np.array([0.0, 5.0, 1.0], np.float32))
+    assert kinds.asks_state(np.array([1.0, 0.0], np.float32)) > 0.99
+    assert kinds.asks_state(np.array([0.0, 1.0], np.float32)) < 0.5
+    assert kinds.has_answer(np.array([0.0, 1.0], np.float32)) == 6.0
+    assert abs(kinds.has_answer(np.array([0.0, 1e9], np.float32))) <= 30.0
