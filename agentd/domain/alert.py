@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+_SEEN_BY_NOBODY = frozenset({"journal"})  # a record, which people read when they look for something
 _FROM_OUTSIDE = "[may come from outside] "
 
 
@@ -22,7 +23,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewAlert:
-    """An alert before it is stored. `digest` is of its normalised text: equal ones within a day are one.
+    """An alert before it is stored. `digest` is of its normalised text: equal ones are told once a day.
 
     `sinks` are the names it goes to; none means it is only recorded. `to` is handed to the sink. It is
     tainted when text from outside had a part in it.
@@ -34,6 +35,11 @@ class NewAlert:
     sinks: tuple[str, ...]
     to: str = ""
     tainted: bool = False
+
+    @property
+    def told_by(self) -> tuple[str, ...]:
+        """The sinks by which a person is told: those that one sees, or the journal where it is all."""
+        return tuple(sink for sink in self.sinks if sink not in _SEEN_BY_NOBODY) or self.sinks
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ class Outbox(Protocol):
     """Where alerts are put, to be delivered to each of their sinks at least once."""
 
     async def put(self, alert: NewAlert) -> Alert | None:
-        """Store an alert with a pending delivery to each of its sinks; None if an alert with the
-        same digest was put within 24 hours.
+        """Store an alert with a pending delivery to each of its sinks; None if one with the same digest
+        was put within 24 hours and has been acknowledged, or a sink by which this one would be told
+        (`told_by`) has taken it or still tries. One that went nowhere keeps no other from being told.
         """
 
     async def due(self) -> tuple[Delivery, ...]:

@@ -41,7 +41,7 @@ class BeatStore(Protocol):
         alert: NewAlert | None = None,
     ) -> tuple[Beat, Alert | None]:
         """Finish a beat, mark its checklist items done and put its alert into the outbox, all or
-        nothing. An alert whose text was put within 24 hours is not put again: the beat is then
+        nothing. An alert whose text was told within 24 hours is not put again: the beat is then
         stored as QUIET with reason `duplicate`, and None comes back beside it.
         """
 

@@ -9,11 +9,17 @@ from datetime import datetime, timedelta
 from agentd.domain.alert import Alert, Delivery, DeliveryState, NewAlert
 from agentd.errors import NotFound
 from agentd.ports import Clock
-from agentd.storage.codec import maybe_moment, moment, stamp, well_formed
+from agentd.storage.codec import dumps, maybe_moment, moment, stamp, well_formed
 from agentd.storage.sqlite import Database
 
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
 
+_TOLD = """
+SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND (acked = 1 OR EXISTS (
+    SELECT 1 FROM deliveries WHERE alert_id = alerts.id AND state IN ('sent', 'pending')
+    AND sink IN (SELECT value FROM json_each(?))
+))
+"""
 _INSERT = """
 INSERT INTO alerts (at, text, origin, recipient, digest, tainted) VALUES (?, ?, ?, ?, ?, ?)
 RETURNING id
@@ -32,10 +38,9 @@ _NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?
 
 
 def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
-    """Store an alert and its deliveries; None if an equal one was put within 24 hours."""
+    """Store an alert and its deliveries; None if it is a repetition: see Outbox.put."""
     horizon = stamp(at - REPEAT_AFTER)
-    recent = "SELECT 1 FROM alerts WHERE digest = ? AND at > ?"
-    if conn.execute(recent, (new.digest, horizon)).fetchone():
+    if conn.execute(_TOLD, (new.digest, horizon, dumps(new.told_by))).fetchone():
         return None
     text = well_formed(new.text)
     values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted)

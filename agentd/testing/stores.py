@@ -83,17 +83,16 @@ class MemoryOutbox:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._alerts: dict[int, Alert] = {}
-        self._digests: dict[str, datetime] = {}
+        self._digests: dict[int, str] = {}
         self._pending: dict[tuple[int, str], tuple[datetime, int]] = {}
 
     async def put(self, alert: NewAlert) -> Alert | None:
         now = self._clock.now()
-        before = self._digests.get(alert.digest)
-        if before is not None and before > now - timedelta(hours=24):
+        if any(self._told(before, alert, now) for before in self._alerts.values()):
             return None
-        self._digests[alert.digest] = now
         delivered = dict.fromkeys(alert.sinks, DeliveryState.PENDING)
         new_id = len(self._alerts) + 1
+        self._digests[new_id] = alert.digest
         stored = Alert(
             new_id,
             now,
@@ -140,6 +139,12 @@ class MemoryOutbox:
             raise NotFound(f"there is no alert {alert_id}")
         self._alerts[alert_id] = replace(self._alerts[alert_id], acked=True)
         return self._alerts[alert_id]
+
+    def _told(self, before: Alert, alert: NewAlert, now: datetime) -> bool:
+        if self._digests[before.id] != alert.digest or before.at <= now - timedelta(hours=24):
+            return False
+        tried = (before.delivered.get(sink, DeliveryState.FAILED) for sink in alert.told_by)
+        return before.acked or any(state is not DeliveryState.FAILED for state in tried)
 
     def _mark(self, alert_id: int, sink: str, state: DeliveryState) -> None:
         alert = self._alerts[alert_id]

@@ -24,6 +24,38 @@ async def test_equal_text_within_a_day_is_put_once(stores, clock):
     assert len(await stores.outbox.alerts(10)) == 2
 
 
+async def test_an_alert_that_only_was_recorded_keeps_no_other_from_being_told(stores):
+    assert await stores.outbox.put(alert(sinks=())) is not None
+    assert await stores.outbox.put(alert(sinks=())) is not None
+    assert await stores.outbox.put(alert()) is not None
+    assert await stores.outbox.put(alert()) is None
+
+
+async def test_the_journal_alone_has_told_nobody(stores):
+    sinks = ("journal", "socket")
+    first = await stores.outbox.put(alert(sinks=sinks))
+    await stores.outbox.sent(first.id, "journal")
+    assert await stores.outbox.put(alert(sinks=sinks)) is None  # the socket still tries
+    await stores.outbox.retry(first.id, "socket", None)
+    second = await stores.outbox.put(alert(sinks=sinks))
+    assert second is not None
+    await stores.outbox.sent(second.id, "socket")
+    assert await stores.outbox.put(alert(sinks=sinks)) is None
+
+
+async def test_where_the_journal_is_all_that_was_asked_for_it_is_written_once(stores):
+    first = await stores.outbox.put(alert(sinks=("journal",)))
+    await stores.outbox.sent(first.id, "journal")
+    assert await stores.outbox.put(alert(sinks=("journal",))) is None
+    assert await stores.outbox.put(alert(sinks=("main",))) is not None
+
+
+async def test_an_acknowledged_alert_has_been_told_whichever_way(stores):
+    first = await stores.outbox.put(alert(sinks=()))
+    await stores.outbox.ack(first.id)
+    assert await stores.outbox.put(alert()) is None
+
+
 async def test_each_sink_gets_its_own_delivery(stores, clock):
     stored = await stores.outbox.put(alert())
     assert (stored.text, stored.to, stored.at) == ("water the plants", "someone", clock.now())
