@@ -12,7 +12,7 @@ from agentd.heartbeat.hours import Hours
 
 # A due time this much too far ahead is an ordinary step of the clock, not worth moving a slot.
 _SLACK = timedelta(minutes=1)
-_SPACING = timedelta(minutes=1)
+_SPACING = timedelta(minutes=1)  # what an item brings forward keeps this distance
 
 
 def settle(next_due: datetime | None, now: datetime, interval: timedelta, hours: Hours) -> datetime:
@@ -37,14 +37,15 @@ def following(due: datetime, now: datetime, interval: timedelta) -> datetime:
     return due + max(1, (now - due) // interval + 1) * interval
 
 
-def pulled(
-    next_due: datetime, item: datetime | None, now: datetime, interval: timedelta, hours: Hours
-) -> datetime:
-    """`next_due`, or the earlier time at which a dated item comes due, if a beat may run then.
+def spacing(interval: timedelta) -> timedelta:
+    """How long after a beat a dated item may bring the next one: a minute."""
+    return min(interval, _SPACING)
 
-    Beats keep their distance: an item brings none nearer than a minute.
+
+def pulled(next_due: datetime, item: datetime | None, earliest: datetime, hours: Hours) -> datetime:
+    """`next_due`, or the earlier time at which a dated item comes due and a beat may run, which is
+    not before `earliest`.
     """
     if item is None:
         return next_due
-    item = max(item, now + min(interval, _SPACING))
-    return item if item < next_due and hours.closed(item) is None else next_due
+    return min(next_due, hours.next_opening(max(item, earliest)))

@@ -48,6 +48,7 @@ class Pulse:
         self._last: Beat | None = None
         self._busy_slot: datetime | None = None  # a slot whose busy row is stored
         self._retry_at: float | None = None
+        self._rested_at = 0.0  # when a dated entry may bring the next beat, in monotonic seconds
         self._peeked = ""  # the digest for which dated entries have pulled the due time
 
     @property
@@ -165,7 +166,8 @@ class Pulse:
         if next_due is None:
             return
         if now < next_due:
-            await self._pull()
+            next_due = await self._pull(next_due)
+        if now < next_due:
             return
         if self._retry_at is not None and self._clock.monotonic() < self._retry_at:
             return
@@ -194,20 +196,22 @@ class Pulse:
         self._next_due = settled
         return settled
 
-    async def _pull(self) -> None:
-        """Let a dated entry that comes due before the next slot bring the beat forward. The file is
+    async def _pull(self, next_due: datetime) -> datetime:
+        """Let a dated entry that is due before the next slot bring the beat forward. The file is
         taken apart only when it or the schedule has changed.
         """
-        if self._next_due is None:
-            return
         digest, item_time = await self._eyes.peek(self._peeked)
-        at = due.pulled(
-            self._next_due, item_time, self._clock.now(), self._settings.interval, self._hours
-        )
-        if at != self._next_due:
+        rest = timedelta(seconds=max(0.0, self._rested_at - self._clock.monotonic()))
+        at = due.pulled(next_due, item_time, self._clock.now() + rest, self._hours)
+        if at != next_due:
             await self._beats.schedule(at)
             self._next_due = at
         self._peeked = digest
+        return at
+
+    def _rest(self) -> None:
+        spacing = due.spacing(self._settings.interval).total_seconds()
+        self._rested_at = self._clock.monotonic() + spacing
 
     async def _beat(
         self, slot: datetime | None, next_due: datetime | None, *, force: bool = False
@@ -224,8 +228,9 @@ class Pulse:
         self._last = beat
         log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
         self._peeked = ""
+        self._rest()
         if next_due is not None:
-            await self._pull()
+            await self._pull(next_due)
         return beat
 
     async def _skipped(
@@ -243,9 +248,8 @@ class Pulse:
             if reason in {Reason.OUTSIDE_ACTIVE_HOURS, Reason.QUIET_HOURS}:
                 next_due = self._hours.next_opening(now)
             else:
-                next_due = due.pulled(
-                    next_due, sight.item_time, now, self._settings.interval, self._hours
-                )
+                earliest = now + due.spacing(self._settings.interval)
+                next_due = due.pulled(next_due, sight.item_time, earliest, self._hours)
         return await self._skip(slot, next_due, reason, sight.digest)
 
     async def _skip(
@@ -253,6 +257,7 @@ class Pulse:
     ) -> Beat:
         beat = await self._beats.skip_beat(slot, next_due, reason, digest)
         self._next_due = next_due
+        self._rest()
         if slot is not None:
             self._last = beat
         log.info("beat_skipped", reason=reason, next_due=_iso(next_due))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -74,8 +74,8 @@ class Eyes:
         return heard is not None and now - heard[0] > self._patience
 
     async def peek(self, known: str) -> tuple[str, datetime | None]:
-        """The file's digest, and when its next dated entry comes due; None is also the answer when
-        the digest is the `known` one.
+        """The file's digest, and when its next dated entry comes due: now, if one is due that no beat
+        has looked at yet. None is also the answer when the digest is the `known` one.
         """
         text, digest = await self._read()
         if digest == known:
@@ -83,6 +83,12 @@ class Eyes:
         now = self._around.clock.now()
         checklist = parse(text, self._hours.zone)
         states = await self._around.beats.items([item.hash for item in checklist.items])
+        last = await self._around.beats.beats(1)
+        since = last[0].at if last else datetime.min.replace(tzinfo=UTC)
+        # One that a beat has failed on waits for its slot, and so does one seen before the clock was
+        # set back.
+        if any(since < states[i.hash].first_seen <= now for i in checklist.due(states, now)):
+            return digest, now
         return digest, checklist.next_time(states, now)
 
     async def _read(self) -> tuple[str, str]:

@@ -310,6 +310,58 @@ async def test_an_item_written_between_two_beats_is_seen() -> None:
     assert [beat.due for beat in rows] == [datetime(2026, 5, 4, 10, 10, tzinfo=UTC)]
 
 
+@pytest.mark.parametrize("second", range(0, 120, 7))
+async def test_an_item_comes_to_the_minute_whenever_it_was_written(second: int) -> None:
+    world = World("# nothing yet", interval="2h")
+    await world.live(timedelta(minutes=5, seconds=second))
+    world.file = "- [ ] call (due: 2026-05-04 10:07)"
+    written = world.clock.now()
+    world.clock.jump(timedelta(seconds=50))  # nothing looks for almost a minute
+    (beat,) = ran(await world.live(timedelta(minutes=10)))
+    wanted = max(written, datetime(2026, 5, 4, 10, 7, tzinfo=UTC))
+    assert timedelta() <= beat.at - wanted <= timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("when", ["due: 2026-05-04 09:00", "every: 5h"])
+async def test_what_is_overdue_when_written_comes_at_once_and_once(when: str) -> None:
+    world = World("# nothing yet", interval="1h")
+    await world.live(timedelta(minutes=65, seconds=30))
+    world.file = f"- [ ] call ({when})"
+    await world.pulse.tick()
+    await world.live(timedelta(hours=3))
+    (beat,) = ran(world.beats.rows)
+    assert (beat.at, beat.reason) == (MONDAY + timedelta(minutes=65, seconds=30), Reason.ACK)
+
+
+async def test_an_overdue_item_that_failed_waits_for_its_slot_over_restarts_and_jumps() -> None:
+    world = World("- [ ] call (due: 2026-05-04 09:00)", interval="1h")
+    world.turns.failure = Failure("provider_auth", "no key")
+    for _ in range(10):
+        world.restart()
+        await world.live(timedelta(minutes=3))
+    assert len(ran(world.beats.rows)) == 1
+    world.clock.jump(timedelta(hours=-1))
+    await world.live(timedelta(minutes=30))
+    assert len(ran(world.beats.rows)) == 1
+
+
+async def test_what_is_written_just_after_a_beat_keeps_its_distance() -> None:
+    world = World("- [ ] look", interval="1h")
+    await world.live(timedelta(minutes=60, seconds=2))
+    world.file = "- [ ] look\n- [ ] call (every: 5h)"
+    await world.live(timedelta(minutes=5))
+    first, second = ran(world.beats.rows)
+    assert second.at - first.at == timedelta(minutes=1)
+
+
+async def test_an_item_written_at_night_comes_when_the_hours_begin() -> None:
+    world = World("# nothing yet", start=datetime(2026, 5, 4, 23, 0, tzinfo=UTC), interval="24h")
+    await world.live(timedelta(minutes=1))
+    world.file = "- [ ] call (due: 2026-05-05 03:00)"
+    rows = ran(await world.live(timedelta(hours=12)))
+    assert [beat.at for beat in rows] == [datetime(2026, 5, 5, 8, 0, tzinfo=UTC)]
+
+
 async def test_an_item_of_the_night_waits_for_the_morning() -> None:
     world = World("- [ ] call (due: 2026-05-04 23:00)")
     rows = ran(await world.live(timedelta(days=1)))
@@ -335,7 +387,7 @@ async def test_an_item_is_done_only_after_a_successful_call() -> None:
     world = World("- [ ] water (every: 5h)")
     world.turns.failure = Failure("provider_auth", "no key")
     rows = ran(await world.live(timedelta(minutes=95)))
-    assert [beat.reason for beat in rows] == [Reason.PROVIDER_ERROR] * 3
+    assert [beat.reason for beat in rows] == [Reason.PROVIDER_ERROR] * 4
     assert {(beat.tokens, beat.text) for beat in rows} == {(100, "no key")}
     (problem,) = world.pulse.problems()
     assert problem.text == "the last heartbeat failed (provider_error): no key"
