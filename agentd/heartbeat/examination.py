@@ -11,6 +11,7 @@ from agentd.domain.event import ThoughtChunk, TurnEvent
 from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
 from agentd.domain.verdict import Alarm, Empty, Quiet, Told
 from agentd.engine.errand import TOOLS, Failed, compose, run_errand
+from agentd.errors import WorkspaceError
 from agentd.heartbeat.gate import Run
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.heartbeat.sight import Sight
@@ -61,6 +62,19 @@ class Examination:
         if isinstance(verdict, Empty):
             return await self._fail(beat_id, Reason.EMPTY_REPLY, sight)
         return await self._store(beat_id, run, sight, verdict, silence.thoughts)
+
+    async def tell_unreadable(self, beat_id: int, error: WorkspaceError) -> Beat:
+        """Alert the user, without a model, that HEARTBEAT.md cannot be read: it may hold anything."""
+        text = f"HEARTBEAT.md cannot be read, so no beat looks at it: {error.message}"
+        if error.cure:
+            text = f"{text}; {error.cure}"
+        alert = self._recipients.alert(text, "heartbeat", alert_digest("HEARTBEAT.md unreadable"))
+        beat, stored = await self._around.beats.end_beat(
+            beat_id, Outcome.ALERT, Reason.ALERT, text=text, alert=alert
+        )
+        if stored is not None:
+            self._around.wake()
+        return beat
 
     def _request(self, beat_id: int, run: Run, sight: Sight, *, force: bool) -> TurnRequest:
         view = sight.view

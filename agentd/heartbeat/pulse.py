@@ -218,13 +218,19 @@ class Pulse:
     ) -> Beat:
         sight = await self._eyes.look()
         decision = decide(sight.view, force=force)
-        if isinstance(decision, Skip):
+        unreadable = self._eyes.unreadable
+        is_blind = unreadable is not None and decision == Skip(Reason.EMPTY_CHECKLIST)
+        if isinstance(decision, Skip) and not is_blind:
             return await self._skipped(slot, next_due, decision.reason, sight)
         self._retry_at = self._busy_slot = None
         beat_id = await self._beats.begin_beat(slot, next_due, sight.digest)
         self._next_due = next_due
         failpoints.hit("beat.begun")
-        beat = await self.examination.run(beat_id, decision, sight, force=force)
+        if isinstance(decision, Run):
+            beat = await self.examination.run(beat_id, decision, sight, force=force)
+        else:
+            assert unreadable is not None
+            beat = await self.examination.tell_unreadable(beat_id, unreadable)
         self._last = beat
         log.info("beat_done", beat=beat.id, outcome=beat.outcome, reason=beat.reason)
         self._peeked = ""

@@ -285,7 +285,12 @@ async def test_an_empty_checklist_costs_no_model_call(text: str | None) -> None:
 async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
     world = World()
     world.file = FileUnreadable("HEARTBEAT.md is a directory", cure="remove it")
-    assert (await world.beat()).reason is Reason.EMPTY_CHECKLIST
+    assert (await world.beat()).reason is Reason.ALERT
+    world.file = FileUnreadable("HEARTBEAT.md is not UTF-8", cure="write it anew")
+    assert (await world.beat()).reason is Reason.DUPLICATE
+    (alert,) = await world.beats.alerts()
+    assert alert.text.endswith("HEARTBEAT.md is a directory; remove it")
+    assert (world.turns.requests, world.wakes) == ([], 1)
     assert [p.code for p in world.pulse.problems()] == ["heartbeat_unreadable"]
     world.file = "- [ ] x"
     await world.beat()
