@@ -41,11 +41,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The model asks for a tool."""
+    """The model asks for a tool. `refused` says why this call must not be run, and is its answer."""
 
     id: str
     name: str
     input: JsonObject
+    refused: str = ""
 
     @property
     def title(self) -> str:
@@ -139,8 +140,10 @@ def encode_block(block: Block) -> dict[str, Any]:
             return {**words, "quoted": [list(span) for span in quoted]} if quoted else words
         case Image(media_type, sha256, size):
             return {"type": "image", "media_type": media_type, "sha256": sha256, "size": size}
-        case ToolUse(id_, name, arguments):
-            return {"type": "tool_use", "id": id_, "name": name, "input": dict(arguments)}
+        case ToolUse(id_, name, arguments, refused):
+            call: dict[str, Any] = {"type": "tool_use", "id": id_, "name": name}
+            call["input"] = dict(arguments)
+            return {**call, "refused": refused} if refused else call
         case ToolResult(id_, text, is_error):
             return {
                 "type": "tool_result",
@@ -172,7 +175,7 @@ def decode_block(data: JsonObject) -> Block:
             "name": str(name),
             "input": Mapping() as arguments,
         }:
-            return ToolUse(id_, name, arguments)
+            return ToolUse(id_, name, arguments, str(data.get("refused", "")))
         case {"type": "tool_result", "tool_use_id": str(id_), "content": str(text)}:
             return ToolResult(id_, text, bool(data.get("is_error", False)))
         case {"type": "opaque", "provider": str(provider), "raw": Mapping() as raw}:

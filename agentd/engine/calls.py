@@ -26,8 +26,8 @@ class Calls:
         self._clock = clock
 
     async def run(self, progress: Progress, uses: Sequence[ToolUse]) -> NewRow:
-        """The results of all calls. Those beyond the limits of an answer and a turn are refused, and
-        neither shown nor journaled. Raises Interrupted when the user wants to stop before one.
+        """The results of all calls. Those beyond the limits of an answer and a turn, and those that cannot
+        be run as they came, are refused, and neither shown nor journaled. Raises Interrupted when the user wants to stop before one.
         """
         done = await self._outputs(progress.receipt.turn_id)
         refused: dict[str, ToolOutput] = {}
@@ -35,6 +35,9 @@ class Calls:
             if use.id not in done:
                 if progress.interrupt.requested:
                     raise Interrupted
+                if use.refused:
+                    refused[use.id] = ToolOutput(use.refused, is_error=True)
+                    continue
                 if refusal := self._toolbox.refusal(place, len(done)):
                     refused[use.id] = refusal
                     continue

@@ -6,12 +6,19 @@ from typing import Any, NoReturn
 
 import structlog
 
-from agentd.domain.message import Block, Message, Opaque, Role, Text, ToolUse
+from agentd.domain.message import Block, Message, Opaque, Role, Text
 from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.domain.strict import as_unicode, is_unicode, joined
 from agentd.domain.turn import Usage
 from agentd.providers.anthropic_request import PROVIDER
-from agentd.providers.arguments import parse_arguments
 from agentd.providers.faults import failure, kind_of
+from agentd.providers.received import (
+    TextStream,
+    model_name,
+    parse_arguments,
+    token_count,
+    tool_call,
+)
 
 log = structlog.get_logger()
 
@@ -81,7 +88,7 @@ class Assembly:
         elif kind == "content_block_delta":
             return self._current(event["index"]).add(event["delta"])
         elif kind == "content_block_stop":
-            self._current(event["index"]).is_open = False
+            return self._current(event["index"]).close()
         elif kind == "message_delta":
             self._stop = event["delta"].get("stop_reason") or self._stop
             self._count(event.get("usage"))
@@ -93,7 +100,7 @@ class Assembly:
         if self._started:
             _bad("two answers in one")
         self._started = True
-        self._model = str(message.get("model") or self._model)
+        self._model = model_name(message.get("model"), self._model)
         self._count(message.get("usage"))
 
     def _open(self, index: int, raw: Json) -> TextDelta | None:
@@ -101,7 +108,7 @@ class Assembly:
             _bad("blocks out of order")
         part = _Part(raw)
         self._blocks.append(part)
-        return TextDelta(raw["text"]) if part.kind == "text" and raw.get("text") else None
+        return part.begun()
 
     def _current(self, index: int) -> _Part:
         if index != len(self._blocks) - 1 or not self._blocks[-1].is_open:
@@ -112,7 +119,7 @@ class Assembly:
         # The figures of a later event are totals, not additions; null means no news.
         for key in _USAGE:
             if usage and isinstance(usage.get(key), int):
-                self._usage[key] = usage[key]
+                self._usage[key] = token_count(usage[key])
 
     def _finish(self) -> Answered:
         if self._stop == "model_context_window_exceeded":
@@ -144,44 +151,74 @@ class _Part:
     """A block that grows."""
 
     def __init__(self, raw: Json) -> None:
-        self.kind: str = raw["type"]
+        self.kind = _str(raw["type"])
         self.raw = dict(raw)
         self.is_open = True
         self.is_known = True
         self._json: list[str] = []
         self._pieces: dict[str, list[str]] = {}
+        self._words: list[str] = []  # of a text block, as shown
+        self._shown = TextStream()
+
+    def begun(self) -> TextDelta | None:
+        """The words that the block begins with."""
+        return self._said(_str(self.raw.get("text") or "")) if self.kind == "text" else None
 
     def add(self, delta: Json) -> TextDelta | ThoughtDelta | None:
+        """Take a piece; what of it can be shown at once comes back."""
         kind = delta["type"]
         if kind == "input_json_delta":
             self._json.append(_str(delta["partial_json"]))
         elif kind in _APPEND:
             source, target = _APPEND[kind]
             piece = _str(delta[source])
+            if kind == "text_delta" and self.kind == "text":
+                return self._said(piece)
             self._pieces.setdefault(target, []).append(piece)
-            if piece and kind == "text_delta" and self.kind == "text":
-                return TextDelta(piece)
-            if piece and kind == "thinking_delta":
-                return ThoughtDelta(piece)
+            if kind == "thinking_delta" and (thought := self._shown.feed(piece)):
+                return ThoughtDelta(thought)
         elif self.kind != "text":  # a text block is its text, whatever else is said about it
-            self.is_known = False
-            log.warning("provider_block_dropped", type=self.kind, delta=kind)
+            self._drop(f"a {as_unicode(_str(kind))}")
         return None
 
+    def close(self) -> TextDelta | ThoughtDelta | None:
+        """The block ends here; what of it was held back can be shown now."""
+        self.is_open = False
+        rest = self._shown.end()
+        if self.kind == "text":
+            self._words.append(rest)
+        if not rest:
+            return None
+        return TextDelta(rest) if self.kind == "text" else ThoughtDelta(rest)
+
     def block(self) -> Block | None:
-        """The finished block; None if it cannot be rebuilt. Raises ProviderError for bad JSON."""
+        """The finished block; None if it cannot be rebuilt or is no Unicode. Raises ProviderError for
+        bad JSON.
+        """
+        if self.kind == "text":
+            text = "".join(self._words)
+            return Text(text) if text else None
         raw = dict(self.raw)
         for key, pieces in self._pieces.items():
-            raw[key] = str(raw.get(key) or "") + "".join(pieces)
+            raw[key] = joined([str(raw.get(key) or ""), *pieces])
         if self._json:
-            raw["input"] = parse_arguments("".join(self._json))
-        if self.kind == "text":
-            return Text(raw["text"]) if raw.get("text") else None
+            raw["input"] = parse_arguments(self._json)
         if self.kind == "tool_use":
             if not isinstance(raw.get("input"), dict):
                 raise failure("bad_tool_json")
-            return ToolUse(_name(raw["id"]), _name(raw["name"]), raw["input"])
+            return tool_call(_name(raw["id"]), _name(raw["name"]), raw["input"], any_id=False)
+        if self.is_known and not is_unicode(raw):  # a signed text cannot be mended
+            self._drop("half of a surrogate pair")
         return Opaque(PROVIDER, raw) if self.is_known else None
+
+    def _said(self, piece: str) -> TextDelta | None:
+        words = self._shown.feed(piece)
+        self._words.append(words)
+        return TextDelta(words) if words else None
+
+    def _drop(self, why: str) -> None:
+        self.is_known = False
+        log.warning("provider_block_dropped", type=as_unicode(self.kind), cause=why)
 
 
 def _whole_blocks(parts: list[_Part]) -> tuple[Block, ...]:

@@ -14,13 +14,17 @@ from typing import Any
 
 import anthropic
 import httpx2
+import structlog
 from pydantic_core import to_json
 
+from agentd.domain import strict
 from agentd.errors import ProviderError
 from agentd.providers.faults import failure
 from agentd.providers.refusal import refused
 from agentd.providers.settings import ServiceSettings
 from agentd.secrets import Secret
+
+log = structlog.get_logger()
 
 _CHATTY = ("anthropic", "httpx2", "httpcore2")
 
@@ -58,12 +62,15 @@ class AnthropicApi:
         await self._client.close()
 
     async def events(self, body: dict[str, Any]) -> AsyncGenerator[Any, None]:
-        """The stream's events as parsed JSON. Raises ProviderError for every failure."""
+        """The stream's events as parsed JSON. Raises ProviderError for every failure of the service or
+        of the way to it; what goes wrong before a request is sent is none.
+        """
+        content = _encoded({**body, "stream": True})
         try:
             stream = await self._client.post(
                 "/v1/messages",
                 # Bytes go out as they are; `messages.create` would copy every block before.
-                content=to_json({**body, "stream": True}),
+                content=content,
                 cast_to=object,
                 stream=True,
                 stream_cls=anthropic.AsyncStream[object],
@@ -71,16 +78,25 @@ class AnthropicApi:
             async with stream:
                 async for event in stream.raw_events(stream.response):
                     if event.data:
-                        yield json.loads(event.data)
+                        yield strict.loads(event.data)
         except anthropic.APIStatusError as error:
             raise _reported(error) from None
         except anthropic.APIConnectionError as error:
             raise failure(_network_kind(error.__cause__)) from None
         except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
             raise failure(_network_kind(error)) from None
-        except (httpx2.InvalidURL, ValueError) as error:
+        except (httpx2.InvalidURL, ValueError, RecursionError) as error:
             # A UnicodeDecodeError or a JSONDecodeError holds the text it stumbled over.
             raise failure("bad_stream", type(error).__name__) from None
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
+    try:
+        return to_json(body, inf_nan_mode="null")
+    except ValueError:
+        log.warning("request_mended", cause="half of a surrogate pair")
+        return to_json(strict.as_unicode(body), inf_nan_mode="null")
 
 
 def _reported(error: anthropic.APIStatusError) -> ProviderError:

@@ -16,6 +16,7 @@ from agentd.domain.message import (
     encode_block,
 )
 from agentd.domain.prompt import Prompt, ToolSpec
+from agentd.domain.strict import is_unicode
 from agentd.providers.labels import call_id, call_name
 from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.settings import ServiceSettings
@@ -81,9 +82,11 @@ def _block(block: Block, pictures: Pictures) -> Json | None:
         case Text(text):
             return {"type": "text", "text": text}
         case Opaque(provider, raw):
-            return dict(raw) if provider == PROVIDER else None
+            # Signed thinking cannot be mended, and what is no Unicode cannot be sent.
+            return dict(raw) if provider == PROVIDER and is_unicode(raw) else None
         case ToolUse(id_, name):
-            block = replace(block, id=call_id(id_, strict=True), name=call_name(name))
+            id_ = call_id(id_, strict=True)
+            block = replace(block, id=id_, name=call_name(name), refused="")
         case ToolResult(id_):
             block = replace(block, tool_use_id=call_id(id_, strict=True))
     return encode_block(block)

@@ -11,17 +11,18 @@ import hashlib
 import re
 
 _STRICT_ID = re.compile(r"[A-Za-z0-9_-]+")
+_ID = re.compile(r"[A-Za-z0-9_.:|=+-]+")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _LONGEST_ID = 40  # the shortest limit of a service
 
 
 def call_id(id_: str, *, strict: bool) -> str:
-    """The id, or one made from it if it is too long or, when `strict`, not of letters, digits, `_`
-    and `-` alone. A call and its result stay a pair.
+    """The id, or one made from it if it is too long or not of letters, digits, `_` and `-` alone, to
+    which come `.:|=+` unless `strict`. A call and its result stay a pair.
     """
-    fits = 0 < len(id_) <= _LONGEST_ID and (not strict or _STRICT_ID.fullmatch(id_))
-    if fits:
+    allowed = _STRICT_ID if strict else _ID
+    if len(id_) <= _LONGEST_ID and allowed.fullmatch(id_):
         return id_
     return "call_" + hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -10,14 +10,22 @@ import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from agentd.domain import strict
 from agentd.domain.message import Block, Message, Role, Text, ToolUse
 from agentd.domain.prompt import Answered, ModelStop, TextDelta, ThoughtDelta
+from agentd.domain.strict import as_unicode
 from agentd.domain.turn import Usage
 from agentd.errors import ProviderError
-from agentd.providers.arguments import parse_arguments
 from agentd.providers.faults import failure, is_known, kind_of
 from agentd.providers.openai_request import PROVIDER
 from agentd.providers.openai_thinking import ThinkTags
+from agentd.providers.received import (
+    TextStream,
+    model_name,
+    parse_arguments,
+    token_count,
+    tool_call,
+)
 
 DONE = "[DONE]"
 
@@ -46,6 +54,7 @@ class Assembly:
         self._model = model
         self._tags = ThinkTags() if think_tags else None
         self._words: list[str] = []
+        self._content, self._thoughts = TextStream(), TextStream()
         self._calls: list[_Call] = []
         self._stop = ""
         self._is_refusal = False
@@ -61,7 +70,7 @@ class Assembly:
             self.is_done = True
             return []
         try:
-            return list(self._feed(json.loads(data)))
+            return list(self._feed(strict.loads(data)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             # Its text is not passed on: a JSONDecodeError holds what it stumbled over.
             raise failure("bad_stream", type(error).__name__) from None
@@ -91,7 +100,7 @@ class Assembly:
     def _feed(self, chunk: Json) -> Iterator[Shown]:
         if chunk.get("error"):
             raise reported(chunk["error"], "reported inside the answer")
-        self._model = str(chunk.get("model") or self._model)
+        self._model = model_name(chunk.get("model"), self._model)
         self.usage = _usage(chunk.get("usage")) or self.usage
         for choice in chunk.get("choices") or ():
             if choice.get("index") not in (0, None):
@@ -107,13 +116,13 @@ class Assembly:
         if self._stop and (thought or words or refusal or pieces):
             _bad("more words behind the stop reason")
         self.written += (thought, words, refusal)
-        if thought:
+        if thought := self._thoughts.feed(thought):
             yield ThoughtDelta(thought)
-        if words:
-            yield from self._said(self._tags.feed(words) if self._tags else [TextDelta(words)])
+        if words := self._content.feed(words):
+            yield from self._told(words)
         if refusal:
             self._is_refusal = True
-            yield from self._said([TextDelta(refusal)])
+            yield from self._said([TextDelta(as_unicode(refusal))])
         for piece in pieces:
             self._call(piece)
 
@@ -121,9 +130,17 @@ class Assembly:
         self._words += (event.text for event in shown if isinstance(event, TextDelta))
         return shown
 
-    def _stopped(self, reason: str) -> list[Shown]:
+    def _told(self, words: str) -> list[Shown]:
+        return self._said(self._tags.feed(words) if self._tags else [TextDelta(words)])
+
+    def _stopped(self, reason: str) -> Iterator[Shown]:
         self._stop = reason
-        return self._said(self._tags.end()) if self._tags else []
+        if thought := self._thoughts.end():
+            yield ThoughtDelta(thought)
+        if words := self._content.end():
+            yield from self._told(words)
+        if self._tags:
+            yield from self._said(self._tags.end())
 
     def _call(self, piece: Json) -> None:
         """Add a piece to its call: the one of its index, unless a new id begins another one."""
@@ -152,9 +169,8 @@ class _Call:
         """The call; some servers give it no id."""
         if not self.name:
             _bad("a tool call without a name")
-        return ToolUse(
-            self.id or f"call_{number}", self.name, parse_arguments("".join(self.arguments))
-        )
+        arguments = parse_arguments(self.arguments)
+        return tool_call(self.id or f"call_{number}", self.name, arguments, any_id=True)
 
 
 def reported(error: object, where: str) -> ProviderError:
@@ -178,16 +194,12 @@ def error_word(error: object) -> str:
 def _usage(raw: Json | None) -> Usage | None:
     if not raw:
         return None
-    read = _count((raw.get("prompt_tokens_details") or {}).get("cached_tokens"))
+    read = token_count((raw.get("prompt_tokens_details") or {}).get("cached_tokens"))
     return Usage(
-        input_tokens=max(_count(raw.get("prompt_tokens")) - read, 0),
-        output_tokens=_count(raw.get("completion_tokens")),
+        input_tokens=max(token_count(raw.get("prompt_tokens")) - read, 0),
+        output_tokens=token_count(raw.get("completion_tokens")),
         cache_read_tokens=read,
     )
-
-
-def _count(value: object) -> int:
-    return max(value, 0) if isinstance(value, int) else 0
 
 
 def _str(value: object) -> str:

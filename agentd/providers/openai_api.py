@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
+import structlog
 
+from agentd.domain import strict
 from agentd.domain.service import OPENAI_URL
 from agentd.errors import ProviderError
 from agentd.providers.faults import failure
@@ -20,6 +22,8 @@ from agentd.providers.openai_sse import data_of
 from agentd.providers.refusal import refused
 from agentd.providers.settings import ServiceSettings
 from agentd.secrets import Secret
+
+log = structlog.get_logger()
 
 _CHATTY = ("httpx", "httpcore")
 _LONGEST_BODY = 65_536  # bytes of an error's body that are looked at
@@ -56,12 +60,12 @@ class OpenAIApi:
         await self._client.aclose()
 
     async def events(self, body: dict[str, Any]) -> AsyncGenerator[str, None]:
-        """The data of the stream's events. Raises ProviderError for every failure."""
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        """The data of the stream's events. Raises ProviderError for every failure of the service or
+        of the way to it; what goes wrong before a request is sent is none.
+        """
+        content = _encoded(body)
         try:
-            async with self._client.stream(
-                "POST", self._url, content=content.encode(errors="replace")
-            ) as response:
+            async with self._client.stream("POST", self._url, content=content) as response:
                 if response.status_code != 200:
                     raise await _refusal(response)
                 if "event-stream" not in response.headers.get("content-type", ""):
@@ -74,6 +78,15 @@ class OpenAIApi:
             raise failure("connect") from None
         except UnicodeDecodeError:  # it holds the bytes it stumbled over
             raise failure("bad_stream", "no UTF-8") from None
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    """The body in bytes. What an older version stored may be no Unicode; it is sent in readable form."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        log.warning("request_mended", cause="half of a surrogate pair")
+        return _encoded(strict.as_unicode(body))
 
 
 async def _refusal(response: httpx.Response) -> ProviderError:

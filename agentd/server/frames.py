@@ -1,16 +1,15 @@
 """One line of JSON-RPC 2.0 from bytes to a value, strictly, and back.
 
-Refused besides what JSON refuses: NaN and infinities, integers beyond 64 bits, lone surrogates,
-nesting beyond 64 levels, an object that names a key twice.
+What is refused is told in `agentd/domain/strict.py`; half of a surrogate pair is, too.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import dataclass
 from typing import Any
+
+from agentd.domain import strict
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -22,12 +21,6 @@ TURN_FAILED = -32010
 REFUSED = -32011  # any other error of agentd; `data.code` says which
 WITHDRAWN = -32800  # the Agent Client Protocol's "request cancelled"
 BUSY = -32012  # try again: too many calls or clients, a full queue, a daemon that stops
-
-MAX_DEPTH = 64
-
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_NO_BRACKETS = bytes(b for b in range(256) if b not in b"[]{}")
-_ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
 CallId = str | int
 
@@ -80,23 +73,14 @@ def parse(line: bytes) -> Frame:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         raise FrameError(PARSE_ERROR, "the frame is not UTF-8", fatal=True) from None
-    _check_depth(line)
     try:
-        value = json.loads(
-            text,
-            parse_constant=_refuse,
-            parse_int=_integer,
-            parse_float=_finite_float,
-            object_pairs_hook=_object,
-        )
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise FrameError(PARSE_ERROR, "a string holds half of a surrogate pair") from None
-    except _Unacceptable as error:
-        raise FrameError(PARSE_ERROR, str(error)) from None
+        value = strict.loads(text)
+    except strict.Unacceptable as error:
+        raise FrameError(PARSE_ERROR, f"the frame is not taken: {error}") from None
     except (ValueError, RecursionError):
         raise FrameError(PARSE_ERROR, "the frame is not JSON") from None
+    if "\\u" in text and not strict.is_unicode(value):
+        raise FrameError(PARSE_ERROR, "a string holds half of a surrogate pair")
     return _classify(value)
 
 
@@ -129,52 +113,6 @@ def notification(method: str, params: dict[str, Any]) -> dict[str, Any]:
 def request(call_id: CallId, method: str, params: dict[str, Any]) -> dict[str, Any]:
     """A call to the client."""
     return {"jsonrpc": "2.0", "id": call_id, "method": method, "params": params}
-
-
-class _Unacceptable(ValueError):
-    """JSON of a kind that is not taken here."""
-
-
-def _check_depth(line: bytes) -> None:
-    """Refuse deep nesting before the parser recurses into it.
-
-    Removing the innermost pairs once takes away one level; a loop over the characters in Python
-    would hold up every other client for a large frame.
-    """
-    brackets = _STRINGS.sub(b"", line).translate(_ONE_KIND, _NO_BRACKETS)
-    for _ in range(MAX_DEPTH):
-        if not brackets:
-            return
-        brackets = brackets.replace(b"[]", b"")
-    if brackets:
-        raise FrameError(
-            PARSE_ERROR, f"the frame is not JSON, or nested deeper than {MAX_DEPTH} levels"
-        )
-
-
-def _refuse(constant: str) -> Any:
-    raise _Unacceptable(f"{constant} is not JSON")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two programs that read the same object must not see different ones."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise _Unacceptable("an object names a key twice")
-    return value
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > 20 or not -(2**63) <= (value := int(digits)) < 2**63:
-        raise _Unacceptable("an integer does not fit 64 bits")
-    return value
-
-
-def _finite_float(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise _Unacceptable("a number is out of range")
-    return value
 
 
 def _classify(value: Any) -> Frame:

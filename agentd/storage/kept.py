@@ -62,9 +62,9 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
             case Text(text, quoted):
                 kept = redactor.kept(text)
                 yield Text(kept.text, _moved(quoted, kept)) if kept.cuts else block
-            case ToolUse(id_, name, arguments):
+            case ToolUse(input=arguments):
                 plain = redactor.plain(arguments)
-                yield block if plain == arguments else ToolUse(id_, name, plain)
+                yield block if plain == arguments else replace(block, input=plain)
             case ToolResult(text=text):
                 kept = redactor.kept(text)
                 yield replace(block, text=kept.text) if kept.cuts else block

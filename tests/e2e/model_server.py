@@ -8,13 +8,17 @@ conversation always gets the same answer. Words it understands, at the start of 
     three A B C                three memory_writes at once, then `done`
     do STEP; STEP; …           one step after the other; `&` joins calls of one step. A step is a
                                `write TEXT`, `add PATH TEXT`, `put PATH TEXT`, `patch PATH OLD NEW`,
-                               `read PATH`, `search JSON`, `tell TEXT` (notify) or a last `say TEXT`
+                               `read PATH`, `search JSON`, `tell TEXT` (notify), `half TEXT` (a write
+                               with half of a surrogate pair), `slash TEXT` (a write whose id holds
+                               a blank and a slash) or a last `say TEXT`
     gate NAME                  answers `passed NAME` once GET /…/open/NAME was called
     hang NAME                  begins an answer and never ends it; the next time it says `hung NAME`
     slow N                     N words, 20 ms apart
     bits TEXT                  answers TEXT, three letters an event
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
+    half TEXT                  answers TEXT with half of a surrogate pair before and behind it
+    count N                    answers `counted`, and that it had read N tokens
 
 Where facts are read out of messages, `learn TEXT` is a fact TEXT that nothing proves, and `my THING is VALUE`
 one that replaces what is known of the THING. Flushes write one canary with all words like `mark-NAME` that they see, and reply NO_REPLY, summaries repeat every identifier, heartbeats do what the
@@ -64,6 +68,7 @@ class Reply:
     hangs: bool = False
     cut: bool = False
     bits: int = 0  # letters of one event; 0: all of them
+    read: int | None = None  # tokens that it claims to have read
 
 
 @dataclass
@@ -110,6 +115,10 @@ class Model:
                 return Reply(" ".join(f"word{n}" for n in range(int(rest))), pause=0.02)
             case "bits":
                 return Reply(rest, bits=3)
+            case "half":
+                return Reply(f"\ud800{rest}\udfff")
+            case "count":
+                return Reply("counted", read=int(rest))
             case "gate":
                 return Reply(f"passed {rest}", gate=rest)
         self.asked[who, words] += 1
@@ -224,6 +233,10 @@ def _call(part: str) -> tuple[str, Json]:
         case "patch":
             path, old, new = words
             return "memory_write", {"target": path, "old_string": old, "new_string": new}
+        case "half":
+            return "memory_write", {"content": "\ud800" + " ".join(words)}
+        case "slash":
+            return "memory_write", {"content": " ".join(words), "_id": "toolu 1/"}
         case "tell":
             return "notify", {"text": " ".join(words)}
     return "memory_write", {"content": " ".join(words)}
@@ -316,7 +329,7 @@ class Server:
 
 def events_of(reply: Reply, number: int, model: str, read: int) -> Iterator[Json]:
     """The stream of an answer, as the service sends it."""
-    usage = {"input_tokens": read, "output_tokens": 1}
+    usage = {"input_tokens": read if reply.read is None else reply.read, "output_tokens": 1}
     message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model}
     message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
     yield {"type": "message_start", "message": message}
@@ -333,7 +346,9 @@ def events_of(reply: Reply, number: int, model: str, read: int) -> Iterator[Json
         yield {"type": "content_block_stop", "index": index}
         index += 1
     for place, (name, arguments) in enumerate(reply.calls):
-        block = {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": {}}
+        id_ = arguments.get("_id", "toolu_") + f"{number}_{place}"
+        arguments = {key: value for key, value in arguments.items() if key != "_id"}
+        block = {"type": "tool_use", "id": id_, "name": name, "input": {}}
         yield _opening(index, block)
         yield _delta(index, {"type": "input_json_delta", "partial_json": json.dumps(arguments)})
         yield {"type": "content_block_stop", "index": index}

@@ -1,6 +1,7 @@
 """The provider against real sockets and a service that fails."""
 
 import asyncio
+import json
 import logging
 import subprocess
 import sys
@@ -9,11 +10,13 @@ import httpx2
 import pytest
 from llmock.scenarios import Fail
 
-from agentd.domain.message import user
+from agentd.domain.message import Message, Opaque, Role, Text, ToolResult, ToolUse, user
 from agentd.domain.prompt import Answered, Effect, Prompt, ToolSpec
 from agentd.errors import ContextOverflow, ProviderError
 from agentd.providers.anthropic import AnthropicProvider
+from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.settings import ProviderSettings
+from agentd.testing import FakeClock
 from tests.providers.hearing import STATUSES
 
 TOOL = ToolSpec("look", "Looks.", {"type": "object", "properties": {}}, Effect.READ_ONLY)
@@ -332,3 +335,33 @@ async def test_a_prompt_may_name_its_model(playing, recorded, hello):
         await ask(provider, hello)
     assert b"claude-haiku-5-5" in requests[0].content
     assert b"claude-sonnet-5-5" in requests[1].content
+
+
+async def test_stored_words_that_are_no_unicode_are_sent_in_readable_form(playing, recorded, hello):
+    thought = Opaque("anthropic", {"type": "thinking", "thinking": "\ud800", "signature": "s"})
+    use = ToolUse("toolu_1", "lo\ud800ok", {"\udfff": ["\ud800"]})
+    said = Message(Role.ASSISTANT, (thought, Text("a\ud800b"), use))
+    told = Message(Role.USER, (ToolResult("toolu_1", "seen\udc00"),))
+    requests = []
+    async with playing(recorded("text"), requests=requests) as provider:
+        await ask(provider, Prompt(("be\ud800",), (*hello.messages, said, told)))
+    body = json.loads(requests[0].content)
+    assert body["system"][0]["text"] == "be\ufffd"
+    words, call = body["messages"][1]["content"]
+    assert (words["text"], call["input"]) == ("a\ufffdb", {"\ufffd": ["\ufffd"]})
+    assert body["messages"][2]["content"][0]["content"] == "seen\ufffd"
+
+
+async def test_a_request_that_we_cannot_build_is_no_failure_of_the_service(
+    playing, recorded, hello
+):
+    tool = ToolSpec("look", "Looks.", {"type": object()}, Effect.READ_ONLY)
+    requests = []
+    async with playing(recorded("text"), requests=requests) as provider:
+        breaker = CircuitBreaker(provider, FakeClock())
+        for _ in range(6):
+            with pytest.raises(ValueError, match="serialize"):
+                await ask(breaker, Prompt((), hello.messages, (tool,)))
+        assert breaker.status()["failures"] == 0
+        assert isinstance(await ask(breaker, hello), Answered)
+    assert len(requests) == 1
