@@ -99,7 +99,7 @@ def conversations(folder: Path) -> Iterator[Collection]:
     core = importlib.import_module("membench.core")
     for one in core.load_split(folder / "dev"):
         for form, path, line in (("notes", "md", "md_line"), ("sessions", "jsonl", "jsonl_line")):
-            chunks = list(_notes(one.dir) if form == "notes" else _messages(one.dir))
+            chunks = list(dated_notes(one.dir) if form == "notes" else messages(one.dir))
             today = max(chunk.date for chunk in chunks if chunk.date) + timedelta(days=1)
             places = {turn["id"]: (turn[path], turn[line]) for turn in one.turns}
             asked = [
@@ -156,13 +156,15 @@ def _workspace(home: Path) -> Iterator[Chunk]:
         yield from chunks_of_rows(SessionKey(file.stem), rows, ZONE)
 
 
-def _notes(home: Path) -> Iterator[Chunk]:
+def dated_notes(home: Path) -> Iterator[Chunk]:
+    """The pieces of a conversation's notes, a file a day."""
     for file in sorted((home / "memory").glob("*.md")):
         text = file.read_text(encoding="utf-8")
         yield from chunks_of_note(f"memory/{file.name}", text, scope="main")
 
 
-def _messages(home: Path) -> Iterator[Chunk]:
+def messages(home: Path) -> Iterator[Chunk]:
+    """The messages of a conversation's transcripts."""
     for file in sorted((home / "sessions").glob("*.jsonl")):
         for line, raw in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             row = json.loads(raw)

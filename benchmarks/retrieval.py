@@ -7,7 +7,6 @@ this repository. Each conversation is searched once as dated notes and once as t
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from agentd.domain.memory import Chunk, Source
+from agentd.domain.memory import Chunk
 from agentd.domain.search import SearchOptions
-from agentd.memory.chunks import chunks_of_note
 from agentd.ports import Embedder
 from agentd.search.searcher import Searcher
 from agentd.search.units import embedded_text
+from benchmarks.collections import dated_notes, messages
 
 DEPTH = 60
 FORMS = ("notes", "sessions")
@@ -75,7 +74,9 @@ async def talks(folder: Path, form: str, embedder: Embedder | None) -> list[Talk
     core = importlib.import_module("membench.core")
     made = []
     for conversation in core.load_split(folder / "dev"):
-        chunks = list(_notes(conversation.dir) if form == "notes" else _messages(conversation.dir))
+        chunks = list(
+            dated_notes(conversation.dir) if form == "notes" else messages(conversation.dir)
+        )
         searcher = Searcher()
         vectors: list[np.ndarray | None] = [None] * len(conversation.queries)
         if embedder is None:
@@ -93,21 +94,6 @@ def figures(some: Sequence[Talk], options: SearchOptions, every: int = 1) -> dic
     """The means of FIGURES over all questions, or over one of so many."""
     marks = [mark for talk in some for mark in talk.marks(options, every)]
     return {name: fmean(mark[name] for mark in marks) for name in FIGURES}
-
-
-def _notes(home: Path) -> Iterator[Chunk]:
-    for file in sorted((home / "memory").glob("*.md")):
-        text = file.read_text(encoding="utf-8")
-        yield from chunks_of_note(f"memory/{file.name}", text, scope="main")
-
-
-def _messages(home: Path) -> Iterator[Chunk]:
-    for file in sorted((home / "sessions").glob("*.jsonl")):
-        for line, raw in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            row = json.loads(raw)
-            day = date.fromisoformat(row["timestamp"][:10])
-            path = f"sessions/{file.name}"
-            yield Chunk(path, line, line, row["content"], Source.SESSIONS, "main", day, row["name"])
 
 
 async def _embedded(

@@ -95,7 +95,7 @@ class SearchOptions:
     importance: bool = True
     mmr: bool = False
     mmr_lambda: float = 0.7
-    least_confidence: float = 0.4  # 0..1: below it nothing is said to fit
+    least_confidence: float = 0.02  # 0..1: below it nothing is said to fit
     newest_first: bool = True  # among hits that say different values of the same thing
     chatter: float = 0.8  # at most that share of the first hits is of transcripts; 1: all may be
     join: bool = True  # hits that stand next to each other become one

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+MOST = 2.5
 FILE = Path(__file__).with_name("kinds.npz")
 
 Floats = NDArray[np.float32]
@@ -31,8 +32,10 @@ class Kinds:
         return float(1.0 / (1.0 + np.exp(-_odds(self.state, vector))))
 
     def has_answer(self, vector: Floats) -> float:
-        """The log-odds that a question like it has an answer."""
-        return _odds(self.answerable, vector)
+        """The log-odds that a question like it has an answer: at most MOST for or against, as a list of
+        words is no question, and what was found should still be able to outweigh how it is asked.
+        """
+        return max(-MOST, min(MOST, _odds(self.answerable, vector)))
 
 
 def kinds_of(model: str) -> Kinds | None:

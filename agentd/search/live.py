@@ -204,7 +204,8 @@ class LiveIndex:
             self._cold.set()
         hits = tuple(map(hit_of, found.hits))
         told = str(found.reason or "")
-        if hits and found.confidence < options.least_confidence:
+        # Words alone cannot tell: an answer in other words holds none of the question's.
+        if hits and vectors is not None and found.confidence < options.least_confidence:
             told = EmptyReason.NOTHING_FITS
         if reason and (not told or told in _PERHAPS_MISSED):
             told = reason

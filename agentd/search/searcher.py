@@ -100,9 +100,10 @@ class Searcher:
             return Ranking((), EmptyReason.EMPTY_QUERY)
         asked = self._proposer.asked(query, self._usable(vector), options)
         found = self._proposer.propose(asked, self.vectors)
-        columns = structured.features(self._gatherer.evidence(asked, found.slots, self.vectors))
-        found.partial |= columns
-        found.take(_related(found.partial))
+        if len(found.slots):
+            evidence = self._gatherer.evidence(asked, found.slots, self.vectors)
+            found.partial |= structured.features(evidence)
+            found.take(_related(found.partial))
         if not len(found.slots):
             return Ranking((), EmptyReason.NO_MATCH, 0.0)
         sure = self._fuse(found, asked)

@@ -131,10 +131,13 @@ async def test_hits_that_most_likely_do_not_answer_come_with_a_reason(
             return replace(await super().search(*asked), confidence=0.2)
 
     async with Unsure.open(store) as mirrors:
-        index = LiveIndex(store, mirrors, (), SearchSettings(least_confidence=least), clock)
-        await index.replace(NOTE, "d", [chunk("green tea")])
-        found = await index.search(SearchQuery("green tea", limit=5), OWNER)
-    assert (len(found.hits), found.reason, found.confidence) == (1, told, 0.2)
+        settings = SearchSettings(least_confidence=least)
+        for embedders, expected in (((), ""), ((HashEmbedder(),), told)):  # words alone cannot tell
+            index = LiveIndex(store, mirrors, embedders, settings, clock)
+            await index.replace(NOTE, "d", [chunk("green tea")])
+            await index.settle()
+            found = await index.search(SearchQuery("green tea", limit=5), OWNER)
+            assert (len(found.hits), found.reason, found.confidence) == (1, expected, 0.2)
     answer = found.as_json()
     assert (answer["confidence"], answer["reason"]) == (0.2, told)
     assert replace(found, hits=()).as_json()["confidence"] == 0.0
