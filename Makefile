@@ -68,12 +68,13 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "agentd needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: PYTHON=…" >&2; exit 1; }
 	@rm -f $(VENV)/.installed-*
+	@echo "making $(VENV)" >&2
 	@$(PYTHON) -m venv $(VENV) </dev/null >&2 || { \
 	  rm -rf $(VENV); echo "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 # The core by version and hash where a lock fits, and built with what the lock names; extras are in no lock.
 $(CORE): pyproject.toml $(wildcard requirements/*.txt) | $(BIN)/python
-	@echo "installing agentd$(call brackets,$(EXTRAS)) into $(VENV)" >&2
+	@echo "installing agentd$(call brackets,$(EXTRAS)) into $(VENV): this takes a minute or two, once" >&2
 	@lock="$(if $(UNLOCKED),,$$($(BIN)/python scripts/lock.py --name))"; \
 	if [ -n "$$lock" ]; then \
 	  $(BIN)/python -m pip install -q --only-binary :all: --require-hashes -r "$$lock" </dev/null >&2 && \
@@ -87,6 +88,6 @@ $(CORE): pyproject.toml $(wildcard requirements/*.txt) | $(BIN)/python
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/python
-	@echo "installing agentd$(call brackets,dev multilingual onnx $(EXTRAS)) into $(VENV)" >&2
+	@echo "installing agentd$(call brackets,dev multilingual onnx $(EXTRAS)) into $(VENV): this takes minutes, once" >&2
 	@$(BIN)/python -m pip install -q -e '.$(call brackets,dev multilingual onnx $(EXTRAS))' </dev/null >&2
 	@touch $@

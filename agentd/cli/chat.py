@@ -48,6 +48,9 @@ class Keyboard(Protocol):
     def pasted(self) -> Spans:
         """The spans of what was read last that were pasted, and not typed."""
 
+    def enter(self, session: str) -> None:
+        """What is read from now on is typed in this session."""
+
     async def read(self, prompt: Callable[[], Prompt]) -> str | None:
         """The next message, None when the user wants to leave."""
 
@@ -109,6 +112,7 @@ class Chat:
         self._session = session
         async with joined(sockets, session, self) as conversation, alone():
             self._session = conversation.session
+            self._keyboard.enter(self._session)
             self._catalog.conversation = conversation
             async with asyncio.TaskGroup() as group:
                 keeping = group.create_task(self._status.keep(conversation, self._keyboard.refresh))

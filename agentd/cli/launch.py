@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ async def ask_status(sockets: Sequence[Path]) -> Any:
         return await connection.call("_agentd/status", within=_ANSWER_SECONDS)
 
 
-async def ensure_running(places: Places, config: Path | None) -> str:
-    """Have a daemon of this very version run; returns what had to be done, "" if nothing.
+async def ensure_running(places: Places, config: Path | None, tell: Callable[[str], None]) -> str:
+    """Have a daemon of this very version run; returns what had to be done, "" if nothing. `tell` hears
+    of what takes time before it is done.
 
     Raises AgentdError with the last lines of its log when it does not come up.
     """
@@ -41,11 +42,13 @@ async def ensure_running(places: Places, config: Path | None) -> str:
     try:
         status = await ask_status(sockets)
     except DaemonUnreachable:
+        tell("starting the daemon")
         await start(places, config)
         return "the daemon is running now; `agentd stop` ends it"
     if status.get("version") == agentd.__version__:
         return ""
     await refuse_system_service(sockets)
+    tell("restarting the daemon, which is another version")
     await restart(places, config)
     return f"the daemon was version {status.get('version')} and runs {agentd.__version__} now"
 

@@ -14,6 +14,7 @@ from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, reporting, show
+from agentd.errors import StorageError
 from agentd.paths import chat_history
 
 app = Group("See, move and shorten conversations.")
@@ -122,9 +123,18 @@ def delete(
     with reporting(as_json=as_json):
         agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
     answer("sessions/delete", _deleted, as_json=as_json, key=key, within=MODEL_SECONDS)
-    # The daemon has erased what was typed beside its own state; a service may not see this place.
-    with suppress(OSError):
-        chat_history(os.environ).unlink()
+    _forget_typed(key)
+
+
+def _forget_typed(key: str) -> None:
+    """The daemon has erased what was typed beside its own state; a service may not see this place."""
+    import asyncio
+
+    from agentd.domain.turn import SessionKey
+    from agentd.storage.typed import TypedWords
+
+    with suppress(StorageError):
+        asyncio.run(TypedWords(chat_history(os.environ)).erase(SessionKey(key)))
 
 
 def _flushed(result: dict[str, Any]) -> str:

@@ -54,9 +54,8 @@ def up(config: ConfigPath = None) -> None:
     places = daemon_places(os.environ, config)
     with reporting():
         is_new = not places.config_file.exists()
-        for made in make(places, interactive=_on_terminal()):
-            note(f"created {made}")
-        if done := asyncio.run(ensure_running(places, config)):
+        _note_made(places, make(places, interactive=_on_terminal()))
+        if done := asyncio.run(ensure_running(places, config, note)):
             note(done)
         if is_new and _on_terminal():
             _offer_alert()
@@ -81,10 +80,19 @@ def make(places: Places, *, interactive: bool) -> list[str]:
     return made
 
 
+def _note_made(places: Places, made: list[str]) -> None:
+    config = str(places.config_file)
+    if config in made:
+        note(f"created {config}")
+    if names := [Path(path).name for path in made if path != config]:
+        note(f"created {', '.join(names)} in {places.workspace}")
+
+
 def _configuration(*, interactive: bool) -> str:
     text = _HEAD.format(example=shipped("config.example.toml"))
     if not interactive:
         return text
+    note("A few questions first; Enter takes what stands in brackets.")
     from agentd.cli.questions import ask_settings
     from agentd.cli.tomltext import with_value
 

@@ -22,7 +22,8 @@ OWN: tuple[Suggestion, ...] = (
 )
 _KEYS = (
     "Enter sends, Alt-Enter begins a new line, Ctrl-C cancels the running turn.",
-    "Tab completes commands, sessions after /switch, and workspace files after @.",
+    "Tab completes commands, sessions after /switch, images after /image,",
+    "and workspace files after @. Ctrl-R searches what was typed before.",
 )
 _WORD = re.compile(r"/[a-z][a-z_-]*")
 _PATH = re.compile(r"""(?P<quote>["'])(?P<quoted>.+?)(?P=quote)|(?P<plain>(?:\\ |\S)+)""")

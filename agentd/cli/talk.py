@@ -93,8 +93,8 @@ async def _chat(session: str) -> None:
     catalog, status = Catalog(), StatusLine()
     plain = is_plain(os.environ) or not sys.stdout.isatty()
     screen = Screen() if plain else Painter(shutil.get_terminal_size, times.clock)
-    history = history_in(chat_history(os.environ))
-    keyboard = Terminal(catalog, lambda: status.text, history, raw=not plain)
+    history = history_in(chat_history(os.environ), times.clock)
+    keyboard = Terminal(catalog, status.text, history, raw=not plain)
     chat = Chat(keyboard, screen, times, catalog=catalog, status=status)
     await chat.run(sockets(), session)
 

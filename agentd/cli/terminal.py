@@ -13,7 +13,7 @@ from pathlib import Path
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -26,6 +26,7 @@ from agentd.cli.completion import ChatCompleter, Sources, may_complete
 from agentd.cli.pasting import Written
 from agentd.domain.spans import Spans
 from agentd.paths import ensure_private_dir
+from agentd.ports import Clock
 from agentd.redaction import Redactor
 
 _LONGEST_HISTORY = 256 * 1024  # bytes; of a longer one the newer half stays
@@ -35,9 +36,16 @@ _STYLE = Style.from_dict({"bottom-toolbar": "noreverse #888888"})
 
 
 class Typed(FileHistory):
-    """What was typed before. Answers to questions are not kept, nor what begins with a space, nor keys."""
+    """What was typed before, each entry with its time and session. Answers to questions are not kept, nor
+    what begins with a space, nor keys.
+    """
 
     is_paused = False
+    session = ""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        super().__init__(path)
+        self._clock = clock
 
     def append_string(self, string: str) -> None:
         """Keep a message."""
@@ -46,9 +54,10 @@ class Typed(FileHistory):
 
     def store_string(self, string: str) -> None:
         """Write it down, in a new file if the old one was taken away meanwhile."""
-        with suppress(OSError):
-            os.close(_private(Path(os.fsdecode(self.filename))))
-            super().store_string(Redactor().kept(string).text)
+        head = f"\n# {self._clock.now().isoformat(sep=' ')} {self.session}\n"
+        lines = "".join(f"+{line}\n" for line in Redactor().kept(string).text.split("\n"))
+        with suppress(OSError), os.fdopen(_private(Path(os.fsdecode(self.filename))), "ab") as file:
+            file.write((head + lines).encode("utf-8", "replace"))
 
 
 class Terminal:
@@ -58,8 +67,9 @@ class Terminal:
     """
 
     def __init__(
-        self, sources: Sources, status: Callable[[], str], history: Typed, *, raw: bool
+        self, sources: Sources, status: Callable[[int], str], history: Typed, *, raw: bool
     ) -> None:
+        """`status` says how things stand in at most so many columns."""
         self._history = history
         self._raw = raw
         self._interrupted = False
@@ -75,7 +85,7 @@ class Terminal:
             completer=ChatCompleter(sources),
             complete_while_typing=Condition(_may_complete),
             reserve_space_for_menu=_MENU_ROWS,
-            bottom_toolbar=lambda: f" {status()}",
+            bottom_toolbar=lambda: f" {status(get_app().output.get_size().columns - 1)}",
             style=_STYLE,
         )
         self._session.default_buffer.on_text_changed += self._edited
@@ -84,6 +94,10 @@ class Terminal:
     def pasted(self) -> Spans:
         """See Keyboard."""
         return self._read.pasted
+
+    def enter(self, session: str) -> None:
+        """See Keyboard."""
+        self._history.session = session
 
     async def read(self, prompt: Callable[[], Prompt]) -> str | None:
         """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice."""
@@ -144,12 +158,15 @@ class Terminal:
 
     @contextmanager
     def hushed(self) -> Iterator[None]:
-        """Keys that are pressed while nothing is read do not show; they are read later, as they are."""
+        """Keys that are pressed while nothing is read do not show; they are read later, as they are, those
+        before a Ctrl-C too.
+        """
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = [*before]
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
+        quiet[3] |= termios.NOFLSH  # or the terminal drops with a Ctrl-C what was typed ahead
         termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
         try:
             yield
@@ -157,7 +174,7 @@ class Terminal:
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def history_in(path: Path) -> Typed:
+def history_in(path: Path, clock: Clock) -> Typed:
     """What was typed before, in a file that only its owner may read; none where that cannot be."""
     try:
         ensure_private_dir(path.parent)
@@ -168,8 +185,8 @@ def history_in(path: Path) -> Typed:
                 file.write(text[max(0, text.find(b"\n# ", len(text) // 2)) :])
                 file.truncate()
     except OSError:
-        return Typed(os.devnull)
-    return Typed(str(path))
+        return Typed(Path(os.devnull), clock)
+    return Typed(path, clock)
 
 
 def _private(path: Path) -> int:
@@ -181,24 +198,28 @@ def _private(path: Path) -> int:
 
 
 def _keys(paste: Callable[[Buffer, str], None]) -> KeyBindings:
+    """The keys that do something of ours. While the user searches what was typed before (Ctrl-R), the
+    library's own do: Enter takes the match over, Ctrl-C gives the search up.
+    """
     keys = KeyBindings()
+    typing = ~is_searching
 
-    @keys.add(Keys.BracketedPaste)
+    @keys.add(Keys.BracketedPaste, filter=typing)
     def insert(event: KeyPressEvent) -> None:
         paste(event.current_buffer, event.data.replace("\r\n", "\n").replace("\r", "\n"))
 
-    @keys.add("enter")
-    @keys.add("c-j")  # what Enter was before the terminal was ours
+    @keys.add("enter", filter=typing)
+    @keys.add("c-j", filter=typing)  # what Enter was before the terminal was ours
     def send(event: KeyPressEvent) -> None:
         event.app.erase_when_done = False
         event.current_buffer.validate_and_handle()
 
-    @keys.add("escape", "enter")
-    @keys.add("escape", "c-j")
+    @keys.add("escape", "enter", filter=typing)
+    @keys.add("escape", "c-j", filter=typing)
     def begin_line(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=typing)
     def clear(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.text = ""  # so that whoever follows the text hears of it
@@ -206,7 +227,7 @@ def _keys(paste: Callable[[Buffer, str], None]) -> KeyBindings:
         else:
             event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
 
-    @keys.add("c-o")
+    @keys.add("c-o", filter=typing)
     def expand(event: KeyPressEvent) -> None:
         if not event.current_buffer.text:
             event.current_buffer.text = "/expand"

@@ -12,9 +12,8 @@ from agentd.memory.indexer import Indexer
 class Erasure:
     """Deletes in the order in which a crash in between is made good: the index follows the store.
 
-    `drop_images` erases images that nothing refers to any more, `forget_typed` what was typed in
-    chats: all of it, since it is kept without its session. `deleted` tells those who know where words
-    came from.
+    `drop_images` erases images that nothing refers to any more, `forget_typed` what was typed in the
+    session, `deleted` tells those who know where words came from.
     """
 
     def __init__(
@@ -22,7 +21,7 @@ class Erasure:
         sessions: Sessions,
         indexer: Indexer,
         drop_images: Callable[[], Awaitable[object]],
-        forget_typed: Callable[[], Awaitable[None]],
+        forget_typed: Callable[[SessionKey], Awaitable[None]],
         deleted: Callable[[SessionKey], Awaitable[object]],
     ) -> None:
         self._sessions = sessions
@@ -32,8 +31,7 @@ class Erasure:
         self._deleted = deleted
 
     async def delete(self, session: SessionKey) -> None:
-        """Erase the session, what search knows of it and what was typed in chats; `main` is emptied and
-        stays.
+        """Erase the session, what search knows of it and what was typed in it; `main` is emptied and stays.
 
         When this returns, no file of the daemon's state holds a byte of it. Notes that were made from
         it are the user's and stay. Raises NotFound, Busy, ShuttingDown, StorageError.
@@ -41,5 +39,5 @@ class Erasure:
         await self._sessions.delete(session)
         await self._drop_images()
         await self._indexer.forget(session)
-        await self._forget_typed()
+        await self._forget_typed(session)
         await self._deleted(session)

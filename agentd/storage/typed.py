@@ -1,7 +1,7 @@
 """What was typed in chats: a file beside the databases that chats write and the daemon erases.
 
-It does not say in which session something was typed. An entry is a line `# ` with the time, and the
-lines of the words, each behind a `+`.
+An entry is a line `# ` with the time and the session, and the lines of the words, each behind a `+`. Those
+of earlier versions name no session.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from agentd.domain.erasure import Erasure, Written, replaced
+from agentd.domain.turn import SessionKey
 from agentd.errors import StorageError
 
-_ENTRY = re.compile(rb"^# (.*)$", re.MULTILINE)
-_START = re.compile(rb"^\n?(?=# )", re.MULTILINE)
+_ENTRY = re.compile(rb"^# (\S+ \S+)(?: (.*))?$", re.MULTILINE)
+_START = re.compile(rb"^\n?# ", re.MULTILINE)
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _MARK = "+"
 _WHERE = "chat_history:"  # how marks name an entry, with its time behind it
@@ -34,9 +35,11 @@ class TypedWords:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def erase(self) -> None:
-        """Forget all of it. Raises StorageError."""
-        await asyncio.to_thread(self._erase)
+    async def erase(self, session: SessionKey) -> None:
+        """Forget what was typed in a session, and what may have been: entries that name none. Raises
+        StorageError.
+        """
+        await asyncio.to_thread(self._erase, session)
 
     async def erase_before(self, moment: datetime) -> None:
         """Forget what was typed before then. Raises StorageError."""
@@ -56,9 +59,16 @@ class TypedWords:
             if words
         ]
 
-    def _erase(self) -> None:
+    def _erase(self, session: SessionKey) -> None:
+        old = self._entries()
+        left = b"".join(entry for entry in old if _session(entry) not in {"", session})
+        if left == b"".join(old):
+            return
         try:
-            self._path.unlink(missing_ok=True)
+            if left:
+                self._replace(left)
+            else:
+                self._path.unlink(missing_ok=True)
         except OSError as error:
             raise self._refused(error) from error
 
@@ -115,10 +125,17 @@ class TypedWords:
 
 def _read(entry: bytes) -> tuple[str, str]:
     """When an entry was typed, as it says, and its words."""
+    found = _ENTRY.search(entry)
+    at = _decoded(found[1]) if found else ""
     lines = _decoded(entry).split("\n")
-    at = next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "")
     typed = (line.removeprefix(_MARK) for line in lines if line.startswith(_MARK))
     return at, "\n".join(typed)
+
+
+def _session(entry: bytes) -> str:
+    """Where an entry was typed, "" if it does not say."""
+    found = _ENTRY.search(entry)
+    return _decoded(found[2] or b"") if found else ""
 
 
 def _masked(entry: bytes, erasure: Erasure) -> bytes:

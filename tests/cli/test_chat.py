@@ -56,6 +56,9 @@ class Typist:
     def refresh(self) -> None:
         pass
 
+    def enter(self, session: str) -> None:
+        pass
+
     def hushed(self) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
@@ -58,6 +59,33 @@ async def test_what_is_offered_behind_a_text(typed: str, offered: list[str]) -> 
     assert [completion.text async for completion in found] == offered
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("/image ", ["my\\ cat.png", "shots/"]),
+        ("/image my\\ c", ["my\\ cat.png"]),
+        ("/image shots/B", ["shots/b.jpg"]),
+        ("/image ~/sh", ["~/shots/"]),
+        ("/image .h", [".hidden.png"]),
+        ("/image none/", []),
+        ("/image ~nobody-of-that-name/", []),
+        ("/image my\\ cat.png wh", []),
+        ("say /image ", []),
+    ],
+)
+async def test_image_completes_the_users_own_files(
+    typed: str, offered: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("shots/b.jpg", "my cat.png", ".hidden.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    completer = ChatCompleter(Shelf())
+    found = completer.get_completions_async(Document(typed), CompleteEvent())
+    assert [completion.text async for completion in found] == offered
+
+
 @pytest.mark.parametrize(("typed", "may"), [("/s", True), ("a @b", True), ("a@b", False)])
 def test_where_a_menu_opens_by_itself(typed: str, may: bool) -> None:
     assert may_complete(typed) is may
@@ -102,11 +130,27 @@ def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
         "problems": [{}],
     }
     told = "main · anthropic/opus · context 25% · today $0.13 · 1 problem: see `agentd status`"
-    assert worded(status, "main") == told
+    assert worded(status, "main", 100) == told
     unpriced = {"cost": {"today_usd": 0.0, "today_tokens": 82_529}}
-    assert worded(unpriced, "main") == "main · today 82,529 tokens"
-    assert worded({"cost": {"today_usd": 0.0, "today_tokens": 0}}, "main") == "main · today $0.00"
-    assert worded({"provider": {"kind": "offline", "model": "offline"}}, "main") == "main · offline"
+    assert worded(unpriced, "main", 79) == "main · today 82,529 tokens"
+    nothing = {"cost": {"today_usd": 0.0, "today_tokens": 0}}
+    assert worded(nothing, "main", 79) == "main · today $0.00"
+    offline = {"provider": {"kind": "offline", "model": "offline"}}
+    assert worded(offline, "main", 79) == "main · offline"
+
+
+@pytest.mark.parametrize("columns", [79, 60, 40, 30, 10])
+def test_on_a_narrow_terminal_the_status_line_says_of_problems_first(columns: int) -> None:
+    status = {
+        "provider": {"kind": "anthropic", "model": "claude-opus", "effective_window": 200_000},
+        "sessions": [{"key": "chat:0123456789", "context_tokens": 50_000}],
+        "cost": {"today_usd": 0.126},
+        "problems": [{}, {}],
+    }
+    line = worded(status, "chat:0123456789", columns)
+    assert len(line) <= columns
+    whole = "2 problems: see `agentd status`"
+    assert whole[:columns] in line or columns < len(whole)
 
 
 @pytest.mark.parametrize(

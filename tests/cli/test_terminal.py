@@ -18,6 +18,9 @@ from typing import Any, Self
 import pytest
 
 from agentd.cli.terminal import history_in
+from agentd.domain.turn import SessionKey
+from agentd.storage.typed import TypedWords
+from agentd.testing import FakeClock
 from tests.e2e.forked import parent
 from tests.scripted_daemon import ScriptedDaemon
 
@@ -191,6 +194,7 @@ def test_the_first_up_asks_what_it_needs_and_offers_a_test_alert(
 ) -> None:
     daemon.on("_agentd/alerts/test", lambda params, wire: {"delivered": {"main": "sent"}})
     with Screen("up", home=tmp_path) as screen:
+        screen.wait_for("A few questions first")
         for question in ("Model provider", "Time zone", "Active from", "Active until"):
             screen.wait_for(question)
             screen.type("\r")
@@ -285,6 +289,55 @@ def test_what_is_typed_during_an_answer_is_the_next_message(
         assert "second" not in seen.partition(_PROMPT)[0]
         leave(screen)
     assert said(daemon) == ["first", "second"]
+
+
+def test_what_is_typed_during_an_answer_outlives_ctrl_c(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    def answer(params, wire):
+        wire.words("main", "one moment\n\n")
+        assert b"session/cancel" in wire.lines.readline()
+        return {"stopReason": "cancelled"}
+
+    daemon.on("session/prompt", answer)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("first\r")
+        screen.wait_for("one moment")
+        screen.type("second")
+        screen.type(_CTRL_C)
+        screen.wait_for("cancelled")
+        screen.wait_for("second")
+        say(daemon, "Understood.")
+        screen.type("\r")
+        screen.wait_for("Understood.")
+        leave(screen)
+    assert said(daemon) == ["first", "second"]
+
+
+def test_ctrl_r_finds_what_was_typed_and_enter_takes_it(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    say(daemon, "Understood.")
+    with Screen("chat", home=tmp_path) as screen:
+        for text in ("the first", "the second"):
+            screen.wait_for(_PROMPT)
+            screen.type(f"{text}\r")
+            screen.wait_for("Understood.")
+        screen.wait_for(_PROMPT)
+        screen.type("\x12firs")
+        screen.wait_for("I-search backward")
+        screen.type("\r")
+        screen.type("\x05 again\r")  # behind the end of the line
+        screen.wait_for("Understood.")
+        screen.wait_for(_PROMPT)
+        screen.type("\x12second")
+        screen.wait_for("I-search backward")
+        screen.type(_CTRL_C)
+        screen.type("a third\r")
+        screen.wait_for("Understood.")
+        leave(screen)
+    assert said(daemon) == ["the first", "the second", "the first again", "a third"]
 
 
 def test_an_alert_while_one_types_damages_nothing(daemon: ScriptedDaemon, tmp_path: Path) -> None:
@@ -495,7 +548,22 @@ def test_what_was_pasted_while_a_question_was_taken_back_stays_marked(
 
 def test_a_typed_key_is_not_kept(tmp_path: Path) -> None:
     key = "ghp_" + "a1B2" * 9
-    history_in(tmp_path / "typed").append_string(f"use {key}")
+    history_in(tmp_path / "typed", FakeClock()).append_string(f"use {key}")
     kept = (tmp_path / "typed").read_text(encoding="utf-8")
     assert "+use [secret:github]" in kept
     assert key not in kept
+
+
+async def test_what_was_typed_in_one_session_goes_with_it_and_what_was_typed_elsewhere_stays(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "typed"
+    history = history_in(path, FakeClock())
+    for session, text in (("main", "hello\nmain"), ("chat:my bird", "amsel"), ("main", "and then")):
+        history.session = session
+        history.append_string(text)
+    await TypedWords(path).erase(SessionKey("chat:my bird"))
+    assert list(history_in(path, FakeClock()).load_history_strings()) == ["and then", "hello\nmain"]
+    assert "bird" not in path.read_text(encoding="utf-8")
+    await TypedWords(path).erase(SessionKey("main"))
+    assert not path.exists()

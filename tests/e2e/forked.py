@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import fcntl
 import gc
 import importlib
 import json
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -204,6 +206,9 @@ def _become(
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    if os.isatty(0):  # its own terminal, whose keys reach it as signals
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     sys.stdin, sys.stdout, sys.stderr = map(_opened, (sys.stdin, sys.stdout, sys.stderr))
     os.chdir(request["folder"])
     os.environ.clear()

@@ -54,6 +54,15 @@ def test_a_pipe_gets_four_replies_and_a_memory_that_outlives_the_daemon(shell: S
     assert shell.json("status")["pid"] != first["pid"]
 
 
+def test_the_first_run_says_in_a_few_lines_what_takes_its_time(shell: Shell) -> None:
+    config, workspace, *rest = shell("up").err.splitlines()
+    assert config == f"created {shell.root / 'config.toml'}"
+    assert workspace.startswith("created ")
+    assert workspace.endswith(f" in {shell.workspace}")
+    assert {"SOUL.md", "HEARTBEAT.md"} <= set(workspace.replace(",", "").split())
+    assert rest == ["starting the daemon", "the daemon is running now; `agentd stop` ends it"]
+
+
 def test_up_keeps_the_daemon_that_runs(shell: Shell) -> None:
     assert replies(shell("up")) == []
     first = shell.json("status")["pid"]

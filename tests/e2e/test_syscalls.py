@@ -6,12 +6,14 @@ does not allow, and writes down what was refused.
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import shutil
+import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -74,12 +76,24 @@ def refused(trace: Path) -> set[str]:
     return {match[1] for line in lines if (match := _CALL.match(line))}
 
 
-def until(ask: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not (answer := ask()):
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.2)
-    return answer
+@contextmanager
+def readiness(folder: Path) -> Iterator[socket.socket]:
+    """Where the daemon tells its service manager that it is ready."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(folder / "notify"))
+        yield told
+
+
+def is_ready(told: socket.socket, daemon: subprocess.Popen[bytes]) -> bool:
+    """Wait for its word; False if the daemon ends before, or says nothing for too long."""
+    ended = os.pidfd_open(daemon.pid)
+    try:
+        while told in select.select([told, ended], [], [], PATIENCE)[0]:
+            if b"READY=1" in told.recv(4096):
+                return True
+        return False
+    finally:
+        os.close(ended)
 
 
 def is_model_in_use(shell: Shell) -> bool:
@@ -95,15 +109,21 @@ def test_turns_beats_backups_and_vectors_need_no_call_that_the_unit_refuses(tmp_
         log = (tmp_path / "log").open("wb")
         with (
             log,
-            filtered(trace, *argv, env=shell.environ(), stdout=log, stderr=log) as daemon,
+            readiness(shell.root) as told,
+            filtered(
+                trace,
+                *argv,
+                env={**shell.environ(), "NOTIFY_SOCKET": str(shell.root / "notify")},
+                stdout=log,
+                stderr=log,
+            ) as daemon,
         ):
-            until(lambda: daemon.poll() is not None or shell("status").code == 0)
-            assert daemon.poll() is None, (tmp_path / "log").read_text()
+            assert is_ready(told, daemon), (tmp_path / "log").read_text()
             shell.ok("send", "remember that Anna has adopted a puppy")
             shell.ok("memory", "write", "The harbour is closed on Mondays.")
             shell.ok("memory", "index")
-            until(lambda: shell.json("memory", "search", "a young dog")["results"] != [])
-            until(lambda: is_model_in_use(shell))
+            assert is_model_in_use(shell)
+            assert shell.json("memory", "search", "a young dog")["results"] != []
             found = shell.json("memory", "search", "who got a new pet?")
             assert found["reason"] == ""
             assert any("puppy" in hit["text"] for hit in found["results"])

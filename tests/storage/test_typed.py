@@ -8,6 +8,7 @@ import pytest
 from prompt_toolkit.history import FileHistory
 
 from agentd.domain.erasure import MASK, Erasure, Mark
+from agentd.domain.turn import SessionKey
 from agentd.errors import StorageError
 from agentd.storage.typed import TypedWords
 
@@ -19,13 +20,23 @@ def path(tmp_path):
     return tmp_path / "chat_history"
 
 
-async def test_all_of_it_is_forgotten(path):
+BIRD = SessionKey("chat:bird")
+
+
+async def test_what_names_no_session_goes_with_any_and_what_names_another_stays(path):
     words = TypedWords(path)
-    await words.erase()
+    await words.erase(BIRD)
     await words.erase_before(datetime.now(UTC))
     path.write_text(LONG_AGO)
-    await words.erase()
+    await words.erase(BIRD)
     assert not path.exists()
+    other = "\n# 2026-05-01 10:00:00.000002+00:00 chat:bird 2\n+amsel\n"
+    path.write_text(f"{LONG_AGO}{other}\n# 2026-05-01 10:00:00.000003+00:00 chat:bird\n+star\n")
+    await words.erase(BIRD)
+    assert path.read_text() == other
+    before = path.stat().st_ino
+    await words.erase(BIRD)
+    assert path.stat().st_ino == before
 
 
 async def test_what_is_too_old_goes_and_what_a_chat_typed_since_stays(path):
@@ -51,7 +62,7 @@ async def test_a_file_that_is_no_history_is_left_alone(path):
 
 async def test_what_cannot_be_erased_is_told_with_its_cure(path):
     path.mkdir()
-    for attempt in (TypedWords(path).erase(), TypedWords(path).erase_before(datetime.now(UTC))):
+    for attempt in (TypedWords(path).erase(BIRD), TypedWords(path).erase_before(datetime.now(UTC))):
         with pytest.raises(StorageError) as refused:
             await attempt
         assert str(path) in refused.value.cure
