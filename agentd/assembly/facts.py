@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from agentd.assembly.erasing import build_forgetting, row_of
@@ -38,6 +39,7 @@ from agentd.storage.keys import kept_key
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # of ids: none of them is taken for another
 _ID_LENGTH = 4  # 900,000 ids
+_RANDOM_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ async def open_facts(
             index,
             memory.files,
             clock,
-            new_id=_new_id,
+            new_id=_Ids(),
             key=await asyncio.to_thread(kept_key, ground.places.facts_key),
             forgetting=forgetting,
         )
@@ -178,7 +180,18 @@ def _proposals(ground: Ground, stores: Stores, memory: Memory, book: FactBook) -
     return Proposals(book, stores.facts, stores.facts, memory.files, ground.clock, cap)
 
 
-def _new_id() -> str:
-    # No secret: the system's random bytes, asked for letter by letter for thousands of facts, would keep the
-    # event loop from its turn, since each question gives the interpreter's lock away and takes it back at once.
-    return "".join(random.choices(_LETTERS, k=_ID_LENGTH))  # noqa: S311
+class _Ids:
+    """New ids. The system is asked for many random bytes at once: each question gives the interpreter's lock
+    away and takes it back at once, so that the event loop's wait for it would start anew with every id.
+    """
+
+    def __init__(self) -> None:
+        self._random = iter(b"")
+
+    def __call__(self) -> str:
+        """One of `_ID_LENGTH` letters."""
+        found = tuple(islice(self._random, _ID_LENGTH))
+        if len(found) < _ID_LENGTH:
+            self._random = iter(secrets.token_bytes(_RANDOM_BYTES))
+            return self()
+        return "".join(_LETTERS[byte % len(_LETTERS)] for byte in found)

@@ -81,7 +81,7 @@ class Chain:
         patience = self._seconds if self._answered else max(self._seconds, WARMING)
         reason, self._is_asked = "", True
         for backfill in self._backfills:
-            if backfill.pause:
+            if backfill.embedder.pause:
                 reason = Lack.EMBEDDER_DOWN
                 continue
             found, is_late = None, False
@@ -92,7 +92,9 @@ class Chain:
                         self._wake(backfill)
                         continue  # the next one answers until this one has seen all
                     few = await self._few(backfill, left)
-                    found = None if backfill.pause else await self._asked(backfill, queries)
+                    found = (
+                        None if backfill.embedder.pause else await self._asked(backfill, queries)
+                    )
                     if found is not None and few is not None:
                         await asyncio.shield(few)  # what is new is found, too, if that is quick
             except TimeoutError:
@@ -111,7 +113,11 @@ class Chain:
             return state
         left = [await backfill.look() for backfill in self._backfills]
         serving = next(
-            (n for n, few in enumerate(left) if few <= FEW and self._backfills[n].problem is None),
+            (
+                n
+                for n, few in enumerate(left)
+                if few <= FEW and self._backfills[n].embedder.problem is None
+            ),
             len(left) - 1,
         )
         lacks = bool(left[0]) and len(left) > 1  # what a quick one lacks waits for a search
@@ -171,7 +177,7 @@ class Chain:
     async def _asked(self, backfill: Backfill, queries: Sequence[str]) -> Sequence[bytes] | None:
         """The vectors of the queries; None if the embedder fails."""
         try:
-            return await backfill.ask(queries)
+            return await backfill.embedder.ask(queries, query=True)
         except EmbedderFault:
             return None
 
@@ -183,7 +189,7 @@ class Chain:
             try:
                 if await self._is_due(backfill):
                     await backfill.fill()
-                pause = backfill.pause
+                pause = backfill.embedder.pause
             except AgentdError as error:
                 log.warning("embedding_failed", reason=error.reason)
                 pause = AGAIN

@@ -203,19 +203,19 @@ class LiveFacts:
             last = at == len(self._vectors) - 1
             if vectors.left > FEW:
                 self._wakes[at].set()
-            if vectors.pause or (vectors.left > FEW and not last):
+            if vectors.embedder.pause or (vectors.left > FEW and not last):
                 continue  # the next one answers until this one has seen all
             seconds = patience
-            if last and not vectors.has_answered:
+            if last and not vectors.embedder.has_answered:
                 seconds = max(patience, LOADING * self._patience)
             try:
                 async with asyncio.timeout(seconds):
                     if 0 < vectors.left <= FEW and not (query and self._runs):
                         await vectors.fill()
-                    found = await vectors.ask(texts, query=query)
+                    found = await vectors.embedder.ask(texts, query=query)
             except TimeoutError:
                 if last:
-                    vectors.give_up(seconds)
+                    vectors.embedder.give_up(seconds)
                 continue
             except EmbedderFault:
                 continue
@@ -243,7 +243,7 @@ class LiveFacts:
             await self._take_in(mirror, list(held.values()))
             for vectors in self._vectors:
                 stored = await self._store.vectors(vectors.model)
-                size = 4 * vectors.embedder.dimension
+                size = 2 * vectors.embedder.dimension
                 known = {n: v for n, v in stored.items() if n in held and len(v) == size}
                 await self._run(mirror.put_vectors, vectors.model, known)
                 vectors.add(fact for fact in held.values() if fact.id not in known)
@@ -273,8 +273,8 @@ class LiveFacts:
                 log.warning(
                     "facts_not_embedded", reason=error.reason
                 )  # the next change tries again
-            if vectors.pause:
-                await self._clock.sleep(vectors.pause)
+            if vectors.embedder.pause:
+                await self._clock.sleep(vectors.embedder.pause)
                 wake.set()
 
     @asynccontextmanager

@@ -97,12 +97,12 @@ class FactMirror:
             matrix.remove(slots)
 
     def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        """Take in vectors of facts that are here, float32 of one length."""
+        """Take in vectors of facts that are here, as they are stored."""
         known = [fact_id for fact_id in vectors if fact_id in self._slots]
         if not known:
             return
-        rows = np.frombuffer(b"".join(vectors[fact_id] for fact_id in known), "<f4")
-        rows = rows.reshape(len(known), -1)
+        rows = np.frombuffer(b"".join(vectors[fact_id] for fact_id in known), "<f2")
+        rows = rows.reshape(len(known), -1).astype(np.float32)
         if model not in self._matrices:
             self._matrices[model] = Matrix(rows.shape[1])
         self._matrices[model].put([self._slots[fact_id] for fact_id in known], rows)

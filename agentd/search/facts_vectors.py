@@ -6,19 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-import structlog
-
 from agentd.domain.fact import Fact
 from agentd.domain.health import Problem
-from agentd.errors import EmbedderFault
 from agentd.ports import Clock, Embedder
-from agentd.search.culprit import PROBE, Culprit, named
-
-BATCH = 128
-PATIENCE = 120.0  # seconds for one batch
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
-
-log = structlog.get_logger()
+from agentd.search.patience import PatientEmbedder, TextFault, named
 
 Keep = Callable[[str, Mapping[str, bytes]], Awaitable[None]]
 
@@ -32,18 +23,12 @@ class FactVectors:
     """
 
     def __init__(self, embedder: Embedder, clock: Clock, keep: Keep, writing: asyncio.Lock) -> None:
-        self.embedder = embedder
-        self.problem: Problem | None = None
-        self.has_answered = False
-        self._clock = clock
+        self.embedder = PatientEmbedder(embedder, clock)
         self._keep = keep
         self._writing = writing
         self._working = asyncio.Lock()
         self._texts: dict[str, str] = {}
         self._given_up: dict[str, str] = {}  # texts, too
-        self._culprit = Culprit(BATCH)
-        self._resume = 0.0
-        self._pause = FIRST_PAUSE
 
     @property
     def model(self) -> str:
@@ -55,14 +40,9 @@ class FactVectors:
         """How many facts have no vector."""
         return len(self._texts)
 
-    @property
-    def pause(self) -> float:
-        """How many seconds it is left alone after a failure."""
-        return max(0.0, self._resume - self._clock.monotonic())
-
     def problems(self) -> tuple[Problem, ...]:
         """Why the embedder fails, and the facts that it could not embed."""
-        told = [self.problem] if self.problem else []
+        told = [self.embedder.problem] if self.embedder.problem else []
         if self._given_up:
             facts = named(list(self._given_up))
             told.append(
@@ -90,47 +70,23 @@ class FactVectors:
     async def fill(self) -> None:
         """Give vectors to all that have none, as far as the embedder can. Raises StorageError."""
         async with self._working:
-            while self._texts and not self.pause:
-                if not await self._done_with(dict(islice(self._texts.items(), self._culprit.size))):
+            while self._texts and not self.embedder.pause:
+                if not await self._done_with(dict(islice(self._texts.items(), self.embedder.size))):
                     return
-
-    async def ask(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
-        """The vectors of what is looked for. Raises EmbedderFault."""
-        return await self._embed(texts, query=query)
-
-    def give_up(self, seconds: float) -> None:
-        """It was waited for in vain, and is left alone for a while."""
-        self._fail(EmbedderFault(f"{self.model} gave no vector in {seconds:g} seconds"))
 
     async def _done_with(self, batch: Mapping[str, str]) -> bool:
         """Whether nothing is left to do for these: they have vectors, or the only one is given up."""
-        texts = list(batch.items())
-        if self._culprit.is_suspect(texts) and await self._found([PROBE]) is None:
-            return False
-        vectors = await self._found(list(batch.values()))
-        if vectors is not None:
-            self._culprit.clear()
-            await self._take_in(batch, vectors)
-            return True
-        if not self._culprit.blame(texts):
-            return False
-        fact_id, text = texts[0]
-        if self._texts.get(fact_id) == text:
-            self._given_up[fact_id] = self._texts.pop(fact_id)
-            log.warning("text_not_embedded", model=self.model, fact=fact_id)
-        self.problem = None  # it is the text's
-        return True
-
-    async def _found(self, texts: Sequence[str]) -> Sequence[bytes] | None:
-        """The vectors of texts of facts; None when the embedder fails."""
         try:
-            async with asyncio.timeout(PATIENCE):
-                return await self._embed(texts, query=False)
-        except TimeoutError:
-            self._fail(EmbedderFault(f"{self.model} gave no vectors in {PATIENCE:.0f} seconds"))
-        except EmbedderFault:
-            pass  # it is a problem already
-        return None
+            vectors = await self.embedder.embed({(i, text): text for i, text in batch.items()})
+        except TextFault:
+            for fact_id, text in batch.items():
+                if self._texts.get(fact_id) == text:
+                    self._given_up[fact_id] = self._texts.pop(fact_id)
+            return True
+        if vectors is None:
+            return False
+        await self._take_in(batch, vectors)
+        return True
 
     async def _take_in(self, batch: Mapping[str, str], vectors: Sequence[bytes]) -> None:
         async with self._writing:
@@ -143,27 +99,3 @@ class FactVectors:
             if still:
                 await self._keep(self.model, still)
             self.remove(still)
-
-    async def _embed(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
-        try:
-            found = await self.embedder.embed(texts, query=query)
-            wanted = 4 * self.embedder.dimension
-            if len(found) != len(texts) or any(len(vector) != wanted for vector in found):
-                raise EmbedderFault(
-                    f"{self.model} did not give {len(texts)} vectors of"
-                    f" {self.embedder.dimension} numbers",
-                    cure="name another model in [memory_search], or set provider",
-                )
-        except EmbedderFault as fault:
-            self._fail(fault)
-            raise
-        self.problem = None
-        self.has_answered = True
-        self._pause = FIRST_PAUSE
-        return found
-
-    def _fail(self, fault: EmbedderFault) -> None:
-        self.problem = Problem("embedder_down", fault.message, fault.cure)
-        self._resume = self._clock.monotonic() + self._pause
-        log.warning("embedder_failed", model=self.model, error=fault.message, again_in=self._pause)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)

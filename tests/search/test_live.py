@@ -15,7 +15,7 @@ from agentd.domain.memory import OWNER, PUBLIC, Source
 from agentd.domain.search import SearchQuery
 from agentd.embedders.late import packaged
 from agentd.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.search import backfill, chain, live
+from agentd.search import chain, live, patience
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
 from agentd.search.mirrors import Mirrors
@@ -322,7 +322,7 @@ async def test_a_failing_embedder_is_left_alone_longer_and_longer(store, clock, 
         tries = []
         for second in range(20):
             before = len(tries)
-            if not index._chain._backfills[0].pause:
+            if not index._chain._backfills[0].embedder.pause:
                 tries.append(second)
             await index.search(SearchQuery("tea", limit=5), OWNER)
             await clock.advance(1)
@@ -473,7 +473,7 @@ async def test_a_slow_embedder_is_given_no_more_at_once_than_it_can_do_in_time(s
         await index.replace(NOTE, "d", [chunk(f"tea {n}", line=3 * n + 1) for n in range(100)])
         await index.settle()
         assert (await index.state()).vectors == 0
-    assert max(slow.batches) * 2 < backfill.PATIENCE
+    assert max(slow.batches) * 2 < patience.SECONDS
     assert sum(slow.batches) == 100  # nothing was done in vain
 
 
