@@ -84,7 +84,7 @@ def _note_made(places: Places, made: list[str]) -> None:
     config = str(places.config_file)
     if config in made:
         note(f"created {config}")
-    if names := [Path(path).name for path in made if path != config]:
+    if names := [str(Path(path).relative_to(places.workspace)) for path in made if path != config]:
         note(f"created {', '.join(names)} in {places.workspace}")
 
 

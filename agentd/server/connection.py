@@ -14,7 +14,7 @@ from agentd.errors import AgentdError, Busy, InvalidRequest, ShuttingDown
 from agentd.ports import Clock
 from agentd.server import frames
 from agentd.server.faults import describe
-from agentd.server.frames import CallId, FrameError, Notification, Request, Response
+from agentd.server.frames import CallId, Frame, FrameError, Notification, Request, Response
 from agentd.server.incoming import Incoming, Unfinished
 from agentd.server.listener import has_hung_up
 from agentd.server.outgoing import Outgoing
@@ -154,8 +154,7 @@ class Connection:
 
     async def _read(self, group: asyncio.TaskGroup) -> None:
         try:
-            while (line := await self._incoming.line()) is not None:
-                await self._take(line, group)
+            while await self._take_next(group):
                 await asyncio.sleep(0)  # a client that floods us must not hold up the others
                 await self.wait_room()
             await self._finish_calls(group)
@@ -197,8 +196,11 @@ class Connection:
         except OSError:
             log.debug("client_left_abruptly", client=self.profile.name)
 
-    async def _take(self, line: bytes, group: asyncio.TaskGroup) -> None:
+    async def _take_next(self, group: asyncio.TaskGroup) -> bool:
+        """Whether there was a line; one that is no frame is refused, and costs the others nothing."""
         try:
+            if (line := await self._incoming.line()) is None:
+                return False
             # What takes longer than a turn of the loop may is read beside it, and in order all the same.
             is_long = len(line) > _LONG
             frame = await asyncio.to_thread(frames.parse, line) if is_long else frames.parse(line)
@@ -206,7 +208,11 @@ class Connection:
             if error.fatal:
                 raise
             self._refuse(error)
-            return
+            return True
+        self._take(frame, group)
+        return True
+
+    def _take(self, frame: Frame, group: asyncio.TaskGroup) -> None:
         match frame:
             case Request():
                 self._start(frame, group)

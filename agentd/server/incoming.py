@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable
 
 from agentd.server import frames
-from agentd.server.frames import FrameError
+from agentd.server.frames import CallId, FrameError
 
 PIECE = 16 * 1024  # bytes read at once, half of what is buffered below
 _FRAMES = 16  # of the longest kind, that may be unfinished at once
+_SKIPPED = 64  # of the longest kind, that one line may have and still only be refused itself
+_ENDS = 4096  # bytes at either end of a line that is too long, in which its id is looked for
+_MEMBER = rb'\s*"(?:jsonrpc|id|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*'
+_HEAD = re.compile(rb"\s*\{((?:" + _MEMBER + rb",)*)")  # members before the long one
+_TAIL = re.compile(rb"((?:," + _MEMBER + rb")+)\}\s*\Z")  # and behind it
 
 
 class Unfinished:
@@ -61,12 +68,13 @@ class Incoming:
 
     async def line(self) -> bytes | None:
         """The next line without its end; None at the end of the stream, before which the last line may
-        lack its own. Raises FrameError, fatal, for one that is too long; OSError.
+        lack its own. Raises FrameError for one that is too long, which has been read over then, or is far
+        too long, and then it is fatal; OSError.
         """
         while (end := self._rest.find(b"\n", self._seen)) < 0:
             self._seen = len(self._rest)
             if self._seen > self._longest:
-                raise self._too_long()
+                raise await self._skipped()
             piece = await self._reader.read(PIECE)
             if not piece:
                 last = bytes(self._rest)
@@ -75,11 +83,9 @@ class Incoming:
             self._rest += piece
             self._unfinished.hold(self._give_up, len(self._rest))
         self._unfinished.release(self._give_up)
+        line = self._cut(end)
         if end > self._longest:
-            raise self._too_long()
-        line = bytes(self._rest[:end])
-        del self._rest[: end + 1]
-        self._seen = 0
+            raise self._too_long(line[:_ENDS], line[-_ENDS:])
         return line
 
     async def discard(self) -> None:
@@ -93,6 +99,48 @@ class Incoming:
         self._rest, self._seen = bytearray(), 0
         self._unfinished.release(self._give_up)
 
-    def _too_long(self) -> FrameError:
-        message = f"the frame is longer than {self._longest} bytes"
-        return FrameError(frames.INVALID_REQUEST, message, fatal=True)
+    def _cut(self, end: int) -> bytes:
+        """Take the line that ends there from what has come."""
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        self._seen = 0
+        return line
+
+    async def _skipped(self) -> FrameError:
+        """Read to the end of the line without keeping it; what is wrong with it."""
+        self._unfinished.release(self._give_up)
+        head, size = bytes(self._rest[:_ENDS]), len(self._rest)
+        while (end := self._rest.find(b"\n")) < 0 and size <= _SKIPPED * self._longest:
+            del self._rest[:-_ENDS]
+            piece = await self._reader.read(PIECE)
+            if not piece:
+                tail = bytes(self._rest)
+                self.close()
+                return self._too_long(head, tail)
+            self._rest += piece
+            size += len(piece)
+            await asyncio.sleep(0)  # what comes without a pause must not hold up the others
+        if end < 0:
+            return self._too_long(b"", b"", fatal=True)
+        return self._too_long(head, self._cut(end)[-_ENDS:])
+
+    def _too_long(self, head: bytes, tail: bytes, *, fatal: bool = False) -> FrameError:
+        message = (
+            f"the frame is longer than {self._longest} bytes; send less at once, a smaller picture "
+            "perhaps, or raise [server] max_frame_bytes"
+        )
+        call_id = _call_id(head, tail)
+        return FrameError(frames.INVALID_REQUEST, message, fatal=fatal, call_id=call_id)
+
+
+def _call_id(head: bytes, tail: bytes) -> CallId | None:
+    """The id of the call that a line begins or ends with; None where neither shows one."""
+    for found in (_HEAD.match(head), _TAIL.search(tail)):
+        members = found[1].strip(b",") if found else b""
+        try:
+            value = json.loads(b"{%s}" % members).get("id")
+        except ValueError:
+            continue
+        if isinstance(value, str | int):
+            return value
+    return None

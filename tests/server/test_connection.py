@@ -59,17 +59,47 @@ async def test_bad_frames_get_an_error_with_id_null_and_the_connection_goes_on(t
 
 
 @pytest.mark.parametrize(
-    "line", [b"\xff\xfe\xfd\n", b'{"a":"' + b"x" * (1 << 20) + b'"}\n', b"x" * (5 << 20)]
+    ("limit", "line"), [(1 << 20, b"\xff\xfe\xfd\n"), (4096, b"x" * (5 << 20))]
 )
-async def test_what_is_not_utf_8_or_too_long_gets_an_error_and_the_end(talking, line):
+async def test_what_is_not_utf_8_or_never_ends_gets_an_error_and_the_end(open_house, limit, line):
+    async with open_house(ServerSettings(max_frame_bytes=limit), METHODS) as house:
+        client = await house.client()
+        client.writer.write(line)
+        frame = await client.read()
+        assert frame["id"] is None
+        assert frame["error"]["code"] in (-32700, -32600)
+        assert await client.read() is None
+        await client.close()
+        await house.settle(0)
+
+
+_LONG = b"x" * (1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("line", "call_id"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"_agentd/say","params":{"a":"%s"}}' % _LONG, 7),
+        (b'{"jsonrpc": "2.0", "params": {"a": "%s", "id": 5}, "id": "p\\"1"}' % _LONG, 'p"1'),
+        (b'{"params":{"a":"%s"},"id":8,"method":"_agentd/say"}' % (_LONG * 5), 8),
+        (b'{"params":{"a":"%s","id":5}}' % _LONG, None),
+        (b'{"params":{"a":"%s","b":{"id":5}}}' % _LONG, None),
+        (b'{"id":true,"params":{"a":"%s"}}' % _LONG, None),
+        (_LONG + b"x", None),
+    ],
+    ids=["id first", "id last", "several times too long", "inner", "deeper", "no id", "no frame"],
+)
+async def test_a_frame_that_is_too_long_is_answered_by_its_id_and_the_connection_goes_on(
+    talking, line, call_id
+):
     client = await talking.client()
-    client.writer.write(line)
+    going_on = b'{"jsonrpc":"2.0","id":99,"method":"_agentd/say","params":{"a":1}}'
+    await client.raw(b"%s\n%s\n" % (line, going_on))
     frame = await client.read()
-    assert frame["id"] is None
-    assert frame["error"]["code"] in (-32700, -32600)
-    assert await client.read() is None
-    await client.close()
-    await talking.settle(0)
+    assert frame["id"] == call_id
+    assert frame["error"]["code"] == -32600
+    assert "max_frame_bytes" in frame["error"]["message"]
+    assert (await client.answer(99))["result"] == {"a": 1}
 
 
 @pytest.mark.parametrize("line", [b"x" * (3 << 20), b"\xff\n" + b"x" * (3 << 20)])

@@ -54,10 +54,25 @@ async def test_what_a_client_leaves_behind_is_given_back() -> None:
     assert unfinished.size == 0
 
 
-async def test_a_line_that_is_too_long_is_refused_with_its_end_and_without() -> None:
-    for data in (b"x" * 101 + b"\n", b"x" * 101):
-        client = Client(Unfinished(100))
-        client.reader.feed_data(data)
+async def test_a_line_that_is_too_long_is_refused_and_the_next_one_read() -> None:
+    client = Client(Unfinished(100))
+    client.reader.feed_data(b"x" * 101 + b"\n" + b"y" * 600 + b"\nnext\n" + b"z" * 101)
+    client.reader.feed_eof()
+    for _ in range(2):
         with pytest.raises(FrameError, match="longer than 100 bytes") as error:
             await client.incoming.line()
-        assert error.value.fatal
+        assert not error.value.fatal
+    assert await client.incoming.line() == b"next"
+    with pytest.raises(FrameError):
+        await client.incoming.line()
+    assert await client.incoming.line() is None
+
+
+async def test_a_line_that_does_not_end_is_given_up() -> None:
+    unfinished = Unfinished(4096)
+    client = Client(unfinished, 4096)
+    client.reader.feed_data(b"x" * (65 * 4096 + 2 * 4096))
+    with pytest.raises(FrameError, match="longer than 4096 bytes") as error:
+        await client.incoming.line()
+    assert error.value.fatal
+    assert unfinished.size == 0
