@@ -17,6 +17,7 @@ from agentd.assembly.upkeep import Upkeep
 from agentd.config import Config
 from agentd.engine.budget import Budget
 from agentd.logs import OpenLog
+from agentd.loop_delay import LoopMonitor
 from agentd.paths import Places
 from agentd.ports import Clock, Probe
 
@@ -25,18 +26,23 @@ class App:
     """The assembled daemon."""
 
     def __init__(
-        self, parts: Parts, work: Sequence[Work], hangup: Callable[[], Awaitable[None]]
+        self,
+        parts: Parts,
+        work: Sequence[Work],
+        hangup: Callable[[], Awaitable[None]],
+        monitor: LoopMonitor,
     ) -> None:
         self._sessions = parts.engine.sessions
         self._scheduler = parts.schedule.scheduler
         self._work = tuple(work)
         self._hangup = hangup
+        self._monitor = monitor
         self.probes: tuple[Probe, ...] = (parts.stores.db, self._scheduler)
         self.stop_requested = asyncio.Event()
 
     async def serve(self) -> None:
         """Go on with what was cut, beat, deliver and index until cancelled."""
-        async with asyncio.TaskGroup() as group, self._scheduler:
+        async with self._monitor, asyncio.TaskGroup() as group, self._scheduler:
             for work in self._work:
                 group.create_task(work())
             await self._sessions.start()
@@ -67,7 +73,7 @@ async def open_app(
     audience = build_audience(ground)
     clients, approver = audience.clients, audience.approver
     async with open_parts(ground, clients, approver, shown=audience.hub, output=output) as parts:
-        warm, upkeep = warming(parts.model), Upkeep(parts, output)
+        warm, upkeep, monitor = warming(parts.model), Upkeep(parts, output), LoopMonitor(clock)
         app = App(
             parts,
             (
@@ -78,9 +84,10 @@ async def open_app(
                 warm.run,
             ),
             upkeep.hangup,
+            monitor,
         )
         stop = app.stop_requested.set
-        routes = {**methods(parts, clients, stop), **upkeep.routes()}
+        routes = {**methods(parts, clients, stop, monitor.delays), **upkeep.routes()}
         server = build_server(parts, audience, routes, on_session=warm.nudge)
         upkeep.look_after(server)
         async with server.listen(place(ground)):

@@ -2,7 +2,7 @@
 
 `AGENTD_FAILPOINT=name[:count[:action]][,…]` arms points at import. The action happens on the
 count-th hit (default 1): `kill` (SIGKILL to ourselves, the default), `raise` (FailpointError),
-`enospc` (OSError ENOSPC). Unset, a hit costs one dictionary look-up. Every name stands in `NAMES`,
+`enospc` (OSError ENOSPC), `stall` (200 ms of computing). Unset, a hit costs one dictionary look-up. Every name stands in `NAMES`,
 so a sweep can visit all of them.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import time
 
 NAMES: tuple[str, ...] = (
     "image.stored",  # a message's images are durable, the message is not
@@ -86,4 +87,14 @@ def hit(name: str) -> None:
         raise FailpointError(name)
     if action == "enospc":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+    if action == "stall":
+        _stall(0.2)
+        return
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stall(seconds: float) -> None:
+    """Compute for that long."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass

@@ -15,6 +15,7 @@ from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
+from agentd.loop_delay import Delays
 from agentd.memory.erasure import Erasure
 from agentd.ports import Clock
 from agentd.server.clients import Clients
@@ -91,7 +92,9 @@ def place(ground: Ground) -> Path | socket.socket:
     return inherited_socket(ground.environ) or ground.places.socket
 
 
-def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[str, Handler]:
+def methods(
+    parts: Parts, clients: Clients, stop: Callable[[], None], delays: Delays
+) -> dict[str, Handler]:
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clock, pulse, dispatcher = parts.ground.clock, schedule.pulse, parts.alerts.dispatcher
@@ -103,7 +106,7 @@ def methods(parts: Parts, clients: Clients, stop: Callable[[], None]) -> dict[st
             learnt.learning.touch(session)
 
     return {
-        **StatusMethods(_status(parts), clock, stop).routes(),
+        **StatusMethods(_status(parts, delays), clock, stop).routes(),
         **SessionMethods(
             stores.sessions,
             parts.engine.sessions,
@@ -201,7 +204,7 @@ def _erasure(parts: Parts) -> Erasure:
     return Erasure(parts.engine.sessions, indexer, stores.blobs.sweep, stores.typed.erase, deleted)
 
 
-def _status(parts: Parts) -> StatusParts:
+def _status(parts: Parts, delays: Delays) -> StatusParts:
     """How the daemon tells that it is well."""
     stores, memory, model, schedule = parts.stores, parts.memory, parts.model, parts.schedule
     window = parts.ground.limits.window
@@ -220,5 +223,6 @@ def _status(parts: Parts) -> StatusParts:
         store=stores.sessions,
         turns=parts.engine.sessions,
         ledger=stores.ledger,
+        loop=delays.as_json,
         problems=parts.problems,
     )

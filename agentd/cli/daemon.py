@@ -77,6 +77,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
         yield f"graph       {_graph(graph)}"
     if (retention := status.get("retention") or {}).get("days"):
         yield f"retention   {_retention(retention)}"
+    if loop := status.get("loop"):
+        yield f"loop        {_loop(loop)}"
     yield f"cost        {_cost(status.get('cost') or {})}"
     for problem in status.get("problems") or []:
         yield f"problem     {problem['text']} ({problem['code']})"
@@ -131,6 +133,19 @@ def _facts(facts: dict[str, Any]) -> str:
     refused = facts.get("refused") or {}
     why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in refused.items())
     return f"{told}; not kept: {why}" if why else told
+
+
+def _loop(loop: dict[str, Any]) -> str:
+    worst = loop.get("worst") or {}
+    if not worst:
+        return "not measured yet"
+    usual = f"99 % of all work waits at most {loop.get('p99_ms')} ms for it"
+    over = loop.get("over_limit", 0)
+    limit = f"{loop.get('limit_ms', 0):.0f} ms"
+    often = f"{over} times over {limit}" if over else f"never over {limit}"
+    where = (worst.get("stack") or ["?"])[0]
+    told = f"{worst.get('ms')} ms ({worst.get('reason')}) at {worst.get('at')}, {where}"
+    return f"{usual}, {often}; worst {told}"
 
 
 def _graph(graph: dict[str, Any]) -> str:

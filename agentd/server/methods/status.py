@@ -27,7 +27,8 @@ class StatusParts:
     `started` is the clock's monotonic second at which the daemon began. `provider` answers
     `{kind, model, why, effective_window}`, `compaction` the last one or None, `embedder`
     `{provider, why}`, `graph` `{enabled, concepts, facts, episodes, consolidated}`, `facts`
-    `{active, proposed, refused, waiting}`, or nothing where facts are off.
+    `{active, proposed, refused, waiting}`, or nothing where facts are off. `loop` is how long the event
+    loop kept work waiting.
     """
 
     version: str
@@ -43,6 +44,7 @@ class StatusParts:
     graph: Callable[[], Awaitable[Mapping[str, Any]]]
     facts: Callable[[], Awaitable[Mapping[str, Any]]]
     embedder: Callable[[], Mapping[str, str]] = dict
+    loop: Callable[[], Mapping[str, Any]] = dict
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
 
@@ -78,6 +80,7 @@ class StatusMethods:
             "retention": parts.retention().as_json(),
             "facts": facts,
             "graph": dict(await parts.graph()),
+            "loop": dict(parts.loop()),
             "cost": await self._cost(),
             "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
         }
