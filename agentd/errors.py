@@ -11,6 +11,7 @@
     ├── ShuttingDown           the daemon is stopping and takes no new work
     ├── StorageError           the database refused
     │   ├── StorageFull        the disk is full; nothing was acknowledged
+    │   ├── StateMissing       the state database is gone from where an agentd has worked
     │   └── StorageCorrupt     a database file cannot be read
     ├── WorkspaceError         a file of the workspace cannot be used
     │   ├── PathRefused        outside the workspace, not a regular file, or not allowed here
@@ -120,6 +121,13 @@ class StorageFull(StorageError):
     """The disk is full."""
 
     code = "storage_full"
+
+
+class StateMissing(StorageError):
+    """The state database is gone from where an agentd has worked."""
+
+    code = "state_missing"
+    exit_code = 78
 
 
 class StorageCorrupt(StorageError):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+
+import structlog
 
 from agentd.alerts.command import CommandSink
 from agentd.alerts.dispatch import Dispatcher
@@ -14,9 +18,14 @@ from agentd.alerts.targets import Targets
 from agentd.alerts.webhook import WebhookSink
 from agentd.assembly.ground import Ground, Work
 from agentd.assembly.storage import Stores
+from agentd.domain.alert import Recipients, alert_digest
+from agentd.domain.turn import Origin
+from agentd.errors import StorageError
 from agentd.ports import AlertSink, EventSink
 from agentd.server.alerts import SocketAlerts
 from agentd.server.clients import Clients
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +66,19 @@ async def open_alerting(
             retry_delay=settings.retry_delay,
         )
         targets = Targets(tuple(sink.name for sink in sinks), beats.target, beats.to)
-        yield Alerting(dispatcher, targets, work=(dispatcher.run, socket_alerts.run))
+        announce = partial(_announce, stores, dispatcher, targets(Origin.USER))
+        yield Alerting(dispatcher, targets, work=(dispatcher.run, socket_alerts.run, announce))
+
+
+async def _announce(stores: Stores, dispatcher: Dispatcher, recipients: Recipients) -> None:
+    """Alert the user to what happened to the state database, once each time."""
+    for damage in await asyncio.to_thread(stores.damages.all):
+        if damage.is_told:
+            continue
+        text = f"{damage.problem.text}; {damage.problem.cure}"
+        try:
+            await stores.outbox.put(recipients.alert(text, "agentd", alert_digest(text)))
+            await asyncio.to_thread(damage.mark_told)
+        except (StorageError, OSError) as error:  # the next start tells it
+            log.warning("damage_not_alerted", folder=str(damage.folder), error=str(error))
+        dispatcher.wake()

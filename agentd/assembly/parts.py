@@ -53,6 +53,7 @@ class Parts:
             schedule.jobs,
             schedule.scheduler,
             stores.db,
+            stores.damages,
             stores.index_db,
             self.alerts.dispatcher,
         )

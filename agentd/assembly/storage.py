@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -13,6 +15,7 @@ from agentd.errors import StorageError
 from agentd.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
 from agentd.storage.blobs import FileBlobs
+from agentd.storage.damages import Damages
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.graph import SqliteGraph
@@ -22,6 +25,7 @@ from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.rescue import is_used, make_sound
 from agentd.storage.retention import SqliteRetention
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
@@ -35,6 +39,7 @@ class Stores:
     """The two databases and what they hold, and what stands beside them."""
 
     db: Database
+    damages: Damages
     index_db: Database
     sessions: SqliteSessions
     journal: SqliteJournal
@@ -53,9 +58,13 @@ class Stores:
 
 @asynccontextmanager
 async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
-    """The databases, open and migrated. Raises StorageError."""
+    """The databases, open and migrated; a damaged one was salvaged before. Raises StorageError, and its
+    kind StateMissing.
+    """
     places, clock = ground.places, ground.clock
     ensure_private_dir(places.state_dir)
+    used = partial(is_used, places.state_dir, ground.workspace)
+    await asyncio.to_thread(make_sound, places.database, STATE, clock.now(), used=used)
     async with (
         Database.open(places.database, STATE) as db,
         Database.open(places.index, INDEX, synchronous="NORMAL") as index_db,
@@ -65,6 +74,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
         await _tidy(blobs)
         yield Stores(
             db,
+            Damages(places.database),
             index_db,
             sessions,
             SqliteJournal(db, ground.redactor),

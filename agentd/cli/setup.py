@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -20,12 +21,20 @@ _HEAD = """\
 """
 
 
-def init(config: ConfigPath = None, as_json: AsJson = False) -> None:
+def init(
+    new_state: Annotated[
+        bool, typer.Option("--new-state", help="Begin without the conversations that are gone.")
+    ] = False,
+    config: ConfigPath = None,
+    as_json: AsJson = False,
+) -> None:
     """Make the configuration and the workspace; what exists is kept."""
     places = daemon_places(os.environ, config)
     with reporting(as_json=as_json):
         interactive = _on_terminal() and not as_json
         made = make(places, interactive=interactive)
+        if new_state:
+            made.append(_new_state(places))
         result = {
             "created": made,
             "config": str(places.config_file),
@@ -86,6 +95,19 @@ def _note_made(places: Places, made: list[str]) -> None:
         note(f"created {config}")
     if names := [str(Path(path).relative_to(places.workspace)) for path in made if path != config]:
         note(f"created {', '.join(names)} in {places.workspace}")
+
+
+def _new_state(places: Places) -> str:
+    """A new, empty state database where the old one is gone; its path. Raises AgentdError."""
+    from agentd.clock import SystemClock
+    from agentd.storage.lock import state_lock
+    from agentd.storage.migrations import STATE
+    from agentd.storage.rescue import begin_anew
+
+    with state_lock(places.state_dir):
+        for aside in begin_anew(places.database, STATE, SystemClock("UTC").now()):
+            note(f"moved aside: {aside}")
+    return str(places.database)
 
 
 def _configuration(*, interactive: bool) -> str:

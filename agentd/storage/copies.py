@@ -17,7 +17,7 @@ from agentd.domain.erasure import Erasure
 
 _GZIP = b"\x1f\x8b"
 _FIRST = "state/state.db"  # of a backup's entries
-_ASIDE = (".before-", ".restore-", ".corrupt-")
+_ASIDE = (".before-", ".restore-", ".corrupt-", ".damaged-")
 _BESIDE = ("", "-wal", "-shm", "-journal")  # what SQLite adds to the name of a database
 _PART = 1 << 18  # bytes of a file that are looked at in one go
 _OVERLAP = 1 << 13  # of two parts, so that no words are cut in two

@@ -1,0 +1,186 @@
+"""The state database made fit to be opened: salvaged where it is damaged, refused where it is gone.
+
+The damaged files are kept, in a folder of `damages.py`. What was read of them becomes the database by
+renames, in an order that a start can go on with: the salvaged file in that folder says that it is whole
+by its name, and takes its place when the damaged files have left theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.errors import StateMissing, StorageError
+from agentd.storage.damages import MARK, Damages
+from agentd.storage.faults import translate
+from agentd.storage.files import open_file
+from agentd.storage.migrations import Schema
+from agentd.storage.salvage import Salvaged, salvage
+from agentd.storage.soundness import SECONDS, Look, look
+
+log = structlog.get_logger()
+
+_FILES = ("", "-wal", "-shm", "-journal")
+_SALVAGED = "salvaged.db"
+_MOST_BYTES = 1 << 20  # of a note that are looked at for our marks
+_OUR_MARK = b"<!-- agentd:"
+_OUR_FILES = ("index.db", "facts.key", "rows.key", "versions")
+
+
+_NAMED = {
+    "rows": "rows of conversations",
+    "sessions": "sessions",
+    "facts": "facts",
+    "jobs": "jobs",
+}
+
+
+def is_used(state_dir: Path, workspace: Path) -> bool:
+    """Whether an agentd has worked here before: what it keeps beside the database, or its marks in
+    notes, are there.
+    """
+    if any((state_dir / name).exists() for name in _OUR_FILES):
+        return True
+    return any(_is_marked(note) for note in (workspace / "memory").glob("*.md"))
+
+
+def make_sound(
+    path: Path,
+    schema: Schema,
+    now: datetime,
+    *,
+    used: Callable[[], bool],
+    backup: Callable[[], Path | None] = lambda: None,
+    seconds: float = SECONDS,
+) -> Look:
+    """Have a sound database at `path`, or none yet, and say how far it was looked at. `used` says whether
+    there was one, `backup` which one to advise. Nobody may have it open.
+
+    Raises StateMissing where there was one, StorageError for a file that is not ours, of a newer agentd,
+    or cannot be read or salvaged for want of rights or room.
+    """
+    try:
+        _finish(path)
+        if not path.exists():
+            if used():
+                raise _missing(path, backup())
+            return Look()
+        found = look(path, schema, seconds) if path.stat().st_size else _empty(path, used)
+        if found.damage:
+            log.error("state_damaged", database=path.name, damage=found.damage)
+            _rescue(path, schema, found.damage, backup(), now)
+            return Look()
+    except OSError as error:
+        raise StorageError(
+            f"{path.name} cannot be looked at or salvaged ({error.strerror})",
+            cure=f"make room, and {path.parent} writable for agentd; nothing was changed",
+        ) from error
+    return found
+
+
+def begin_anew(path: Path, schema: Schema, now: datetime) -> list[Path]:
+    """Make a new, empty database where there is none; gives what was put aside for that. Raises
+    StorageError.
+    """
+    if path.exists() and path.stat().st_size:
+        raise StorageError(
+            f"{path} is there", cure="nothing is missing: start agentd, which looks at it"
+        )
+    aside = []
+    for suffix in _FILES:
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            aside.append(part.rename(part.with_name(f"{part.name}.before-{now:%Y%m%dT%H%M%S}")))
+    conn, _ = open_file(path, schema, "FULL")
+    conn.close()
+    return aside
+
+
+def _empty(path: Path, used: Callable[[], bool]) -> Look:
+    # A first start that was killed leaves an empty file, and nothing beside it.
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    return Look("it is empty" if has_log or used() else "")
+
+
+def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: datetime) -> None:
+    damages = Damages(path)
+    folder = damages.folder()
+    part, whole = folder / f"{_SALVAGED}.part", folder / _SALVAGED
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        found = salvage(path, part, schema)
+    except sqlite3.Error as error:
+        raise translate(error, part) from error
+    _sync(part)
+    damages.record(folder, _told(path, folder, damage, found, backup), now)
+    part.rename(whole)
+    _sync(folder)
+    _move(path, folder)
+    log.warning("state_salvaged", rows=sum(found.found.values()), folder=str(folder))
+
+
+def _finish(path: Path) -> None:
+    """Go on with what a crash cut: a salvaged file that is whole takes its place, another goes."""
+    for folder in sorted(path.parent.glob(f"{path.name}{MARK}*")):
+        if (folder / _SALVAGED).exists():
+            _move(path, folder)
+        elif (folder / f"{_SALVAGED}.part").exists():
+            shutil.rmtree(folder)
+
+
+def _move(path: Path, folder: Path) -> None:
+    for suffix in _FILES:
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(folder / part.name)
+    _sync(folder)
+    (folder / _SALVAGED).rename(path)
+    _sync(path.parent)
+
+
+def _told(path: Path, folder: Path, damage: str, found: Salvaged, backup: Path | None) -> Problem:
+    told = f"salvaged, and in use, are {_counted(found.found)}"
+    count = sum(found.refused.values())
+    lost = f"; {count} more that were read had no place any more" if count else ""
+    cure = f"compare with what you remember; {folder} keeps the damaged files, and removing that folder ends this notice"
+    if backup is not None:
+        cure = f"{cure}. The newest backup is {backup}: `agentd stop`, then `agentd restore {backup} --force`"
+    text = f"{path.name} was damaged ({damage}): {told}{lost}; what could not be read is lost but for a backup"
+    return Problem("state_salvaged", text, cure)
+
+
+def _counted(rows: Mapping[str, int]) -> str:
+    named = [f"{name}: {rows.get(table, 0)}" for table, name in _NAMED.items()]
+    others = sum(rows.values()) - sum(rows.get(table, 0) for table in _NAMED)
+    return f"{', '.join(named)}, others: {others}"
+
+
+def _missing(path: Path, backup: Path | None) -> StateMissing:
+    known = f"`agentd restore {backup} --force`" if backup else "`agentd restore FILE --force`"
+    return StateMissing(
+        f"{path} is gone, and an agentd has worked here before: the conversations were in it",
+        cure=f"put it back; or {known} from a backup; or `agentd init --new-state` to begin without them",
+    )
+
+
+def _is_marked(note: Path) -> bool:
+    try:
+        with note.open("rb") as file:
+            return _OUR_MARK in file.read(_MOST_BYTES)
+    except OSError:
+        return False
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,286 @@
+"""Everything that can still be read of a damaged state database, put into a new one. Blocking.
+
+Rows are found as they lie on the pages, not as the damaged file orders them: first along the trees of
+its tables, then on pages that no tree leads to any more, where the shape of a row tells its table.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd.storage.migrations import Schema
+from agentd.storage.pages import INDEX, TABLE, Buffer, Kind, Pages, Record, Value
+
+_VERSION = 60  # where the header keeps the schema's version
+_CLASSES: Mapping[str, tuple[type, ...]] = {
+    "INTEGER": (int,),
+    "REAL": (float, int),  # SQLite stores 2.0 as 2
+    "TEXT": (str,),
+    "BLOB": (bytes,),
+}
+_JSON = re.compile(r"[\[{]")
+# What tells tables apart that have as many columns of the same kinds.
+_FORMS: Mapping[tuple[str, str], re.Pattern[str]] = {
+    ("alerts", "digest"): re.compile(r"[0-9a-f]{16,}$"),
+    ("charges", "usage"): _JSON,
+    ("fact_changes", "before"): _JSON,
+    ("fact_erasures", "needles"): _JSON,
+    ("fact_parked", "fact_id"): re.compile(r"[a-z0-9]{1,8}$"),
+    ("graph_withdrawn", "name"): re.compile(r"[^\[{]{9,}"),
+}
+_WITH_ROWS = frozenset({Kind.TABLE_LEAF, Kind.INDEX_LEAF, Kind.INDEX_INNER})
+# Tables without row ids whose rows look like no entry of an index.
+_FOUND_BY_SHAPE_ALONE = frozenset({"images", "fact_tombstones", "graph_programs"})
+_COLUMNS = "SELECT name, type, [notnull], dflt_value, pk FROM pragma_table_info(?) ORDER BY cid"
+_TABLES = "SELECT name, wr FROM pragma_table_list WHERE type = 'table' AND schema = 'main'"
+_SEQUENCE = "sqlite_sequence"
+_OF_SEQUENCE = {"name": "TEXT", "seq": "INTEGER"}  # whose columns SQLite leaves without a type
+_ALL = "SELECT * FROM TABLE"
+_EMPTY = "DELETE FROM TABLE"
+_INSERT = "INSERT INTO TABLE VALUES (MARKS)"
+_RAISE = "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?"
+_BEGIN = """
+INSERT INTO sqlite_sequence SELECT ?, ? WHERE ? NOT IN (SELECT name FROM sqlite_sequence)
+"""
+_LOST_SESSIONS = """
+INSERT INTO sessions (id, key, title, created_at, updated_at)
+SELECT session_id, 'chat:salvaged-' || session_id, '', min(at), max(at) FROM rows
+WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id
+"""
+_LOST_TURNS = """
+UPDATE rows SET turn_id = NULL WHERE turn_id NOT IN (SELECT id FROM turns)
+"""
+_COUNT = """
+UPDATE sessions SET
+    rows = max(rows, (SELECT coalesce(max(seq), 0) FROM rows WHERE session_id = sessions.id)),
+    turns = max(turns, (SELECT count(*) FROM rows WHERE session_id = sessions.id AND opens_turn = 1))
+"""
+_BEHIND = "UPDATE sessions SET context_from = 1, covered_to = 0 WHERE context_from > rows + 1"
+_NO_SESSION = "DELETE FROM turns WHERE session_id NOT IN (SELECT id FROM sessions)"
+
+
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """How many rows of each table were found, and how many of them the new database refused, since
+    another row has their place or a value is missing.
+    """
+
+    found: Mapping[str, int]
+    refused: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    classes: tuple[type, ...]
+    is_needed: bool  # never null
+    is_rowid: bool
+    has_default: bool
+    form: re.Pattern[str] | None
+
+    def takes(self, value: Value) -> bool:
+        if value is None:
+            return self.is_rowid or not self.is_needed
+        if self.is_rowid or not isinstance(value, self.classes):
+            return False
+        return self.form is None or not isinstance(value, str) or bool(self.form.match(value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    name: str
+    columns: tuple[_Column, ...]
+    has_rowid: bool
+
+    def takes(self, record: Record) -> bool:
+        """Whether a row of this table can look so."""
+        given, left = record.values, self.columns[len(record.values) :]
+        return (
+            len(given) <= len(self.columns)
+            and (record.rowid is not None) == self.has_rowid
+            and all(column.takes(value) for column, value in zip(self.columns, given, strict=False))
+            and all(column.has_default or not column.is_needed for column in left)
+        )
+
+    def insertion(self, record: Record) -> tuple[str, list[Value]]:
+        """The statement that puts the row into a new table, and its values."""
+        names = [c.name for c in self.columns[: len(record.values)] if not c.is_rowid]
+        values: list[Value] = [
+            value
+            for column, value in zip(self.columns, record.values, strict=False)
+            if not column.is_rowid
+        ]
+        if self.has_rowid:
+            names, values = ["rowid", *names], [record.rowid, *values]
+        marks = ", ".join("?" * len(names))
+        quoted = ", ".join(f'"{name}"' for name in names)
+        statement = _INSERT.replace("TABLE", f'"{self.name}" ({quoted})').replace("MARKS", marks)
+        return statement, values
+
+
+def salvage(damaged: Path, target: Path, schema: Schema) -> Salvaged:
+    """Make `target`, a database of the schema that is not there yet, with every row that can be read of
+    `damaged` and its log. It has the version that the damaged one says, or the newest. Raises OSError,
+    sqlite3.Error.
+    """
+    with ExitStack() as stack:
+        pages = Pages(
+            _mapped(damaged, stack), _mapped(damaged.with_name(f"{damaged.name}-wal"), stack)
+        )
+        with closing(sqlite3.connect(target, isolation_level=None)) as conn:
+            version = _version(pages, schema)
+            for step in schema.steps[:version]:
+                conn.executescript(step)
+            conn.execute(f"PRAGMA application_id = {schema.application_id}")
+            conn.execute(f"PRAGMA user_version = {version}")
+            conn.execute("PRAGMA foreign_keys = OFF")
+            conn.execute("BEGIN")
+            told = _fill(conn, pages)
+            _mend(conn)
+            conn.execute("COMMIT")
+    return told
+
+
+def _mapped(path: Path, stack: ExitStack) -> Buffer:
+    if not path.is_file() or not path.stat().st_size:
+        return b""
+    file = stack.enter_context(path.open("rb"))
+    view = memoryview(stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+    stack.callback(view.release)
+    return view
+
+
+def _version(pages: Pages, schema: Schema) -> int:
+    first = pages.page(1)
+    told = int.from_bytes(first[_VERSION : _VERSION + 4], "big")
+    return told if 1 <= told <= len(schema.steps) else len(schema.steps)
+
+
+def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
+    tables = {table.name: table for table in _tables(conn)}
+    made = {name: rows for name in tables if (rows := _all(conn, name))}  # what every new one holds
+    for name in made:
+        conn.execute(_EMPTY.replace("TABLE", name))
+    found: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    given: list[Record] = []
+    for table, record in _rows(pages, tables):
+        if table.name == _SEQUENCE:
+            given.append(record)
+            continue
+        try:
+            conn.execute(*table.insertion(record))
+        except sqlite3.IntegrityError:
+            refused[table.name] += 1
+        else:
+            found[table.name] += 1
+    for name in made.keys() - found.keys():
+        marks = ", ".join("?" * len(made[name][0]))
+        conn.executemany(_INSERT.replace("TABLE", name).replace("MARKS", marks), made[name])
+    _go_on_counting(conn, given, tables)
+    return Salvaged(dict(found), dict(refused))
+
+
+def _go_on_counting(
+    conn: sqlite3.Connection, given: Sequence[Record], tables: Mapping[str, _Table]
+) -> None:
+    """Let no table give a number twice: `given` says up to which each had given them."""
+    for record in given:
+        name, number = record.values
+        if str(name) in tables:
+            conn.execute(_RAISE, (number, name))
+            conn.execute(_BEGIN, (name, number, name))
+
+
+def _all(conn: sqlite3.Connection, table: str) -> list[tuple[Value, ...]]:
+    return conn.execute(_ALL.replace("TABLE", table)).fetchall()
+
+
+def _mend(conn: sqlite3.Connection) -> None:
+    """Let what was found hang together: rows whose session or turn is lost keep a place."""
+    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema")}
+    if {"sessions", "rows", "turns"} <= tables:
+        for statement in (_NO_SESSION, _LOST_SESSIONS, _LOST_TURNS, _COUNT, _BEHIND):
+            conn.execute(statement)
+
+
+def _tables(conn: sqlite3.Connection) -> Iterator[_Table]:
+    for name, is_without in conn.execute(_TABLES).fetchall():
+        if name in {"sqlite_schema", "sqlite_stat1", "sqlite_stat4"}:
+            continue
+        found = conn.execute(_COLUMNS, (name,)).fetchall()
+        keys = sum(1 for *_, pk in found if pk)
+        columns = tuple(
+            _Column(
+                column,
+                _CLASSES[kind or _OF_SEQUENCE[column]],
+                is_needed=bool(needed) or name == _SEQUENCE or bool(pk and is_without),
+                is_rowid=bool(pk) and keys == 1 and kind == "INTEGER" and not is_without,
+                has_default=default is not None,
+                form=_FORMS.get((name, column)),
+            )
+            for column, kind, needed, default, pk in found
+        )
+        yield _Table(name, columns, has_rowid=not is_without)
+
+
+def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, Record]]:
+    """Every row with its table: those that the trees of the schema hold, then those on other pages."""
+    seen: set[int] = set()
+    loose: list[Record] = []
+    for table, root in list(_roots(pages, tables, seen)):
+        family = TABLE if table.has_rowid else INDEX
+        for number in pages.tree(root, seen, family):
+            for record in pages.records(number):
+                if table.takes(record):
+                    yield table, record
+                else:
+                    loose.append(record)
+    for record in loose:
+        if (own := _fitting([record], tables)) is not None:
+            yield own, record
+    for number in range(1, pages.count + 1):
+        if number in seen or pages.kind(number) not in _WITH_ROWS:
+            continue
+        yield from _of_page(list(pages.records(number)), tables)
+
+
+def _of_page(
+    records: Sequence[Record], tables: Mapping[str, _Table]
+) -> Iterator[tuple[_Table, Record]]:
+    """The rows of a page that no tree leads to: of one table, but for what is damaged on it."""
+    own = _fitting(records, tables)
+    for record in records:
+        table = own if own is not None and own.takes(record) else _fitting([record], tables)
+        if table is not None:
+            yield table, record
+
+
+def _fitting(records: Sequence[Record], tables: Mapping[str, _Table]) -> _Table | None:
+    """The table that most of the rows can be of; None for entries of an index."""
+
+    def fit(table: _Table) -> int:
+        return sum(table.takes(record) for record in records)
+
+    known = (t for t in tables.values() if t.has_rowid or t.name in _FOUND_BY_SHAPE_ALONE)
+    best = max(known, key=fit)
+    return best if fit(best) else None
+
+
+def _roots(
+    pages: Pages, tables: Mapping[str, _Table], seen: set[int]
+) -> Iterator[tuple[_Table, int]]:
+    """The first page of each table, as far as the schema can be read."""
+    for number in list(pages.tree(1, seen, TABLE)):
+        for record in pages.records(number):
+            entry = dict(zip(("type", "name", "of", "root"), record.values, strict=False))
+            table, root = tables.get(str(entry.get("name"))), entry.get("root")
+            if entry["type"] == "table" and table and isinstance(root, int) and root > 1:
+                yield table, root
