@@ -56,6 +56,7 @@ class Parts:
             stores.damages,
             stores.index_db,
             self.alerts.dispatcher,
+            self.engine.compaction,
         )
         return tuple(problem for part in asked for problem in part.problems())
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from agentd.domain.transcript import Row
+from agentd.domain.transcript import NO_TROUBLE, Row, SummaryTrouble
 from agentd.domain.turn import SessionKey, Usage
 
 
@@ -34,7 +34,8 @@ class CompactionPlan:
     `uncovered` are the finished rows that no flush has covered, oldest first: what a hook may still
     save. `old` are those that leave the context (empty when only a flush is due); the context then
     begins at row `keep_from`. `last_try` says that what is not saved now is cut unsaved, `ends_taint`
-    that the context is to begin anew even where no row leaves it.
+    that the context is to begin anew even where no row leaves it. `failures` counts those of the flush,
+    `trouble` those of the summary.
     """
 
     session: SessionKey
@@ -47,6 +48,7 @@ class CompactionPlan:
     failures: int = 0
     last_try: bool = False
     ends_taint: bool = False
+    trouble: SummaryTrouble = NO_TROUBLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,24 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryTrouble:
+    """How summaries of a session have failed: so many tries in a row, the last one for `reason`. The
+    next try is not made before `retry_at` (None after a success).
+    """
+
+    failures: int = 0
+    reason: str = ""
+    retry_at: datetime | None = None
+
+    def holds(self, now: datetime) -> bool:
+        """Whether it is too early for another try."""
+        return self.retry_at is not None and now < self.retry_at
+
+
+NO_TROUBLE = SummaryTrouble()
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """What a session's next prompt is made from.
 
@@ -121,7 +139,8 @@ class History:
     unfinished turns included. `summary` stands for what is before them.
     `covered_to` is the last row that a flush has covered (0: none). `generation` counts the swaps
     of the context; a compaction made for another generation is stale. Usage of rows up to
-    `swapped_at` was measured on an older context and says nothing about this one.
+    `swapped_at` was measured on an older context and says nothing about this one, and if
+    `is_excerpted` none does: turns have run on a part of this context, which was too long for them.
     """
 
     session: SessionKey
@@ -134,10 +153,14 @@ class History:
     flush_failures: int = 0  # failed tries for what is not covered yet
     flush_due: bool = False  # a stop found something uncovered
     choices: Choices = UNCHOSEN
+    trouble: SummaryTrouble = NO_TROUBLE
+    is_excerpted: bool = False
 
     @property
     def used_tokens(self) -> int:
         """What the newest model call on this context read and wrote (0: none yet)."""
+        if self.is_excerpted:
+            return 0
         newest = (row for row in reversed(self.rows) if row.usage and row.seq > self.swapped_at)
         return next((row.usage.total_tokens for row in newest if row.usage), 0)
 
@@ -156,6 +179,7 @@ class SessionInfo:
     generation: int
     cwd: str = ""
     flush_due: bool = False
+    trouble: SummaryTrouble = NO_TROUBLE
 
 
 def opens_turn(row: Row | NewRow) -> bool:

@@ -12,7 +12,7 @@ from agentd.engine import tokens
 from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.compaction.summary import Summariser
+from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.lanes import Lanes
 from agentd.engine.loop import Loop
 from agentd.engine.policy import BY_DEFAULT, TaintPolicy
@@ -128,6 +128,8 @@ def build_engine(
         compaction.summary_prompt or wording.summary,
         compaction.summary_model,
         slice_tokens(limits),
+        longest_summary(limits.window),
+        compaction.timeout.total_seconds(),
     )
     shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, scenes, toolbox, clock)

@@ -13,10 +13,10 @@ import structlog
 from agentd.domain.compaction import RoomReport, Trigger
 from agentd.domain.event import Noticed
 from agentd.domain.message import Block
-from agentd.domain.transcript import History, RowRole
+from agentd.domain.transcript import History, RowRole, SessionInfo
 from agentd.domain.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
-from agentd.engine.compaction.manager import Compaction, without_turns
+from agentd.engine.compaction.manager import EXTRACTED, Compaction, without_turns
 from agentd.engine.durable import when_space
 from agentd.engine.lanes import Lanes
 from agentd.engine.prompt import Scene
@@ -27,6 +27,11 @@ from agentd.ports import Clock, EventSink, SessionStore
 log = structlog.get_logger()
 
 COMPACTED = "The conversation was compacted: older messages are summarised now and stay searchable."
+EXCERPTED = (
+    "The conversation was compacted: older messages stay searchable, but no summary of them could be had,"
+    " so excerpts stand in for it."
+)
+_LONG = 2  # windows; a context of more takes so many calls that no turn waits for them
 _BASES = 4  # of the last turns, the running one among them
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
@@ -59,7 +64,11 @@ class Rooms:
         self._fixed: dict[SessionKey, int] = {}
         self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
         self._due: set[SessionKey] = set()
-        self._owed: set[SessionKey] = set()  # a flush is left over from an earlier run
+        self._owed: set[SessionKey] = set()  # room must be made whatever their turns used
+
+    def adopt(self, sessions: Sequence[SessionInfo]) -> None:
+        """Know what the store says of the sessions at a start."""
+        self._compaction.adopt(sessions)
 
     def expect(self, session: SessionKey, turn_id: int) -> None:
         """From now on the rows of this turn are unfinished: nothing may show, flush or cut them."""
@@ -75,7 +84,7 @@ class Rooms:
     async def past(self, session: SessionKey, turn_id: int) -> History:
         """The session's context for the turn: what has ended before it."""
         history = await when_space(self._clock, lambda: self._store.load(session))
-        if history.flush_due:
+        if history.flush_due or history.is_excerpted:
             self._owed.add(session)
         else:
             self._owed.discard(session)
@@ -89,7 +98,8 @@ class Rooms:
         """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
         if the context may have changed.
 
-        While room is already being made in the background, a turn that fits goes ahead.
+        While room is already being made in the background, a turn that fits goes ahead; so does one
+        whose context is longer than two windows, on an excerpt (`fitting`): room is made behind it.
         """
         request = scene.request
         limits = self._compaction.limits
@@ -102,11 +112,25 @@ class Rooms:
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
             return False
-        fits = used < (limits.compact_at + limits.window) // 2
-        if fits and self._compaction.is_working(request.session):
+        if self._fits(used) and self._compaction.is_working(request.session):
+            return False
+        if self._background and used >= _LONG * limits.window:
             return False
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
         return True
+
+    async def fitting(self, past: History, scene: Scene) -> History:
+        """What of the session's context the turn can carry: all of it, or an excerpt."""
+        used = self._measure(past, scene.request.blocks)
+        if self._fits(used):
+            return past
+        part = self._compaction.excerpt(past, used)
+        if part is not past:
+            log.info("context_excerpted", session=past.session, tokens=used)
+            self._owed.add(past.session)
+            if not past.is_excerpted:
+                await when_space(self._clock, lambda: self._store.excerpted(past.session))
+        return part
 
     async def after_overflow(self, scene: Scene) -> bool:
         """Make room because the service found the prompt too long; False if nothing could go."""
@@ -137,6 +161,8 @@ class Rooms:
         self._due.discard(session)
 
     async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
+        if trigger is Trigger.THRESHOLD and self._compaction.is_working(session):
+            return  # the turn after it asks again
         history = without_turns(await self._store.load(session), self._unended(session))
         used = self._measure(history, ())
         need = self._compaction.need(history, used, trigger)
@@ -182,6 +208,7 @@ class Rooms:
                 kept.pop(session, None)
             self._due.discard(session)
             self._owed.discard(session)
+            self._compaction.forget(session)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn, and from which figures. Changes nothing."""
@@ -203,6 +230,8 @@ class Rooms:
             "uncovered_rows": len(uncovered),
             "flush_failures": history.flush_failures,
             "flush_due": history.flush_due,
+            "summary_failures": history.trouble.failures,
+            "excerpted": history.is_excerpted,
             "would_flush": need.flush,
             "would_compact": need.cut,
             "reason": need.reason,
@@ -230,9 +259,15 @@ class Rooms:
         )
         if report.compacted:
             words = STARTED_OVER if trigger.empties else COMPACTED
+            words = EXCERPTED if report.reason == EXTRACTED else words
             await when_space(self._clock, lambda: self._store.notice(session, words, "compaction"))
             self._events.emit(Noticed(session, words, "compaction"))
         return report
+
+    def _fits(self, used: int) -> bool:
+        """Whether a request of so many tokens leaves half of the reserve to its answer."""
+        limits = self._compaction.limits
+        return used < (limits.compact_at + limits.window) // 2
 
     def _is_over(self, past: History) -> bool:
         """Whether the conversation is idle for so long that the next message begins a new one. Alerts

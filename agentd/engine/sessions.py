@@ -72,7 +72,9 @@ class Sessions:
     async def start(self) -> None:
         """Let turns run, and flush what a stop left due."""
         self._started.set()
-        for info in await self._store.sessions():
+        sessions = await self._store.sessions()
+        self._rooms.adopt(sessions)
+        for info in sessions:
             if info.flush_due and self._tasks.is_open:
                 self._tasks.spawn(self._rooms.ahead(info.key, Trigger.RESTART))
 

@@ -14,7 +14,7 @@ from agentd.domain.message import Block, Image, Opaque, Text, ToolResult, ToolUs
 from agentd.domain.prompt import ToolSpec
 from agentd.domain.transcript import History, Row, RowRole
 
-_BYTES_PER_TOKEN = 3.5
+BYTES_PER_TOKEN = 3.5
 _PER_MESSAGE = 4  # role and separators
 # Claude reads width x height / 750 and scales larger images down to about this many (its guide to
 # vision); other services take no more for a usual screenshot. Real usage replaces it after the call.
@@ -23,7 +23,7 @@ _PER_IMAGE = 1_600
 
 def of_text(text: str) -> int:
     """Estimated tokens of a text."""
-    return ceil(len(text.encode(errors="replace")) / _BYTES_PER_TOKEN)
+    return ceil(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)
 
 
 def of_block(block: Block) -> int:
@@ -69,7 +69,7 @@ def of_next_request(history: History, incoming: Iterable[Block], fixed: int) -> 
     extra = _PER_MESSAGE + sum(map(of_block, incoming))
     for index in range(len(history.rows) - 1, -1, -1):
         row = history.rows[index]
-        if row.seq <= history.swapped_at:
+        if row.seq <= history.swapped_at or history.is_excerpted:
             break
         if row.role is RowRole.ASSISTANT and row.usage is not None and row.usage.total_tokens:
             return row.usage.total_tokens + of_rows(history.rows[index + 1 :]) + extra

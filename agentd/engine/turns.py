@@ -97,6 +97,10 @@ class Turns:
         if request.origin is Origin.USER and await self._rooms.before_turn(past, scene):
             past = await self._rooms.past(request.session, turn_id)
             scene = await self._scenes.for_turn(request, past)
+        if request.context is not Context.LIGHT:
+            part = await self._rooms.fitting(past, scene)
+            if part is not past:
+                scene = await self._scenes.for_turn(request, part)
         return Progress(submission.receipt, scene, submission.sink, interrupt=submission.interrupt)
 
     async def _make_room(self, submission: Submission, progress: Progress) -> bool:

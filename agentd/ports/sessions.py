@@ -10,7 +10,14 @@ from typing import Protocol
 from agentd.domain.choices import Choices
 from agentd.domain.message import Image
 from agentd.domain.tool import Intent, OpenCall, ToolOutput
-from agentd.domain.transcript import Coverage, History, NewRow, Row, SessionInfo
+from agentd.domain.transcript import (
+    Coverage,
+    History,
+    NewRow,
+    Row,
+    SessionInfo,
+    SummaryTrouble,
+)
 from agentd.domain.turn import PendingTurn, Receipt, SessionKey, Turn, TurnRequest
 
 
@@ -62,7 +69,15 @@ class SessionStore(Protocol):
         """Let the context begin at row `keep_from` behind `summary` (stored as a summary row unless
         empty). `outside` sums up what came from outside: it is stored as a tainted summary row, and no
         context carries it. False, with nothing changed, if the session's generation is another one by
-        now.
+        now. A context that was too long for its turns is so no longer.
+        """
+
+    async def set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
+        """Remember how summaries of the session have failed, or that they do so no longer."""
+
+    async def excerpted(self, session: SessionKey) -> None:
+        """Remember, until the next swap, that the context is too long for the session's turns: they run
+        on a part of it, and what they use says nothing about the whole.
         """
 
     async def cover(self, session: SessionKey, coverage: Coverage) -> None:

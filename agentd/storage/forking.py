@@ -16,11 +16,11 @@ WHERE rows.session_id = ? AND turns.ended_at IS NULL
 """
 _COPY_SESSION = """
 INSERT INTO sessions (key, title, cwd, created_at, updated_at, rows, turns, context_tokens,
-    generation, context_from, summary, swapped_at, covered_to, mode, model, effort)
+    generation, context_from, summary, swapped_at, covered_to, excerpted, mode, model, effort)
 SELECT :key, title, :cwd, :at, :at, :last,
     (SELECT count(*) FROM rows WHERE session_id = :source AND seq <= :last AND opens_turn = 1),
     context_tokens, generation, context_from, summary, swapped_at, min(covered_to, :last),
-    mode, model, effort
+    excerpted, mode, model, effort
 FROM sessions WHERE id = :source
 """
 _COPY_ROWS = """

@@ -289,7 +289,12 @@ PLACES: Mapping[str, str] = {
 # Every column that may hold words, and how it is masked. What a call of an open turn is about to do
 # stays, since recovery compares it by its bytes: it is erased when the turn ends.
 COLUMNS: Mapping[str, Mapping[str, _Change]] = {
-    "sessions": {"title": _text, "summary": _text, "flush_failure": _text},
+    "sessions": {
+        "title": _text,
+        "summary": _text,
+        "flush_failure": _text,
+        "summary_failure": _text,
+    },
     "turns": {"text": _message, "outcome": _outcome},
     "rows": {"blocks": _blocks},
     "silent_rows": {"blocks": _blocks},

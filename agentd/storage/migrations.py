@@ -43,6 +43,7 @@ STATE = Schema(
         "state_007.sql",
         "state_008.sql",
         "state_009.sql",
+        "state_010.sql",
     ),
 )
 INDEX = Schema(

@@ -15,6 +15,7 @@ from agentd.domain.transcript import (
     Row,
     RowRole,
     SessionInfo,
+    SummaryTrouble,
     summary_rows,
 )
 from agentd.domain.turn import MAIN, PendingTurn, Receipt, SessionKey, Turn, TurnRequest
@@ -30,13 +31,17 @@ _PARK = """
 UPDATE turns SET attempts = max(0, attempts - 1) WHERE id = ? AND ended_at IS NULL
 """
 _SWAP = """
-UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ?, swapped_at = rows
+UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ?, swapped_at = rows,
+    excerpted = 0
 WHERE id = ?
 """
 _COVER = """
 UPDATE sessions SET covered_to = max(covered_to, ?), flush_failures = 0, flush_failure = '',
     flush_due = 0
 WHERE id = ?
+"""
+_TROUBLE = """
+UPDATE sessions SET summary_failures = ?, summary_failure = ?, summary_retry_at = ? WHERE id = ?
 """
 _CHOOSE = "UPDATE sessions SET mode = ?, model = ?, effort = ? WHERE id = ?"
 _COUNT_FAILURE = """
@@ -141,6 +146,22 @@ class SqliteSessions:
             return True
 
         return await self._db.write(change)
+
+    async def set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
+        """See SessionStore. Raises NotFound."""
+        now = self._clock.now()
+        at = None if trouble.retry_at is None else stamp(trouble.retry_at)
+        values = (trouble.failures, well_formed(trouble.reason), at)
+
+        def change(conn: sqlite3.Connection) -> None:
+            found = transcript.require_session(conn, session, now)
+            conn.execute(_TROUBLE, (*values, found["id"]))
+
+        await self._db.write(change)
+
+    async def excerpted(self, session: SessionKey) -> None:
+        """See SessionStore."""
+        await self._db.execute("UPDATE sessions SET excerpted = 1 WHERE key = ?", (session,))
 
     async def cover(self, session: SessionKey, coverage: Coverage) -> None:
         """See SessionStore. Raises NotFound."""

@@ -9,7 +9,14 @@ from datetime import datetime
 from agentd.domain.choices import Choices, Mode
 from agentd.domain.outside import left_out
 from agentd.domain.source import TextSource
-from agentd.domain.transcript import History, NewRow, Row, SessionInfo, opens_turn
+from agentd.domain.transcript import (
+    History,
+    NewRow,
+    Row,
+    SessionInfo,
+    SummaryTrouble,
+    opens_turn,
+)
 from agentd.domain.turn import DELETED, MAIN, Kind, SessionKey, kind_of
 from agentd.errors import Busy, NotFound
 from agentd.storage.codec import (
@@ -213,6 +220,8 @@ def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
         flush_failures=found["flush_failures"],
         flush_due=bool(found["flush_due"]),
         choices=load_choices(found),
+        trouble=_load_trouble(found),
+        is_excerpted=bool(found["excerpted"]),
     )
 
 
@@ -262,4 +271,11 @@ def _load_info(found: sqlite3.Row) -> SessionInfo:
         generation=found["generation"],
         cwd=found["cwd"],
         flush_due=bool(found["flush_due"]),
+        trouble=_load_trouble(found),
     )
+
+
+def _load_trouble(found: sqlite3.Row) -> SummaryTrouble:
+    at = found["summary_retry_at"]
+    retry_at = None if at is None else moment(at)
+    return SummaryTrouble(found["summary_failures"], found["summary_failure"], retry_at)

@@ -10,12 +10,14 @@ from agentd.domain.choices import Choices
 from agentd.domain.message import Text
 from agentd.domain.tool import Intent, OpenCall, ToolOutput
 from agentd.domain.transcript import (
+    NO_TROUBLE,
     Coverage,
     History,
     NewRow,
     Row,
     RowRole,
     SessionInfo,
+    SummaryTrouble,
     opens_turn,
     summary_rows,
 )
@@ -130,9 +132,19 @@ class MemorySessions:
             context_from=keep_from,
             summary=summary,
             swapped_at=found.info.rows,
+            is_excerpted=False,
         )
         found.info = replace(found.info, generation=generation + 1)
         return True
+
+    async def set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
+        found = self._require(session)
+        found.history = replace(found.history, trouble=trouble)
+        found.info = replace(found.info, trouble=trouble)
+
+    async def excerpted(self, session: SessionKey) -> None:
+        if found := self._sessions.get(session):
+            found.history = replace(found.history, is_excerpted=True)
 
     async def cover(self, session: SessionKey, coverage: Coverage) -> None:
         found = self._require(session)
@@ -240,6 +252,7 @@ class MemorySessions:
             covered_to=min(found.history.covered_to, last),
             flush_failures=0,
             flush_due=False,
+            trouble=NO_TROUBLE,
         )
         made.info = replace(
             found.info,
@@ -250,6 +263,7 @@ class MemorySessions:
             rows=last,
             turns=sum(map(opens_turn, made.rows)),
             flush_due=False,
+            trouble=NO_TROUBLE,
         )
 
     async def images(self) -> frozenset[str]:

@@ -13,10 +13,11 @@ from agentd.domain.prompt import Prompt
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import MAIN, Origin, Usage
 from agentd.engine import tokens
+from agentd.engine.compaction.extract import wanted
 from agentd.engine.compaction.identifiers import identifiers
 from agentd.engine.compaction.plan import cut_point, smallest_window, thresholds
 from agentd.engine.compaction.settings import CompactionSettings
-from agentd.engine.compaction.summary import fault, parts
+from agentd.engine.compaction.summary import LONGEST, fault, parts
 from agentd.errors import ConfigError, ContextOverflow, ProviderError
 from agentd.testing import FakeClock, call, check_messages
 
@@ -111,12 +112,17 @@ def test_identifiers_are_found(text, found) -> None:
     assert identifiers(text) == found
 
 
+def why(summary: str, rows: list[Row]) -> str:
+    found = fault(summary, rows, wanted(rows, LONGEST), LONGEST)
+    return found.text if found else ""
+
+
 def test_a_summary_is_at_fault_when_short_or_forgetful() -> None:
     rows = rows_of("ua" * 60)
-    assert "characters" in fault("short", rows)
+    assert "characters" in why("short", rows)
     asked = Row(99, RowRole.USER, (Text("deploy build 48213 from src/main.rs"),), FakeClock().now())
-    assert "48213" in fault("x" * 500, [*rows, asked])
-    assert fault("x" * 500 + " 48213 src/main.rs", [*rows, asked]) == ""
+    assert "48213" in why("x" * 500, [*rows, asked])
+    assert why("x" * 500 + " 48213 src/main.rs", [*rows, asked]) == ""
 
 
 @given(st.lists(st.integers(0, 4000), min_size=1, max_size=30), st.integers(50, 2000))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.domain.message import Image, Text
 from agentd.domain.transcript import Row, RowRole
+from agentd.engine.compaction import summary as summaries
+from agentd.engine.compaction.extract import HEAD, extract, wanted
 from agentd.engine.compaction.identifiers import identifiers
-from agentd.engine.compaction.summary import fault, rendered
+from agentd.engine.compaction.summary import LONGEST, longest_summary, rendered
 from agentd.testing import FakeClock
 from tests.growth import QUADRATIC, growth
 
@@ -17,6 +21,12 @@ FILLER = "They talked about the garden, the weather and what to cook on Sunday. 
 
 def asked(text: str) -> list[Row]:
     return [Row(1, RowRole.USER, (Text(text),), AT)]
+
+
+def fault(summary: str, rows: list[Row], longest: int = LONGEST) -> str:
+    """Why the summary of the rows is refused, in words; "" if it is not."""
+    found = summaries.fault(summary, rows, wanted(rows, longest), longest)
+    return found.text if found else ""
 
 
 @pytest.mark.parametrize("summary", ["", "  \n "])
@@ -81,3 +91,41 @@ def test_no_text_makes_looking_for_identifiers_slow(piece) -> None:
 def test_an_image_stands_in_the_conversation_as_words() -> None:
     row = Row(1, RowRole.USER, (Image("image/png", "a" * 64, 34_000), Text("look")), AT)
     assert rendered([row]).endswith("[image image/png, 34 kB] look")
+
+
+def test_a_summary_longer_than_the_limit_is_refused() -> None:
+    assert fault("word " * 2_000, asked("hi")).startswith("it has about 2858 tokens of 2000")
+    assert fault("word " * 1_000, asked("hi")) == ""
+
+
+_TEXTS = st.lists(
+    st.one_of(
+        st.text(max_size=300),
+        st.integers(1000, 10**12).map(lambda n: f"order {n} at /srv/{n}/x.py"),
+        st.just("see " + " ".join(f"https://example.org/{n}/{'y' * 90}" for n in range(100))),
+        st.just("四百" * 2_000),
+    ),
+    max_size=30,
+)
+
+
+@given(_TEXTS, st.one_of(st.just(""), st.text(max_size=20_000)), st.integers(1000, 200_000))
+def test_an_extract_is_never_at_fault(texts, earlier, window) -> None:
+    roles = (RowRole.USER, RowRole.ASSISTANT)
+    rows = [Row(n, roles[n % 2], (Text(text),), AT) for n, text in enumerate(texts, start=1)]
+    longest = longest_summary(window)
+    assert fault(extract(rows, earlier, longest), rows, longest) == ""
+
+
+def test_an_extract_keeps_the_newest_words_and_something_of_the_summary_before() -> None:
+    rows = [Row(n, RowRole.USER, (Text(f"message {n} " + "blah " * 50),), AT) for n in range(1, 99)]
+    text = extract(rows, "They agreed on Tuesday. " * 400, LONGEST)
+    assert text.startswith(HEAD)
+    assert "message 98 " in text
+    assert "message 1 " not in text
+    assert "They agreed on Tuesday." in text
+
+
+@pytest.mark.parametrize("window", [1000, 8000, 16_000, 200_000])
+def test_a_summary_takes_at_most_an_eighth_of_the_window(window) -> None:
+    assert longest_summary(window) == min(2000, window // 8)

@@ -30,6 +30,7 @@ WORDLESS = {
     "sessions.mode": "a choice",
     "sessions.model": "a choice",
     "sessions.effort": "a choice",
+    "sessions.summary_retry_at": "a time",
     "turns.message_id": "an id",
     "turns.origin": "a kind",
     "turns.context": "a kind",

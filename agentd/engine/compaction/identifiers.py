@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 
 _LONGEST = 100_000  # characters of a text that are looked at
+_MOST = 60  # identifiers in one text; with more it is pasted data
+_ENDS = 20  # those that then count at either end
 _FIGURES = re.compile(r"[\d/]+")
 _GROUPED = re.compile(r"(?P<whole>\d{1,3}(?:[.,_']\d{3})+)(?:[.,]\d{1,2})?")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
@@ -34,6 +36,22 @@ def identifiers(text: str) -> tuple[str, ...]:
                 found[name] = None
         elif len(name) > 3:
             found[name] = None
+    return tuple(found)
+
+
+def needed(texts: Iterable[str], room: int) -> tuple[str, ...]:
+    """The identifiers of the texts, the newest first, that fit `room` bytes when listed.
+
+    Of a text that is full of them, a pasted log, only the first and the last ones count.
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        names = identifiers(text)
+        for name in names if len(names) <= _MOST else (*names[:_ENDS], *names[-_ENDS:]):
+            size = len(name.encode(errors="replace")) + len(", ")
+            if name not in found and size <= room:
+                found[name] = None
+                room -= size
     return tuple(found)
 
 

@@ -3,6 +3,9 @@
 Whoever asks for room (a threshold, an overflow, the user, a restart) comes through `make_room`: plan,
 hooks in order, then summary and swap. What is cut has always been offered to the hooks before, from
 the durable log, whole; nothing is ever deleted.
+
+A model that makes no usable summary is asked again, after pauses that grow; from its third failure in
+a row on an extract by rule stands in for the summary.
 """
 
 from __future__ import annotations
@@ -11,16 +14,28 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
+from math import ceil
 from typing import Any
 
 import structlog
 
 from agentd.domain.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
+from agentd.domain.health import Problem
 from agentd.domain.outside import cleaned, from_outside
-from agentd.domain.transcript import Coverage, History, Row
+from agentd.domain.settings import format_duration
+from agentd.domain.transcript import (
+    NO_TROUBLE,
+    Coverage,
+    History,
+    Row,
+    SessionInfo,
+    SummaryTrouble,
+)
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
+from agentd.engine.compaction.extract import extract
 from agentd.engine.compaction.plan import Thresholds, cut_point
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser, SummaryRefused
@@ -32,6 +47,12 @@ from agentd.ports import Clock, CompactionHook, SessionStore
 log = structlog.get_logger()
 Ask = Callable[[Question], Awaitable[Answer]]
 
+EXTRACTED = "extract"  # the reason of a compaction without a summary
+MOST_FAILURES = 3  # in a row; then an extract stands in for the summary
+_FIRST_PAUSE = timedelta(minutes=10)  # doubled by each further failure
+_LONGEST_PAUSE = timedelta(hours=8)
+_NOT_MADE = frozenset({"breaker_open", "budget"})  # the model was not asked
+_EXCERPTED = 1000  # of the rows before an excerpt, the last ones are looked at
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
 
@@ -64,12 +85,27 @@ class Compaction:
         self._limits = limits
         self._settings = settings
         self._rooms: dict[SessionKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._troubles: dict[SessionKey, SummaryTrouble] = {}
         self.last: dict[str, Any] | None = None
 
     @property
     def limits(self) -> Thresholds:
         """The thresholds in force."""
         return self._limits
+
+    def adopt(self, sessions: Iterable[SessionInfo]) -> None:
+        """Know of the failures of summaries before this start."""
+        self._troubles = {info.key: info.trouble for info in sessions if info.trouble.failures}
+
+    def forget(self, session: SessionKey) -> None:
+        """The session is gone."""
+        self._troubles.pop(session, None)
+        self._summariser.forget(session)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """The sessions whose summaries fail, the worst first."""
+        found = sorted(self._troubles.items(), key=lambda item: -item[1].failures)
+        return tuple(_problem(session, trouble, self._clock) for session, trouble in found)
 
     def close(self) -> None:
         """Begin no more model calls: the daemon is stopping."""
@@ -87,10 +123,12 @@ class Compaction:
         """What `trigger` calls for when the next request over these finished rows has `used` tokens.
 
         Between the thresholds one flush is enough, until as much again has been said: a cut flushes
-        what is left in any case.
+        what is left in any case. While a failed summary is not to be tried again, a context over the
+        upper one is as if between them.
         """
         uncovered = [r for r in _spoken(history.rows) if r.seq > history.covered_to]
-        over = used >= self._limits.compact_at
+        held = self._is_held(history) and trigger is Trigger.THRESHOLD
+        over = used >= self._limits.compact_at and not held
         margin = self._limits.compact_at - self._limits.flush_at
         due = trigger is not Trigger.THRESHOLD or history.flush_due or over
         if not due and used >= self._limits.flush_at:
@@ -98,7 +136,24 @@ class Compaction:
             due = is_first or tokens.of_rows(uncovered) >= margin
         cut = trigger in _CUTS and (over or trigger is not Trigger.THRESHOLD)
         flush = due and bool(uncovered)
-        return Need(used, flush, cut, str(trigger) if cut or flush else "below_threshold")
+        idle = "summary_failed" if held else "below_threshold"
+        return Need(used, flush, cut, str(trigger) if cut or flush else idle)
+
+    def excerpt(self, history: History, used: int) -> History:
+        """A context too long for the next request, as one turn can carry it: the recent rows whole, an
+        extract of those before. The very same history if nothing can be left out.
+        """
+        need = Need(used, flush=False, cut=True, reason="")
+        at = self._keep_from(history, need, Trigger.THRESHOLD, None)
+        old = tuple(r for r in history.rows if r.seq < at)
+        if not _spoken(old):
+            return history
+        old = old[-_EXCERPTED:]
+        if kind_of(history.session) is Kind.MAIN:
+            old = cleaned(history.session, old)
+        summary = extract(old, history.summary, self._summariser.longest)
+        kept = tuple(r for r in history.rows if r.seq >= at)
+        return replace(history, rows=kept, summary=summary, context_from=at)
 
     async def make_room(
         self,
@@ -154,6 +209,7 @@ class Compaction:
             keep_from=keep_from,
             summary=history.summary,
             failures=history.flush_failures,
+            trouble=history.trouble,
             last_try=need.cut,
             ends_taint=trigger is Trigger.MANUAL and _carries_outside(history),
         )
@@ -183,9 +239,11 @@ class Compaction:
     async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> bool:
         """Let every hook act, then make sure that what is about to be cut is accounted for."""
         reason = "not_covered"
+        windows = max(1, ceil(tokens.of_rows(plan.uncovered) / self._limits.window))
+        limit = self._settings.hook_timeout.total_seconds() * windows
         for hook in self._hooks:
             try:
-                async with asyncio.timeout(self._settings.hook_timeout.total_seconds()):
+                async with asyncio.timeout(limit):
                     await hook.before_compaction(plan, ask)
             except TimeoutError:
                 reason = f"{hook.name}_timeout"
@@ -210,15 +268,16 @@ class Compaction:
     async def _cut(self, plan: CompactionPlan) -> tuple[bool, str]:
         if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
             return False, "nothing_to_compact"
-        summary = outside = ""
+        summary, outside, reason = "", "", str(plan.trigger)
         if not plan.trigger.empties:
             try:
-                async with asyncio.timeout(self._settings.timeout.total_seconds()):
-                    summary, outside = await self._summaries(plan)
+                summary, outside = await self._tried(plan)
             except (ProviderError, TimeoutError) as error:
-                why = error.reason if isinstance(error, ProviderError) else "summary_timeout"
-                log.warning("compaction_gave_up", session=plan.session, reason=why)
-                return False, why
+                reason = error.reason if isinstance(error, ProviderError) else "summary_timeout"
+                log.warning("summary_failed", session=plan.session, reason=reason)
+                if not await self._is_given_up(plan, error):
+                    return False, reason
+                summary, reason = await self._extract(plan), EXTRACTED
         hit("compaction.summarised")
         swapped = await when_space(
             self._clock,
@@ -227,7 +286,61 @@ class Compaction:
             ),
         )
         hit("compaction.swapped")
-        return swapped, str(plan.trigger) if swapped else "stale"
+        return swapped, reason if swapped else "stale"
+
+    async def _tried(self, plan: CompactionPlan) -> tuple[str, str]:
+        """What `_summaries` gives. Raises what it raises, and SummaryRefused where no further try is to
+        be made now; the owner's own wish always is one.
+        """
+        now = self._clock.now()
+        if plan.trouble.failures and plan.trigger is not Trigger.MANUAL:
+            most = self._settings.retry_daily_tokens
+            day = now.astimezone(self._clock.zone).replace(
+                hour=0, minute=0, second=0, microsecond=0
+            )
+            if plan.trouble.holds(now):
+                raise SummaryRefused("No summary is tried at present.", kind="summary_pause")
+            if most and await self._summariser.tokens_since(day) >= most:
+                raise SummaryRefused("No summary is tried again today.", kind="summary_budget")
+        made = await self._summaries(plan)
+        if plan.trouble.failures:
+            await self._set_trouble(plan.session, NO_TROUBLE)
+        return made
+
+    async def _is_given_up(self, plan: CompactionPlan, error: ProviderError | TimeoutError) -> bool:
+        """Whether an extract is to stand in after this failure, which is counted if the model was asked.
+
+        A turn that does not fit cannot wait for the third one.
+        """
+        kind = error.kind if isinstance(error, ProviderError) else "summary_timeout"
+        if kind in ("summary_pause", "summary_budget"):
+            return True
+        failures = plan.trouble.failures
+        if kind not in _NOT_MADE:
+            failures += 1
+            pause = min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE)
+            word = error.fault if isinstance(error, SummaryRefused) else kind
+            trouble = SummaryTrouble(failures, word, self._clock.now() + pause)
+            await self._set_trouble(plan.session, trouble)
+        return failures >= MOST_FAILURES or plan.trigger is Trigger.OVERFLOW
+
+    async def _extract(self, plan: CompactionPlan) -> str:
+        rows = plan.old
+        if kind_of(plan.session) is Kind.MAIN:
+            rows = cleaned(plan.session, rows)
+        return await self._summariser.extract(plan.session, rows, plan.summary)
+
+    async def _set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
+        await when_space(self._clock, lambda: self._store.set_trouble(session, trouble))
+        if trouble.failures:
+            self._troubles[session] = trouble
+        else:
+            self._troubles.pop(session, None)
+
+    def _is_held(self, history: History) -> bool:
+        """Whether the context stays as it is for a while because its summary has failed."""
+        trouble = history.trouble
+        return trouble.failures < MOST_FAILURES and trouble.holds(self._clock.now())
 
     async def _summaries(self, plan: CompactionPlan) -> tuple[str, str]:
         """What the context goes on with, and apart from it what came from outside. Among others there is
@@ -267,6 +380,26 @@ class Compaction:
 def without_turns(history: History, turns: frozenset[int]) -> History:
     """The history as if these turns had not begun."""
     return replace(history, rows=tuple(r for r in history.rows if r.turn_id not in turns))
+
+
+def _problem(session: SessionKey, trouble: SummaryTrouble, clock: Clock) -> Problem:
+    given_up = trouble.failures >= MOST_FAILURES
+    instead = "an extract by rule stands in for it" if given_up else "its messages stay as they are"
+    count = "once" if trouble.failures == 1 else f"{trouble.failures} times in a row"
+    text = f"The summary of session {session!r} has failed {count} ({trouble.reason}); {instead}."
+    left = _until(trouble.retry_at, clock)
+    cure = (
+        f"The next try comes {left}, or with `agentd sessions compact {session}`; if it stays, set"
+        " [compaction] summary_model to a model that writes summaries, or leave summary_prompt empty."
+    )
+    return Problem("summary_failed", text, cure)
+
+
+def _until(moment: datetime | None, clock: Clock) -> str:
+    left = moment - clock.now() if moment else timedelta(0)
+    if left <= timedelta(0):
+        return "when room is needed"
+    return f"in {format_duration(timedelta(minutes=ceil(left / timedelta(minutes=1))))}"
 
 
 def _first_apart(whole: History, history: History) -> int | None:

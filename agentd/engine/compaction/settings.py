@@ -29,10 +29,17 @@ class CompactionSettings(Settings):
     )
     summary_model: str = Field("", description="model that summarises; empty: the chat's")
     timeout: PositiveDuration = Field(
-        parse_duration("180s"), description="how long a summary may take"
+        parse_duration("180s"), description="how long one model call for a summary may take"
+    )
+    retry_daily_tokens: int = Field(
+        500_000,
+        ge=0,
+        description="tokens that summaries may use in a day before failed ones are not tried again;"
+        " 0: no limit",
     )
     hook_timeout: PositiveDuration = Field(
-        parse_duration("10m"), description="how long all flushing before one compaction may take"
+        parse_duration("10m"),
+        description="how long flushing before a compaction may take for each window that is cut",
     )
     background: bool = Field(
         True, description="make room after a reply rather than before the next one"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import blake2b
 
 import structlog
 
@@ -12,7 +14,8 @@ from agentd.domain.message import Image, Opaque, Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import Origin, SessionKey
 from agentd.engine import tokens
-from agentd.engine.compaction.identifiers import absent, identifiers
+from agentd.engine.compaction.extract import extract, shortened, wanted
+from agentd.engine.compaction.identifiers import absent
 from agentd.engine.prompt import clip, fence
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ProviderError
@@ -21,70 +24,171 @@ log = structlog.get_logger()
 
 RESULT_CHARS = 2000
 MIN_CHARS, MIN_SLICE_TOKENS = 100, 2000
-MOST_NAMES = 60  # identifiers in one message; with more it is pasted data
+LONGEST = 2_000  # tokens of a summary, and at most an eighth of the window
+_WORDS = 0.6  # of a token
+_TRIES = 2
+_MOST_BEGUN = 4  # sessions of which a part of a summary is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a summary may not stand for rows: a word for machines, and a sentence for the model."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows of one call; `digest` is of all words up to its end."""
+
+    rows: Sequence[Row]
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """The summary of all words with this digest."""
+
+    digest: bytes
+    summary: str
 
 
 class SummaryRefused(ProviderError):
-    """The model's summary would lose too much."""
+    """The model's summary would lose too much: `fault` says how."""
+
+    def __init__(self, message: str, *, kind: str = "summary_refused", fault: str = "") -> None:
+        super().__init__(message, kind=kind)
+        self.fault = fault
 
 
 @dataclass(slots=True)
 class Summariser:
-    """Turns rows into a summary that stands for them."""
+    """Turns rows into a summary of at most `longest` tokens that stands for them. One call carries at
+    most `part_tokens` of the conversation and takes at most `timeout` seconds.
+
+    What a failed try has summed up is kept in memory, so that the next one goes on there.
+    """
 
     calls: SideCall
     instructions: str
     model: str
-    part_tokens: int  # how much of the conversation one call may carry
+    part_tokens: int
+    longest: int
+    timeout: float
+    _begun: dict[SessionKey, _Begun] = field(default_factory=dict)
 
     def close(self) -> None:
         """Begin no more model calls."""
         self.calls.draining = True
 
+    async def tokens_since(self, since: datetime) -> int:
+        """How many tokens summaries have used since then."""
+        used, _ = await self.calls.ledger.spent(since, Origin.SUMMARY)
+        return used
+
     async def summarise(self, session: SessionKey, rows: Sequence[Row], earlier: str) -> str:
-        """A summary of `earlier` and `rows`, in as many calls as the window needs.
+        """A summary of `earlier` and `rows`: one call for each part that the window makes of them, and
+        one more where an answer is refused.
 
-        Raises SummaryRefused when the second try is no better than the first, ProviderError,
-        ShuttingDown.
+        Raises SummaryRefused when a second answer is no better than the first, ProviderError,
+        TimeoutError, ShuttingDown.
         """
-        hint = why = ""
-        for _ in range(2):
-            summary = earlier
-            for part in parts(rows, self.part_tokens):
-                summary = await self._once(session, part, summary, hint)
-            why = fault(summary, rows)
-            if not why:
+        summary, left = await self._begin(session, rows, earlier)
+        for run in left[:-1]:
+            summary = await self._part(session, run.rows, summary, ())
+            self._begun[session] = _Begun(run.digest, summary)
+            while len(self._begun) > _MOST_BEGUN:
+                del self._begun[next(iter(self._begun))]
+        summary = await self._part(session, left[-1].rows, summary, wanted(rows, self.longest))
+        self.forget(session)
+        return summary
+
+    async def extract(self, session: SessionKey, rows: Sequence[Row], earlier: str) -> str:
+        """What stands in for the summary where none can be had: made by rule, without a call, from what
+        failed tries have summed up and excerpts of the rest.
+        """
+        summary, left = await self._begin(session, rows, earlier)
+        self.forget(session)
+        rest = [row for run in left for row in run.rows]
+        return await asyncio.to_thread(extract, rest, summary, self.longest)
+
+    def forget(self, session: SessionKey) -> None:
+        """Keep nothing of what failed tries have summed up."""
+        self._begun.pop(session, None)
+
+    async def _begin(
+        self, session: SessionKey, rows: Sequence[Row], earlier: str
+    ) -> tuple[str, list[_Run]]:
+        """The summary so far and the runs that are left, one at least."""
+        runs = await asyncio.to_thread(_runs, rows, earlier, self.part_tokens)  # may be very many
+        begun = self._begun.get(session)
+        for place, run in enumerate(runs[:-1]):
+            if begun is not None and begun.digest == run.digest:
+                return begun.summary, runs[place + 1 :]
+        return shortened(earlier, 2 * self.longest), runs
+
+    async def _part(
+        self, session: SessionKey, rows: Sequence[Row], earlier: str, names: Sequence[str]
+    ) -> str:
+        found: Fault | None = None
+        for _ in range(_TRIES):
+            summary = await self._once(session, rows, earlier, found)
+            found = fault(summary, rows, names, self.longest)
+            if found is None:
                 return summary
-            log.info("summary_refused", session=session, why=why)
-            hint = f"A first try could not be used: {why}. Keep that this time."
-        raise SummaryRefused(f"The summary was refused: {why}.", kind="summary_refused")
+            log.info("summary_refused", session=session, why=found.code)
+        code = found.code if found else ""
+        raise SummaryRefused(f"The summary was refused: {code}.", fault=code)
 
-    async def _once(self, session: SessionKey, rows: Sequence[Row], earlier: str, hint: str) -> str:
+    async def _once(
+        self, session: SessionKey, rows: Sequence[Row], earlier: str, found: Fault | None
+    ) -> str:
         pieces = [fence("earlier summary", earlier)] if earlier else []
-        pieces += [fence("conversation", rendered(rows)), hint, "Write the summary now."]
-        text = "\n\n".join(filter(None, pieces))
-        return await self.calls.ask(session, Origin.SUMMARY, self.instructions, text, self.model)
+        pieces.append(fence("conversation", rendered(rows)))
+        if found is not None:
+            pieces.append(f"A first try could not be used: {found.text}. Mend that this time.")
+        words = int(self.longest * _WORDS)
+        pieces.append(f"Write the summary now, in {words} words at most.")
+        async with asyncio.timeout(self.timeout):
+            return await self.calls.ask(
+                session,
+                Origin.SUMMARY,
+                self.instructions,
+                "\n\n".join(pieces),
+                self.model,
+                max_tokens=2 * self.longest,  # more would be refused unread
+            )
 
 
-def fault(summary: str, rows: Sequence[Row]) -> str:
-    """Why the summary may not replace the rows; "" when it may.
+def _runs(rows: Sequence[Row], earlier: str, limit: int) -> list[_Run]:
+    words = blake2b(earlier.encode(errors="replace"), digest_size=16)
+    runs: list[_Run] = []
+    for part in parts(rows, limit):
+        words.update(f"\n\n{rendered(part)}".encode(errors="replace"))
+        runs.append(_Run(part, words.digest()))
+    return runs
 
-    Too short is under 100 characters for more than 2,000 tokens. And whatever identifier (path, URL,
-    UUID, hash, number of four digits or more) stands in the last three user messages must be kept.
-    Of a message that is full of them, a pasted log, only the first and the last ones count.
+
+def longest_summary(window: int) -> int:
+    """How many tokens a summary may have in a window of so many."""
+    return min(LONGEST, window // 8)
+
+
+def fault(summary: str, rows: Sequence[Row], names: Sequence[str], longest: int) -> Fault | None:
+    """Why the summary may not replace the rows; None when it may.
+
+    Too short is under 100 characters for more than 2,000 tokens, too long more than `longest` tokens;
+    and whatever identifier is in `names` must be kept.
     """
     if not summary.strip():
-        return "it is empty"
+        return Fault("empty", "it is empty")
     if len(summary) < MIN_CHARS and tokens.of_rows(rows) > MIN_SLICE_TOKENS:
-        return f"it has only {len(summary)} characters"
-    asked = (r for r in reversed(rows) if r.role is RowRole.USER and r.text.strip())
-    wanted = [name for row in islice(asked, 3) for name in _ends(identifiers(row.text))]
-    dropped = absent(wanted, summary)
-    return f"it drops {', '.join(dropped[:40])}" if dropped else ""
-
-
-def _ends(names: tuple[str, ...]) -> tuple[str, ...]:
-    return names if len(names) <= MOST_NAMES else (*names[:20], *names[-20:])
+        return Fault("too_short", f"it has only {len(summary)} characters")
+    if (size := tokens.of_text(summary)) > longest:
+        return Fault("too_long", f"it has about {size} tokens of {longest} allowed")
+    dropped = absent(names, summary)
+    return Fault("drops_identifiers", f"it drops {', '.join(dropped)}") if dropped else None
 
 
 def parts(rows: Sequence[Row], limit: int) -> list[Sequence[Row]]:

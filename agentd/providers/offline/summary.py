@@ -1,7 +1,7 @@
 """A summary without a model: the user's own words, shortened, and every identifier. Pure.
 
-What the engine demands of a summary is kept whatever it costs: the identifiers of the last three
-user messages. All else has a budget, the newest first.
+What the engine demands of a summary comes first: the identifiers of the last three user messages. All
+else has a budget, the newest first, and all together has half of the tokens that the request allows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentd.domain.prompt import Prompt
-from agentd.engine.compaction.identifiers import identifiers
+from agentd.engine import tokens
+from agentd.engine.compaction.identifiers import identifiers, needed
+from agentd.engine.compaction.summary import LONGEST
 from agentd.providers.offline.conversation import own_words
 from agentd.providers.offline.flush import statements
 from agentd.providers.offline.language import words
@@ -25,6 +27,8 @@ _HEAD = (
 _EARLIER, _KNOWN, _ASKED = "Before that:", "The user said:", "The user asked last:"
 _LATEST, _EXACT = "Exact, latest:", "Exact:"
 _EARLIER_CHARS, _KNOWN_CHARS, _ASKED_CHARS, _EXACT_CHARS = 1_800, 1_800, 600, 1_200
+_SHARES = (1.0, 0.5, 0.2)
+_LATEST_BYTES = 3_000
 _LINE_CHARS = 240
 _LAST = 3  # user messages whose identifiers are never dropped
 _ROW = re.compile(r"(?:\A|\n\n)(user|assistant) \(\d{4}-\d{2}-\d{2} \d{2}:\d{2} UTC\): ")
@@ -44,21 +48,31 @@ class _Earlier:
 def reply(prompt: Prompt) -> Reply:
     """The summary of the conversation and of the earlier summary in the request."""
     text = own_words(prompt)
+    most = prompt.max_tokens // 2 if prompt.max_tokens else LONGEST
     before, text = _fenced(text, "earlier summary")
     conversation, rest = _fenced(text, "conversation")
     if not conversation:
-        return Say(summarised(rest, before))
+        return Say(_fitted(rest, before, (), most))
     # What follows may say which identifiers a first try has lost.
-    return Say(summarised(conversation, before, identifiers(rest)))
+    return Say(_fitted(conversation, before, identifiers(rest), most))
 
 
-def summarised(conversation: str, before: str = "", wanted: Sequence[str] = ()) -> str:
-    """Plain text of bounded length, but for the identifiers that have to be in it: `wanted`, and
-    those of the last messages.
+def _fitted(conversation: str, before: str, wanted: Sequence[str], most: int) -> str:
+    """As much of it as has at most so many tokens."""
+    texts = (summarised(conversation, before, wanted, share) for share in _SHARES)
+    text = next((text for text in texts if tokens.of_text(text) <= most), "")
+    return text or summarised(conversation, before, wanted, 0)
+
+
+def summarised(
+    conversation: str, before: str = "", wanted: Sequence[str] = (), share: float = 1.0
+) -> str:
+    """Plain text of bounded length, with the identifiers that have to be in it: `wanted`, and those of
+    the last messages. `share` is how much of their room the other parts have.
     """
     said, others = _rows(conversation)
     earlier = _taken_apart(before)
-    latest = _names(said[-_LAST:])
+    latest = needed(reversed(said[-_LAST:]), _LATEST_BYTES)
     if len(said) < _LAST:  # some of the last three are behind the earlier summary
         latest = _distinct((*earlier.latest, *latest))
     latest = _distinct((*latest, *wanted))
@@ -70,11 +84,11 @@ def summarised(conversation: str, before: str = "", wanted: Sequence[str] = ()) 
         line for line in earlier.lines if words.normal(line) not in set(map(words.normal, stated))
     ]
     sections = (
-        _section(_EARLIER, _fitting(old, _EARLIER_CHARS)),
-        _section(_KNOWN, _fitting(stated, _KNOWN_CHARS)),
-        _section(_ASKED, _fitting(questions, _ASKED_CHARS)),
+        _section(_EARLIER, _fitting(old, share * _EARLIER_CHARS)),
+        _section(_KNOWN, _fitting(stated, share * _KNOWN_CHARS)),
+        _section(_ASKED, _fitting(questions, share * _ASKED_CHARS)),
         _joined(_LATEST, latest),
-        _joined(_EXACT, _fitting(rest, _EXACT_CHARS)),
+        _joined(_EXACT, _fitting(rest, share * _EXACT_CHARS)),
     )
     return "\n".join((_HEAD, *filter(None, sections)))
 
@@ -133,7 +147,7 @@ def _short(text: str) -> str:
     return flat if len(flat) <= _LINE_CHARS else f"{flat[:_LINE_CHARS]} […]"
 
 
-def _fitting(lines: Sequence[str], room: int) -> list[str]:
+def _fitting(lines: Sequence[str], room: float) -> list[str]:
     """The newest lines, as many as there is room for, in order."""
     kept: list[str] = []
     for line in reversed(lines):

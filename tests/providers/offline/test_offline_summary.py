@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from agentd.domain.message import Text, ToolResult, ToolUse
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import SessionKey
-from agentd.engine.compaction.summary import Summariser, fault
+from agentd.engine.compaction.extract import wanted
+from agentd.engine.compaction.summary import LONGEST, Summariser, fault
 from agentd.engine.sidecall import SideCall
 from agentd.providers.offline.provider import OfflineProvider
 from agentd.testing import FakeClock, MemoryLedger
@@ -57,21 +58,21 @@ def summariser(part_tokens: int = 10_000) -> Summariser:
     ledger = MemoryLedger(FakeClock())
     clock = FakeClock()
     calls = SideCall(OfflineProvider(), ledger, clock, lambda m, u: 0.0)
-    return Summariser(calls, "Summarise.", "", part_tokens)
+    return Summariser(calls, "Summarise.", "", part_tokens, LONGEST, 60.0)
 
 
 @settings(max_examples=100, deadline=None)
 @given(conversations(), st.one_of(st.just(""), messages))
 def test_every_summary_is_accepted(rows, earlier):
     summary = asyncio.run(summariser().summarise(SessionKey("main"), rows, earlier))
-    assert fault(summary, rows) == ""
+    assert fault(summary, rows, wanted(rows, LONGEST), LONGEST) is None
 
 
 @settings(max_examples=75, deadline=None)
 @given(conversations())
 def test_it_is_accepted_when_it_is_made_in_parts(rows):
     summary = asyncio.run(summariser(200).summarise(SessionKey("main"), rows, ""))
-    assert fault(summary, rows) == ""
+    assert fault(summary, rows, wanted(rows, LONGEST), LONGEST) is None
 
 
 @pytest.fixture
