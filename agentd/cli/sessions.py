@@ -19,6 +19,11 @@ from agentd.paths import chat_history
 
 app = Group("See, move and shorten conversations.")
 
+_UNSAVED = {  # by the reason of a report in which nothing was flushed
+    "flush": "nothing could be saved; `agentd logs` says why",
+    "below_threshold": "all that was said is saved already",
+}
+
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The session's key.")]
 
 
@@ -88,9 +93,16 @@ def import_(
 
 
 @app.command()
-def compact(key: Key = "main", as_json: AsJson = False) -> None:
+def compact(
+    key: Key = "main",
+    instructions: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the summary should keep.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
     """Summarise the older part of a session, memories saved first."""
-    answer("sessions/compact", fields, as_json=as_json, key=key, within=MODEL_SECONDS)
+    given = {"key": key, "instructions": instructions}
+    answer("sessions/compact", fields, as_json=as_json, within=MODEL_SECONDS, **given)
 
 
 @app.command()
@@ -140,8 +152,8 @@ def _forget_typed(key: str) -> None:
 def _flushed(result: dict[str, Any]) -> str:
     """The figures; `reason` is only what asked for the flush, so that it does not say why it failed."""
     told = fields(result)
-    if result.get("reason") == "flush" and result.get("flushed") is False:
-        told += "\nthe model saved nothing; `agentd logs` says why"
+    if result.get("flushed") is False:
+        told += f"\n{_UNSAVED.get(str(result.get('reason')), '')}".rstrip()
     return told
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from agentd.domain.alert import DeliveryState
 from agentd.domain.health import Finding, Problem
 from agentd.domain.retention import Retained
-from agentd.domain.transcript import Coverage, History
-from agentd.domain.turn import Origin
+from agentd.domain.transcript import Coverage, History, unsaved
+from agentd.domain.turn import Origin, SessionKey
 from agentd.errors import BudgetReached
 from agentd.ports import Clock, Outbox, SessionStore
 
@@ -56,13 +56,21 @@ class Flushes:
             history = await self.store.load(info.key)
             if await self._is_uncovered(history, coverages):
                 uncovered.append(info.key)
-            if history.flush_failures or (coverages and not coverages[-1].ok):
+            if history.flush_failures or await self._is_unsaved(info.key, coverages):
                 failed.append(info.key)
         for keys, what in ((uncovered, "left the context unsaved"), (failed, "were not saved")):
             if keys:
                 text = f"messages of {', '.join(keys)} {what}; they are still found by search"
                 return Finding.warn(self.code, text, f"`agentd sessions flush {keys[0]}`")
         return Finding.ok(self.code, "all that left a context was saved before")
+
+    async def _is_unsaved(self, session: SessionKey, coverages: Sequence[Coverage]) -> bool:
+        """Whether a row is still there that no flush could save."""
+        for first, last, _ in unsaved(coverages):
+            rows = await self.store.rows(session, first, 1)
+            if any(row.seq <= last for row in rows):
+                return True
+        return False
 
     async def _is_uncovered(self, history: History, coverages: Sequence[Coverage]) -> bool:
         """Whether a message of those that were cut is in no coverage."""

@@ -35,7 +35,8 @@ class CompactionPlan:
     save. `old` are those that leave the context (empty when only a flush is due); the context then
     begins at row `keep_from`. `last_try` says that what is not saved now is cut unsaved, `ends_taint`
     that the context is to begin anew even where no row leaves it. `failures` counts those of the flush,
-    `trouble` those of the summary.
+    `given_up` how often saving these very rows was given up before, `trouble` those of the summary; `wish`
+    is what the user wants of that.
     """
 
     session: SessionKey
@@ -49,6 +50,8 @@ class CompactionPlan:
     last_try: bool = False
     ends_taint: bool = False
     trouble: SummaryTrouble = NO_TROUBLE
+    given_up: int = 0
+    wish: str = ""
 
 
 @dataclass(frozen=True, slots=True)

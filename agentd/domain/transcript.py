@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -111,6 +111,24 @@ class Coverage:
     def is_settled(self) -> bool:
         """Whether nothing more is to be saved of the rows, so that they need not be kept for it."""
         return self.ok or self.reason == NO_MEMORY
+
+
+def unsaved(coverages: Sequence[Coverage]) -> tuple[tuple[int, int, int], ...]:
+    """The rows that were given up and that no later flush has saved: first, last, and how often that was
+    tried, the oldest first.
+    """
+    given_up: dict[tuple[int, int], int] = {}
+    for coverage in coverages:
+        span = coverage.first, coverage.last
+        if coverage.is_settled:
+            given_up = {
+                old: times
+                for old, times in given_up.items()
+                if not (coverage.first <= old[0] and old[1] <= coverage.last)
+            }
+        else:
+            given_up[span] = given_up.get(span, 0) + 1
+    return tuple((first, last, times) for (first, last), times in sorted(given_up.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,12 +182,12 @@ class Rooms:
         except StorageError as error:
             log.warning("flush_due_not_stored", sessions=due, reason=error.reason)
 
-    async def compact(self, session: SessionKey) -> RoomReport:
-        """Flush and compact now."""
-        return await self._on_demand(session, Trigger.MANUAL)
+    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+        """Flush and compact now; `wish` is what the user wants of the summary."""
+        return await self._on_demand(session, Trigger.MANUAL, wish)
 
     async def flush(self, session: SessionKey) -> RoomReport:
-        """Offer everything finished to memory now."""
+        """Offer everything finished to memory now, what was given up once more."""
         return await self._on_demand(session, Trigger.FLUSH)
 
     async def start_over(self, session: SessionKey) -> RoomReport:
@@ -237,18 +237,22 @@ class Rooms:
             "reason": need.reason,
         }
 
-    async def _on_demand(self, session: SessionKey, trigger: Trigger) -> RoomReport:
+    async def _on_demand(self, session: SessionKey, trigger: Trigger, wish: str = "") -> RoomReport:
         await self._must_exist(session)
         self._lanes.enter(session)
         async with self._lanes.hold(session):
-            return await self._make_room(session, trigger, ())
+            return await self._make_room(session, trigger, (), wish)
 
     async def _must_exist(self, session: SessionKey) -> None:
         if not await self._store.exists(session):
             raise NotFound(f"There is no session {session!r}.", cure="See `agentd sessions list`.")
 
     async def _make_room(
-        self, session: SessionKey, trigger: Trigger, incoming: Sequence[Block]
+        self,
+        session: SessionKey,
+        trigger: Trigger,
+        incoming: Sequence[Block],
+        wish: str = "",
     ) -> RoomReport:
         report = await self._compaction.make_room(
             session,
@@ -256,6 +260,7 @@ class Rooms:
             partial(self._silent.ask, session),
             measure=lambda history: self._measure(history, incoming),
             unfinished=partial(self._unended, session),
+            wish=wish,
         )
         if report.compacted:
             words = STARTED_OVER if trigger.empties else COMPACTED

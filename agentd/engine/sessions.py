@@ -142,12 +142,14 @@ class Sessions:
         for submission in self._submitted.values():  # those that had not even begun to wait
             reject(submission.ended, ShuttingDown(TAKES_NO_MORE))
 
-    async def compact(self, session: SessionKey) -> RoomReport:
-        """Flush and compact the session now. Raises NotFound, ShuttingDown."""
-        return await self._tasks.owned(self._rooms.compact(session))
+    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+        """Flush and compact the session now; `wish` is what the user wants of the summary. Raises
+        NotFound, ShuttingDown.
+        """
+        return await self._tasks.owned(self._rooms.compact(session, wish))
 
     async def flush(self, session: SessionKey) -> RoomReport:
-        """Offer everything finished to memory now. Raises NotFound, ShuttingDown."""
+        """Offer everything finished to memory now, what was given up once more. Raises NotFound, ShuttingDown."""
         return await self._tasks.owned(self._rooms.flush(session))
 
     async def start_over(self, session: SessionKey) -> RoomReport:

@@ -116,7 +116,8 @@ class MemoryFlush:
         """
         # A turn that ended badly keeps its key, so each further try has its own; the count is
         # stored, so a restart asks under the same key again.
-        again = f"#{failures + 1}" if failures else ""
+        tries = plan.given_up * TRIES + failures
+        again = f"#{tries + 1}" if tries else ""
         key = f"{_key(plan.session)}{part.name}"
         clean, outside = cleaned(plan.session, part.rows), from_outside(part.rows)
         saved, reason = await self._asked(plan, clean, f"{key}{again}", "", ask)

@@ -19,7 +19,7 @@ Act = Callable[[SessionKey, str], Awaitable[str]]
 _UNDONE = {  # why a command that makes room left it as it was
     "below_threshold": "all that was said is saved already",
     "nothing_to_compact": "too little was said to shorten it",
-    "flush": "the model saved nothing; `agentd logs` says why",
+    "flush": "nothing could be saved; `agentd logs` says why",
 }
 
 
@@ -50,7 +50,12 @@ class Commands:
         self._store = store
         self._options = options
         own = (
-            Command("compact", "Shorten this conversation's context now", self._compact),
+            Command(
+                "compact",
+                "Shorten this conversation's context now",
+                self._compact,
+                "what the summary should keep",
+            ),
             Command("flush", "Save what matters to memory now", self._flush),
             Command("new", "Save what matters and begin an empty context", self._new),
             Command("status", "Say how this session stands", self._status),
@@ -84,8 +89,8 @@ class Commands:
     def _of(self, role: Role) -> dict[str, Command]:
         return self._owners if role.is_owner else self._of_bound
 
-    async def _compact(self, session: SessionKey, _: str) -> str:
-        return _say(await self._turns.compact(session))
+    async def _compact(self, session: SessionKey, wish: str) -> str:
+        return _say(await self._turns.compact(session, wish.strip()))
 
     async def _new(self, session: SessionKey, _: str) -> str:
         return f"A new context begins. {_say(await self._turns.start_over(session))}"
@@ -137,8 +142,9 @@ def _say(report: RoomReport) -> str:
         why = _UNDONE.get(report.reason, f"{report.reason}; `agentd logs` says more")
         return f"Nothing was done: {why}. {_count(report.tokens_before, 'token')} in the context."
     what = " and ".join(done).capitalize()
-    if not report.compacted and report.reason in _UNDONE:
-        what += f" ({_UNDONE[report.reason]})"
+    if not report.compacted and report.reason != "flush":  # which is all that was asked for
+        why = _UNDONE.get(report.reason, f"not compacted: {report.reason}; `agentd logs` says more")
+        what += f" ({why})"
     return f"{what}: {_count(report.tokens_before, 'token')} before, {report.tokens_after:,} after."
 
 

@@ -34,11 +34,11 @@ class Turns(Protocol):
     def queued(self, session: SessionKey) -> int:
         """How many turns wait."""
 
-    async def compact(self, session: SessionKey) -> RoomReport:
-        """Make room now."""
+    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
+        """Make room now; `wish` is what the user wants of the summary."""
 
     async def flush(self, session: SessionKey) -> RoomReport:
-        """Save to memory what no flush has covered."""
+        """Save to memory what no flush has saved."""
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """The inputs of the next decision about flush and compaction."""

@@ -89,7 +89,11 @@ async def test_a_failed_flush_is_told_until_one_works(store: MemorySessions) -> 
     await store.cover(MAIN, Coverage(1, 1, ok=False, reason="gave up"))
     assert level(await check.look()) == "warn"
     await store.cover(MAIN, Coverage(2, 2, ok=True, reason="flushed"))
+    assert level(await check.look()) == "warn", "the first row is still not saved"
+    await store.cover(MAIN, Coverage(1, 1, ok=True, reason="flushed"))
     assert level(await check.look()) == "ok"
+    await store.cover(MAIN, Coverage(900, 901, ok=False, reason="gave up"))
+    assert level(await check.look()) == "ok", "no row of these is left"
 
 
 async def test_a_turn_that_begins_again_and_again_is_told_until_it_ends(

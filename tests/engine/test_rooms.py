@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from agentd.doctor.work import Flushes
 from agentd.domain.compaction import Trigger
 from agentd.domain.message import Text
 from agentd.domain.prompt import Prompt
@@ -335,6 +336,46 @@ async def test_three_failed_tries_count_over_restarts_and_then_the_rows_are_let_
     assert (history.covered_to, history.flush_failures) == (2, 0)
     assert [c.ok for c in await world.store.coverages(MAIN)] == [False]
     assert calls(world, Origin.FLUSH) == 3
+
+
+async def test_a_flush_that_the_user_asks_for_tries_again_what_was_given_up(world) -> None:
+    answers = [ProviderError("down", kind="server")] * 3 + ["NO_REPLY"]
+    answers += [ProviderError("down", kind="server")] * 3
+    world.provider = ScriptedProvider(
+        default=lambda prompt: (
+            (answers.pop(0) if answers else "NO_REPLY") if prompt.origin is Origin.FLUSH else "ok"
+        )
+    )
+    await world.start()
+    await world.say("the first")
+    for _ in range(3):
+        await world.sessions.flush(MAIN)
+    await world.say("the second")
+    check = Flushes(world.store, enabled=True)
+    assert (await check.look()).level == "warn"
+    report = await world.sessions.flush(MAIN)
+    assert (report.flushed, report.reason) == (False, "flush"), "the first failed once more"
+    assert (await check.look()).level == "warn"
+    report = await world.sessions.flush(MAIN)
+    assert (report.flushed, report.reason) == (True, "flush")
+    assert (await check.look()).level == "ok"
+    shown = [str(p.messages) for p in world.provider.prompts if p.origin is Origin.FLUSH]
+    assert ["the first" in words for words in shown] == [True] * 3 + [False] + [True] * 4
+    before = calls(world, Origin.FLUSH)
+    report = await world.sessions.flush(MAIN)
+    assert (report.flushed, report.reason) == (False, "below_threshold")
+    assert calls(world, Origin.FLUSH) == before
+
+
+async def test_what_a_user_wants_of_a_summary_is_told_to_the_model(world) -> None:
+    world.provider = ScriptedProvider(default=plainly)
+    await world.start()
+    for n in range(4):
+        await world.say(f"message {n}")
+    report = await world.sessions.compact(MAIN, "keep the names of birds")
+    assert report.compacted
+    asked = [p for p in world.provider.prompts if p.origin is Origin.SUMMARY]
+    assert "keep the names of birds" in str(asked[-1].messages[-1])
 
 
 async def test_a_flush_that_hangs_is_ended_and_not_gone_on_with_after_a_restart(world) -> None:

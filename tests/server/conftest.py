@@ -103,7 +103,7 @@ class ScriptedTurns:
     def queued(self, session: str) -> int:
         return 0
 
-    async def compact(self, session: str) -> RoomReport:
+    async def compact(self, session: str, wish: str = "") -> RoomReport:
         return RoomReport(True, True, "manual", 100, 40)
 
     async def flush(self, session: str) -> RoomReport:

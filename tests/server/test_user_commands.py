@@ -95,7 +95,8 @@ class Rooms:
     def __init__(self, report: RoomReport) -> None:
         self.report = report
 
-    async def flush(self, session):
+    async def flush(self, session, wish=""):
+        self.wish = wish
         return self.report
 
     compact = flush
@@ -115,7 +116,17 @@ class Rooms:
         (
             "flush",
             RoomReport(False, False, "flush", 10, 10),
-            "Nothing was done: the model saved nothing; `agentd logs` says why. 10 tokens in the context.",
+            "Nothing was done: nothing could be saved; `agentd logs` says why. 10 tokens in the context.",
+        ),
+        (
+            "flush",
+            RoomReport(True, False, "flush", 2344, 2344),
+            "Flushed: 2,344 tokens before, 2,344 after.",
+        ),
+        (
+            "compact",
+            RoomReport(True, False, "summary_refused", 9000, 9000),
+            "Flushed (not compacted: summary_refused; `agentd logs` says more): 9,000 tokens before, 9,000 after.",
         ),
         (
             "compact",
@@ -138,6 +149,14 @@ async def test_making_room_is_told_in_words(name, report, told):
     own = Commands(Rooms(report), MemorySessions(FakeClock()), options=None)
     act, rest = own.find(f"/{name}", Role())
     assert await act.act(MAIN, rest) == told
+
+
+async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
+    rooms = Rooms(RoomReport(True, True, "manual", 9000, 1))
+    own = Commands(rooms, MemorySessions(FakeClock()), options=None)
+    act, rest = own.find("/compact keep the names of the birds ", Role())
+    await act.act(MAIN, rest)
+    assert rooms.wish == "keep the names of the birds"
 
 
 async def test_the_status_of_a_session_counts_in_words():

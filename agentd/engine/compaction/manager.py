@@ -32,6 +32,7 @@ from agentd.domain.transcript import (
     Row,
     SessionInfo,
     SummaryTrouble,
+    unsaved,
 )
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.engine import tokens
@@ -163,8 +164,10 @@ class Compaction:
         *,
         measure: Callable[[History], int],
         unfinished: Callable[[], frozenset[int]] = frozenset,
+        wish: str = "",
     ) -> RoomReport:
-        """Flush what is due and cut what must go; `measure` gives the size of the next request.
+        """Flush what is due and cut what must go; `measure` gives the size of the next request, `wish` is
+        what the user wants of the summary. A flush that the user asks for tries again what was given up.
 
         Rows of `unfinished` turns are left alone. Never raises for a model's failure: what could
         not be done is in the report's reason, and the context is as it was. Raises ShuttingDown,
@@ -176,18 +179,37 @@ class Compaction:
             history = without_turns(whole, waiting | unfinished())  # one may have come meanwhile
             used = measure(history)
             need = self.need(history, used, trigger)
-            if not need.flush and not need.cut:
+            again = await self._given_up(session, history) if trigger is Trigger.FLUSH else []
+            if not need.flush and not need.cut and not again:
                 return RoomReport(False, False, need.reason, used, used)
             plan = self._plan(history, trigger, need, _first_apart(whole, history))
-            flushed = await self._run_hooks(plan, ask) if plan.uncovered else False
+            plan = replace(plan, wish=wish)
+            flushed = await self._run_hooks(plan, ask) if plan.uncovered else bool(again)
+            for rows, times in again:  # while it works: a model that is away fails these, too
+                once_more = replace(plan, uncovered=rows, failures=0, last_try=True, given_up=times)
+                flushed = flushed and await self._run_hooks(once_more, ask)
             hit("compaction.flushed")
-            compacted, reason = await self._cut(plan) if need.cut else (False, need.reason)
+            compacted, reason = await self._cut(plan) if need.cut else (False, str(trigger))
             after = used
             if compacted:
                 after = measure(await self._load(session))
             report = RoomReport(flushed, compacted, reason, used, after)
             self._remember(plan, report)
             return report
+
+    async def _given_up(
+        self, session: SessionKey, history: History
+    ) -> list[tuple[tuple[Row, ...], int]]:
+        """The rows that no flush could save, in or out of the context, and how often each lot was tried."""
+        coverages = await when_space(self._clock, lambda: self._store.coverages(session))
+        found = []
+        for first, last, times in unsaved(coverages):
+            read = partial(self._store.rows, session, first, last - first + 1)
+            rows = await when_space(self._clock, read)
+            lot = tuple(_spoken(row for row in rows if row.seq <= last))
+            if lot:
+                found.append((lot, times))
+        return found
 
     async def _load(self, session: SessionKey) -> History:
         return await when_space(self._clock, lambda: self._store.load(session))
@@ -263,7 +285,7 @@ class Compaction:
         if left <= last:
             return False
         covered = await when_space(self._clock, lambda: self._store.coverages(plan.session))
-        return covered[-1].ok
+        return next(c.ok for c in reversed(covered) if c.first <= last <= c.last)
 
     async def _cut(self, plan: CompactionPlan) -> tuple[bool, str]:
         if not plan.trigger.empties and not _spoken(plan.old) and not plan.ends_taint:
@@ -348,10 +370,10 @@ class Compaction:
         """
         ask = partial(self._summariser.summarise, plan.session)
         if kind_of(plan.session) is not Kind.MAIN:
-            return await ask(plan.old, plan.summary), ""
+            return await ask(plan.old, plan.summary, plan.wish), ""
         if not _spoken(plan.old):
             return plan.summary, ""
-        summary = await ask(cleaned(plan.session, plan.old), plan.summary)
+        summary = await ask(cleaned(plan.session, plan.old), plan.summary, plan.wish)
         outside = from_outside(_spoken(plan.old))
         if not outside:
             return summary, ""

@@ -87,20 +87,25 @@ class Summariser:
         used, _ = await self.calls.ledger.spent(since, Origin.SUMMARY)
         return used
 
-    async def summarise(self, session: SessionKey, rows: Sequence[Row], earlier: str) -> str:
+    async def summarise(
+        self, session: SessionKey, rows: Sequence[Row], earlier: str, wish: str = ""
+    ) -> str:
         """A summary of `earlier` and `rows`: one call for each part that the window makes of them, and
-        one more where an answer is refused.
+        one more where an answer is refused. `wish` is what the user wants of it.
 
         Raises SummaryRefused when a second answer is no better than the first, ProviderError,
         TimeoutError, ShuttingDown.
         """
+        if wish:
+            self.forget(session)  # what was begun without it
         summary, left = await self._begin(session, rows, earlier)
         for run in left[:-1]:
-            summary = await self._part(session, run.rows, summary, ())
+            summary = await self._part(session, run.rows, summary, (), wish)
             self._begun[session] = _Begun(run.digest, summary)
             while len(self._begun) > _MOST_BEGUN:
                 del self._begun[next(iter(self._begun))]
-        summary = await self._part(session, left[-1].rows, summary, wanted(rows, self.longest))
+        names = wanted(rows, self.longest)
+        summary = await self._part(session, left[-1].rows, summary, names, wish)
         self.forget(session)
         return summary
 
@@ -129,11 +134,16 @@ class Summariser:
         return shortened(earlier, 2 * self.longest), runs
 
     async def _part(
-        self, session: SessionKey, rows: Sequence[Row], earlier: str, names: Sequence[str]
+        self,
+        session: SessionKey,
+        rows: Sequence[Row],
+        earlier: str,
+        names: Sequence[str],
+        wish: str,
     ) -> str:
         found: Fault | None = None
         for _ in range(_TRIES):
-            summary = await self._once(session, rows, earlier, found)
+            summary = await self._once(session, rows, earlier, wish, found)
             found = fault(summary, rows, names, self.longest)
             if found is None:
                 return summary
@@ -142,10 +152,17 @@ class Summariser:
         raise SummaryRefused(f"The summary was refused: {code}.", fault=code)
 
     async def _once(
-        self, session: SessionKey, rows: Sequence[Row], earlier: str, found: Fault | None
+        self,
+        session: SessionKey,
+        rows: Sequence[Row],
+        earlier: str,
+        wish: str,
+        found: Fault | None,
     ) -> str:
         pieces = [fence("earlier summary", earlier)] if earlier else []
         pieces.append(fence("conversation", rendered(rows)))
+        if wish:
+            pieces.append(f"The user wants this of the summary: {wish}")
         if found is not None:
             pieces.append(f"A first try could not be used: {found.text}. Mend that this time.")
         words = int(self.longest * _WORDS)

@@ -55,6 +55,12 @@ class ImportParams(KeyParams):
     more: bool = False
 
 
+class CompactParams(KeyParams):
+    """What the summary should keep; "" leaves it to the model."""
+
+    instructions: str = ""
+
+
 class FlushParams(KeyParams):
     """A flush, or with `explain` what it would be decided on."""
 
@@ -94,7 +100,7 @@ class SessionMethods:
             "_agentd/sessions/show": handler(KeyParams, self._show),
             "_agentd/sessions/export": handler(ExportParams, self._export),
             "_agentd/sessions/import": peer_handler(ImportParams, self._import),
-            "_agentd/sessions/compact": handler(KeyParams, self._compact),
+            "_agentd/sessions/compact": handler(CompactParams, self._compact),
             "_agentd/sessions/flush": handler(FlushParams, self._flush),
             "_agentd/sessions/reset": handler(KeyParams, self._reset),
             "_agentd/sessions/delete": handler(KeyParams, self._delete),
@@ -187,9 +193,9 @@ class SessionMethods:
             log.info("image_not_imported", reason=error.reason)
         return Text(block.left_out("its bytes did not come along"))
 
-    async def _compact(self, params: KeyParams) -> dict[str, Any]:
+    async def _compact(self, params: CompactParams) -> dict[str, Any]:
         key = await self._key(params)
-        return (await self._turns.compact(key)).as_json()
+        return (await self._turns.compact(key, params.instructions.strip())).as_json()
 
     async def _flush(self, params: FlushParams) -> dict[str, Any]:
         key = await self._key(params)
