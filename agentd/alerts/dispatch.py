@@ -82,7 +82,8 @@ class Dispatcher:
         """Put an alert for every sink, to be delivered at once. Raises Busy within a second of the
         last one, StorageError.
         """
-        text = f"This is a test alert of agentd, sent at {self._clock.now():%Y-%m-%d %H:%M:%S} UTC."
+        now = self._clock.now().astimezone(self._clock.zone)
+        text = f"This is a test alert of agentd, sent at {now:%Y-%m-%d %H:%M:%S %z} ({self._clock.zone.key})."
         alert = await self._outbox.put(NewAlert(text, "test", alert_digest(text), self.sinks))
         if alert is None:
             raise Busy("a test alert was sent this very second", cure="try again in a second")

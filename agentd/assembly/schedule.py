@@ -84,6 +84,7 @@ def _pulse(
         last_heard=stores.sessions.last_heard,
         over_budget=ground.used_up(stores.ledger, Origin.HEARTBEAT),
         wake=alerts.dispatcher.wake,
+        exists=stores.sessions.exists,
     )
     recipients = alerts.targets(Origin.HEARTBEAT)
     text = settings.prompt or prompt("heartbeat")

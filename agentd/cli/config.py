@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentd.cli.group import Group
 from agentd.cli.plain import table
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
-from agentd.paths import daemon_places
+from agentd.paths import Places, daemon_places
+
+if TYPE_CHECKING:
+    from agentd.config import Config
 
 app = Group("Check and show the configuration.")
 
@@ -28,8 +32,26 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
         read = load(file, os.environ)
         placed(read, places)
         check_model(read, os.environ)
+        _check_window(read, places)
         result = {"ok": True, "file": str(file), "warnings": [loose] if loose else []}
         show(result, lambda _: "\n".join([f"{file}: ok", *_advice(file, loose)]), as_json=as_json)
+
+
+def _check_window(read: Config, places: Places) -> None:
+    """Raises ConfigError where the daemon would, for a window that the fixed prompt alone fills."""
+    from agentd.assembly.ground import Ground
+    from agentd.assembly.window import is_surely_enough
+    from agentd.clock import SystemClock
+    from agentd.engine.budget import Budget
+
+    clock = SystemClock(read.agent.timezone)
+    ground = Ground(read, places, clock, dict(os.environ), Budget(read.budget))
+    if not is_surely_enough(read, ground.limits, ground.workspace):
+        import asyncio
+
+        from agentd.assembly.trial import try_opening
+
+        asyncio.run(try_opening(ground))
 
 
 @app.command("show")

@@ -22,32 +22,46 @@ _IMAGES = 1_000_000  # characters of base64 in one message: what a frame carries
 _MILLISECONDS = 1e11  # from here on a number cannot be seconds since 1970
 
 
-def read(lines: Sequence[Numbered]) -> list[Numbered]:
-    """The messages of a transcript in our form, each with the number of its line. Raises
-    InvalidRequest, naming the line.
+def read(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
+    """The messages of a transcript in our form, each with the number of its line, and what is wrong with
+    others, by line.
     """
-    if any("type" in line and "role" not in line for _, line in lines[:1]):
-        return [(n, _entry(n, line)) for n, line in _path(lines) if line.get("type") in _SHOWN]
-    return [(number, _message(line)) for number, line in lines]
+    if not any("type" in line and "role" not in line for _, line in lines[:1]):
+        return [(number, _message(line)) for number, line in lines], []
+    path, faults = _path(lines)
+    found = []
+    for number, line in path:
+        try:
+            if line.get("type") in _SHOWN:
+                found.append((number, _entry(number, line)))
+        except InvalidRequest as error:
+            faults.append(error.message)
+    return found, faults
 
 
-def _path(lines: Sequence[Numbered]) -> list[Numbered]:
-    """The entries that lead to the newest one, oldest first; all, where none has a parent."""
+def _path(lines: Sequence[Numbered]) -> tuple[list[Numbered], list[str]]:
+    """The entries that lead to the newest one, oldest first; all, where none has a parent. An entry whose
+    parent is missing follows the last one above it, and that is told.
+    """
     entries = [(n, line) for n, line in lines if line.get("type") != "session"]
     known = {line["id"]: (n, line) for n, line in entries if isinstance(line.get("id"), str)}
     if not known:
-        return entries
-    number, line = next((n, e) for n, e in reversed(entries) if isinstance(e.get("id"), str))
-    path = [(number, line)]
-    while (parent := line.get("parentId")) is not None:
-        if parent not in known or known[parent][0] >= number:
-            raise InvalidRequest(
-                f"line {number}: what it follows is not above it in the file",
-                cure="a part of the file is missing; import a whole copy",
-            )
-        number, line = known[parent]
-        path.append((number, line))
-    return path[::-1]
+        return entries, []
+    by_number = sorted(known.values(), key=lambda entry: entry[0])
+    path, faults = [by_number.pop()], []
+    while (parent := path[-1][1].get("parentId")) is not None:
+        number = path[-1][0]
+        before = known.get(parent) if isinstance(parent, str) else None
+        if before is None or before[0] >= number:
+            told = "what it follows is not above it in the file; it is taken to follow the last that is"
+            faults.append(f"line {number}: {told}")
+            while by_number and by_number[-1][0] >= number:
+                by_number.pop()
+            if not by_number:
+                break
+            before = by_number[-1]
+        path.append(before)
+    return path[::-1], faults[::-1]
 
 
 def _entry(number: int, entry: Line) -> Line:

@@ -67,6 +67,7 @@ def _explained(result: dict[str, Any]) -> str:
     checklist = result["checklist"]
     timed = [f"{item['text']}{' (now)' if item['due'] else ''}" for item in checklist["items"]]
     seen = {
+        **({"cannot be read": why} if (why := checklist.get("unreadable")) else {}),
         "entries_for_each_beat": checklist["open"],
         "entries_with_a_time": "\n".join(timed) or "none",
     }

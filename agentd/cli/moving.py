@@ -189,7 +189,8 @@ async def _transcript(
             rows = (await send(connection, transcript, within))["rows"]
     except AgentdError as error:
         return _session(key, 0, "refused", error.message)
-    return _session(key, rows, "imported", "")
+    left_out = f"left out: {'; '.join(transcript.faults)}" if transcript.faults else ""
+    return _session(key, rows, "imported", left_out)
 
 
 def _step(path: str, action: str, reason: str) -> Step:

@@ -13,7 +13,7 @@ import typer
 from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
-from agentd.cli.report import AsJson, as_line, reporting, show
+from agentd.cli.report import AsJson, as_line, note, reporting, show
 from agentd.errors import StorageError
 from agentd.paths import chat_history
 
@@ -90,6 +90,8 @@ def import_(
             lambda result: table(result["sessions"], ("key", "rows"), "no transcripts found"),
             as_json=as_json,
         )
+        for fault in (fault for session in made for fault in session.get("left_out", ())):
+            note(f"left out: {fault}")
 
 
 @app.command()

@@ -24,20 +24,24 @@ _SOME_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A file that was read: its messages in our form, and the session they become."""
+    """A file that was read: its messages in our form, the session they become, and what is wrong with lines
+    that are left out.
+    """
 
     key: str
     file: Path
     lines: tuple[Line, ...]
+    faults: tuple[str, ...] = ()
 
 
 async def bring_in(
     sockets: Sequence[Path], paths: Sequence[Path], within: float, key: str | None = None
 ) -> list[dict[str, Any]]:
-    """Import files, and those of folders; returns key and number of rows of each session.
+    """Import files, and those of folders; returns key and number of rows of each session, and what was
+    wrong with lines that were left out.
 
     Every file is read, and every session looked for, before the first is sent. Raises InvalidRequest
-    for files that hold something else, naming each bad line; Busy for a session that exists.
+    for files of which nothing can be read, naming the bad lines; Busy for a session that exists.
     """
     transcripts = read_files(paths, key)
     async with connected(sockets) as connection:
@@ -51,7 +55,9 @@ async def bring_in(
 
 
 def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript]:
-    """The transcripts in files and folders. Raises InvalidRequest, naming each bad line."""
+    """The transcripts in files and folders. Raises InvalidRequest for files without a line that can be
+    read, naming the bad ones.
+    """
     files = list(_files(paths))
     if key and len(files) != 1:
         raise InvalidRequest(
@@ -60,19 +66,25 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript
     transcripts, wrong = [], []
     for file in files:
         try:
-            lines = _readable(_lines(file))
+            lines, faults = _readable(file)
         except InvalidRequest as error:
-            faults = error.message.split("\n")
-            wrong += [f"{file}, {one}" if one.startswith("line ") else one for one in faults]
+            wrong.append(error.message)
+            continue
+        named = [f"{file}, {fault}" for fault in faults]
+        if named and not lines:
+            wrong += named
         else:
-            transcripts.append(Transcript(key or f"chat:{file.stem}", file, lines))
+            transcripts.append(Transcript(key or f"chat:{file.stem}", file, lines, _some(named)))
     if wrong:
-        more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
         raise InvalidRequest(
-            "\n".join([*wrong[:_MOST_TOLD], *more]),
-            cure="mend or leave out what is named; nothing was imported",
+            "\n".join(_some(wrong)), cure="mend or leave out what is named; nothing was imported"
         )
     return transcripts
+
+
+def _some(faults: Sequence[str]) -> tuple[str, ...]:
+    more = [f"and {len(faults) - _MOST_TOLD} more"] if len(faults) > _MOST_TOLD else []
+    return (*faults[:_MOST_TOLD], *more)
 
 
 async def existing(connection: Connection) -> frozenset[str]:
@@ -89,7 +101,8 @@ async def send(connection: Connection, transcript: Transcript, within: float) ->
         params = {"key": transcript.key, "lines": piece, "more": number < len(pieces)}
         answer = await connection.call("_agentd/sessions/import", params, within=within)
         rows = answer["rows"]
-    return {"key": transcript.key, "rows": rows}
+    made = {"key": transcript.key, "rows": rows}
+    return {**made, "left_out": list(transcript.faults)} if transcript.faults else made
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -100,7 +113,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-def _lines(file: Path) -> list[Numbered]:
+def _lines(file: Path) -> tuple[list[Numbered], list[str]]:
     data = read_regular(file, MOST_BYTES)
     try:
         text = data.decode()
@@ -119,22 +132,28 @@ def _lines(file: Path) -> list[Numbered]:
             lines.append((number, message))
         else:
             wrong.append(f"line {number}: not a JSON object")
-    if wrong:
-        raise InvalidRequest("\n".join(wrong))
-    return lines
+    return lines, wrong
 
 
-def _readable(lines: Sequence[Numbered]) -> tuple[Line, ...]:
-    """The messages, each one that the daemon will take."""
-    messages, wrong = read(lines), []
+def _readable(file: Path) -> tuple[tuple[Line, ...], list[str]]:
+    """The messages, each one that the daemon will take, and what is wrong with other lines. Raises
+    InvalidRequest for what is no file of lines.
+    """
+    lines, wrong = _lines(file)
+    messages, odd = read(lines)
+    taken = []
     for number, message in messages:
         try:
             read_line(message, number, _SOME_TIME, UTC)
         except InvalidRequest as error:
-            wrong.append(error.message)
-    if wrong:
-        raise InvalidRequest("\n".join(wrong))
-    return tuple(message for _, message in messages)
+            odd.append(error.message)
+        else:
+            taken.append(message)
+    return tuple(taken), sorted([*wrong, *odd], key=_number)
+
+
+def _number(fault: str) -> int:
+    return int(fault.removeprefix("line ").partition(":")[0])
 
 
 def _pieces(lines: Sequence[Line]) -> Iterator[list[Line]]:

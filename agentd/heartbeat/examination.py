@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from agentd import failpoints
 from agentd.domain.alert import NewAlert, Recipients, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
-from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
+from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
 from agentd.domain.verdict import Alarm, Empty, Quiet, Told
 from agentd.engine.errand import TOOLS, Failed, compose, run_errand
 from agentd.errors import WorkspaceError
@@ -48,6 +49,8 @@ class Examination:
         """The finished beat, stored together with its alert. Raises StorageError."""
         silence = _Silence()
         request = self._request(beat_id, run, sight, force=force)
+        if request.session != HEARTBEAT and not await self._around.exists(request.session):
+            request = replace(request, session=MAIN)  # a beat is no way to make a conversation
         verdict = await run_errand(
             self._around.turns,
             request,

@@ -19,6 +19,7 @@ from agentd import failpoints
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.health import Problem
 from agentd.domain.turn import SessionKey
+from agentd.errors import WorkspaceError
 from agentd.heartbeat import due
 from agentd.heartbeat.examination import Examination
 from agentd.heartbeat.gate import Run, Skip, decide
@@ -64,6 +65,7 @@ class Pulse:
         self._eyes = Eyes(
             self._around,
             self._hours,
+            SessionKey(settings.session),
             frozenset({examination.session, SessionKey(settings.session)}),
             is_on=settings.is_on,
             patience=settings.pause_after_idle,
@@ -93,6 +95,8 @@ class Pulse:
         view = sight.view
         decision = decide(view)
         reason = str(decision.reason) if isinstance(decision, Skip) else ""
+        if unreadable := self._unreadable(decision):
+            reason = str(Reason.ALERT)
         due_now = {item.hash for item in view.due}
         return {
             "would_run": isinstance(decision, Run),
@@ -109,6 +113,7 @@ class Pulse:
             "busy": view.busy,
             "checklist": {
                 "file_hash": sight.digest,
+                "unreadable": unreadable.message if unreadable else "",
                 "open": view.checklist.has_open,
                 "items": [
                     {"text": item.text, "due": item.hash in due_now}
@@ -138,6 +143,7 @@ class Pulse:
 
     async def recover(self) -> int:
         """Close the rows of beats that a crash cut; they are not run again. Returns how many."""
+        await self._eyes.look_for_session()
         count = await self._beats.interrupt_beats()
         if count:
             log.warning("beats_interrupted", count=count)
@@ -149,6 +155,12 @@ class Pulse:
         if (error := self._eyes.unreadable) is not None:
             text = f"HEARTBEAT.md cannot be read: {error.message}"
             found.append(Problem("heartbeat_unreadable", text, error.cure))
+        if self._eyes.is_session_missing:
+            text = (
+                f"[heartbeat] session = {self._settings.session!r} does not exist; beats use main"
+            )
+            cure = "name one of `agentd sessions list`, or make it with `agentd send --session`"
+            found.append(Problem("heartbeat_session", text, cure))
         if self._last is not None and self._last.outcome is Outcome.FAILED:
             text = f"the last heartbeat failed ({self._last.reason}): {self._last.text}"
             text = text.removesuffix(": ")
@@ -218,9 +230,8 @@ class Pulse:
     ) -> Beat:
         sight = await self._eyes.look()
         decision = decide(sight.view, force=force)
-        unreadable = self._eyes.unreadable
-        is_blind = unreadable is not None and decision == Skip(Reason.EMPTY_CHECKLIST)
-        if isinstance(decision, Skip) and not is_blind:
+        unreadable = self._unreadable(decision)
+        if isinstance(decision, Skip) and not unreadable:
             return await self._skipped(slot, next_due, decision.reason, sight)
         self._retry_at = self._busy_slot = None
         beat_id = await self._beats.begin_beat(slot, next_due, sight.digest)
@@ -238,6 +249,10 @@ class Pulse:
         if next_due is not None:
             await self._pull(next_due)
         return beat
+
+    def _unreadable(self, decision: Run | Skip) -> WorkspaceError | None:
+        """Why HEARTBEAT.md cannot be read, where that alone keeps the beat from running."""
+        return self._eyes.unreadable if decision == Skip(Reason.EMPTY_CHECKLIST) else None
 
     async def _skipped(
         self, slot: datetime | None, next_due: datetime | None, reason: Reason, sight: Sight

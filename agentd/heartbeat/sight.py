@@ -29,14 +29,16 @@ class Sight:
 
 
 class Eyes:
-    """Fetches what the gate needs. `lanes` are the sessions that a beat waits for, `patience`
-    is how long beats go on while the owner is silent (0: for ever).
+    """Fetches what the gate needs. `session` is the conversation that settings name, `lanes` are the
+    sessions that a beat waits for, `patience` is how long beats go on while the owner is silent (0: for
+    ever).
     """
 
     def __init__(
         self,
         around: Surroundings,
         hours: Hours,
+        session: SessionKey,
         lanes: frozenset[SessionKey],
         *,
         is_on: bool,
@@ -44,14 +46,21 @@ class Eyes:
     ) -> None:
         self._around = around
         self._hours = hours
+        self._session = session
         self._lanes = lanes
         self._is_on = is_on
         self._patience = patience
         self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
+        self.is_session_missing = False
+
+    async def look_for_session(self) -> None:
+        """See whether the conversation that settings name is there. Raises StorageError."""
+        self.is_session_missing = not await self._around.exists(self._session)
 
     async def look(self) -> Sight:
         """Everything as it is now."""
         around, now = self._around, self._around.clock.now()
+        await self.look_for_session()
         text, digest = await self._read()
         checklist = parse(text, self._hours.zone)
         states = await around.beats.items([item.hash for item in checklist.items])

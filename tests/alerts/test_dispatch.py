@@ -36,8 +36,8 @@ class Sink:
 
 
 class World:
-    def __init__(self, *sinks: Sink, max_tries: int = 10) -> None:
-        self.clock = FakeClock()
+    def __init__(self, *sinks: Sink, max_tries: int = 10, zone: str = "UTC") -> None:
+        self.clock = FakeClock(zone=zone)
         self.outbox = MemoryOutbox(self.clock)
         self.sinks = sinks
         self.dispatcher = Dispatcher(self.outbox, sinks, self.clock, max_tries=max_tries)
@@ -209,6 +209,13 @@ async def test_the_test_alert_goes_to_every_sink_and_says_what_it_is() -> None:
         await world.clock.advance(1)
         await world.dispatcher.test()
     assert alert.origin == "test"
+
+
+async def test_the_test_alert_tells_the_time_of_the_owners_zone() -> None:
+    world = World(Sink("one"), zone="Asia/Kolkata")
+    local = world.clock.now().astimezone(world.clock.zone)
+    alert = await world.dispatcher.test()
+    assert f"{local:%Y-%m-%d %H:%M:%S} +0530 (Asia/Kolkata)" in alert.text
 
 
 async def test_it_sleeps_when_nothing_waits() -> None:

@@ -183,6 +183,22 @@ def test_a_file_that_is_no_transcript_is_refused_before_anything_is_sent(
     assert daemon.calls == []
 
 
+def test_of_a_file_with_bad_lines_the_rest_is_imported_and_they_are_named(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    good = {"role": "user", "content": "one"}
+    lines = [json.dumps(good), "nonsense", '{"role": "judge", "content": "no"}', json.dumps(good)]
+    (tmp_path / "talk.jsonl").write_text("\n".join(lines))
+    daemon.on("_agentd/sessions/list", lambda params, wire: {"sessions": []})
+    daemon.on("_agentd/sessions/import", lambda params, wire: {"key": params["key"], "rows": 2})
+    result = runner.invoke(app, ["sessions", "import", str(tmp_path / "talk.jsonl")])
+    assert result.exit_code == 0
+    assert "talk.jsonl, line 2: not a JSON object" in result.stderr
+    assert "talk.jsonl, line 3: the role is not one of" in result.stderr
+    (sent,) = daemon.params_of("_agentd/sessions/import")
+    assert sent["lines"] == [good, good]
+
+
 def test_a_session_that_exists_is_told_before_anything_is_sent(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from agentd.cli.foreign import read
-from agentd.errors import InvalidRequest
 
 HEADER = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-02-01T09:00:00.000Z"}
 
@@ -27,8 +26,15 @@ def texts(found: list[tuple[int, dict[str, Any]]]) -> list[Any]:
     return [line["content"] for _, line in found]
 
 
+def taken(entries: list[Any]) -> list[Any]:
+    """The messages of a transcript with which nothing is wrong."""
+    found, faults = read(entries)
+    assert faults == []
+    return found
+
+
 def test_the_way_from_the_newest_entry_to_the_first_is_the_conversation() -> None:
-    found = read(
+    found = taken(
         lines(
             HEADER,
             said("a", None, "user", "first"),
@@ -48,14 +54,14 @@ def test_entries_without_parents_are_a_straight_line() -> None:
     first, second = said("a", None, "user", "one"), said("b", None, "assistant", "two")
     for entry in (first, second):
         del entry["id"], entry["parentId"]
-    assert texts(read(lines(HEADER, first, second))) == ["one", "two"]
+    assert texts(taken(lines(HEADER, first, second))) == ["one", "two"]
 
 
 def test_tool_calls_and_their_results_keep_their_ids() -> None:
     call = {"type": "toolCall", "id": "t1", "name": "read", "arguments": {"path": "a.md"}}
     content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look"}, call]
     answer = [{"type": "text", "text": "hello"}, {"type": "image", "data": "…", "mimeType": "x"}]
-    found = read(
+    found = taken(
         lines(
             HEADER,
             said("a", None, "assistant", content),
@@ -75,7 +81,7 @@ def test_tool_calls_and_their_results_keep_their_ids() -> None:
 
 
 def test_summaries_and_asides_are_rows_of_their_own_kind() -> None:
-    found = read(
+    found = taken(
         lines(
             HEADER,
             said("a", None, "user", "one"),
@@ -93,20 +99,31 @@ def test_summaries_and_asides_are_rows_of_their_own_kind() -> None:
     ]
 
 
-@pytest.mark.parametrize("parent", ["never", "f"])
-def test_a_torn_tree_is_refused_by_line(parent: str) -> None:
-    entries = (HEADER, said("a", None, "user", "one"), said("f", parent, "user", "two"))
-    with pytest.raises(InvalidRequest, match="line 3"):
-        read(lines(*entries))
+@pytest.mark.parametrize("parent", ["never", "f", "g", 7])
+def test_an_entry_of_a_torn_tree_follows_the_last_above_it_and_is_told(parent: object) -> None:
+    entries = (
+        HEADER,
+        said("a", None, "user", "one"),
+        said("f", parent, "user", "two"),
+        said("g", "f", "user", "three"),
+    )
+    found, faults = read(lines(*entries))
+    assert [line["content"] for _, line in found] == ["one", "two", "three"]
+    assert [fault.partition(":")[0] for fault in faults] == ["line 3"]
 
 
-def test_an_entry_that_cannot_be_read_is_refused_by_line() -> None:
-    with pytest.raises(InvalidRequest, match="line 2"):
-        read(lines(HEADER, {"type": "message", "message": "?"}))
+def test_a_first_entry_without_what_it_follows_is_taken_and_told() -> None:
+    found, faults = read(lines(HEADER, said("a", "never", "user", "one")))
+    assert ([line["content"] for _, line in found], len(faults)) == (["one"], 1)
+
+
+def test_an_entry_that_cannot_be_read_is_told_by_line() -> None:
+    found, faults = read(lines(HEADER, {"type": "message", "message": "?"}))
+    assert (found, [fault.partition(":")[0] for fault in faults]) == ([], ["line 2"])
 
 
 def test_rustyclaws_lines_are_nearly_ours() -> None:
-    found = read(
+    found = taken(
         lines(
             {"role": "user", "content": "look", "timestamp": 1770000000000},
             {
@@ -142,17 +159,17 @@ def test_our_own_lines_are_not_touched() -> None:
         "at": "2026-02-01T09:00:00+00:00",
         "seq": 4,
     }
-    assert read(lines(ours)) == [(1, ours)]
+    assert taken(lines(ours)) == [(1, ours)]
 
 
 def test_images_of_messages_come_along_as_far_as_a_frame_carries_them() -> None:
     sent = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     ours = {"type": "image", "source": source}
-    (found,) = texts(read(lines(HEADER, said("a", None, "user", [sent]))))
+    (found,) = texts(taken(lines(HEADER, said("a", None, "user", [sent]))))
     assert found == [ours]
     large = {"type": "image", "source": {**source, "data": "A" * 600_000}}
     reference = {"type": "image", "media_type": "image/png", "sha256": "0" * 64, "size": 2}
     message = {"role": "user", "content": [large, reference, large]}
-    (found,) = texts(read(lines(message)))
+    (found,) = texts(taken(lines(message)))
     assert found == [large, reference, {"type": "text", "text": "[image]"}]

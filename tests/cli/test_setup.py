@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from agentd.cli.app import app
 from agentd.cli.setup import make
 from agentd.cli.tomltext import with_value
 from agentd.paths import daemon_places, shipped
+from tests.e2e.forked import parent
 
 runner = CliRunner()
 
@@ -128,6 +130,36 @@ def test_what_a_start_would_refuse_is_told_before_it(
     assert told in " ".join(result.output.split())
     assert result.exit_code == (1 if command == ("doctor",) else 78)
     assert not (tmp_path / "state" / "daemon.log").exists()  # none was started to find out
+
+
+def seen(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("page", ["", "# Soul\n\nbe calm and brave\n" * 400])
+def test_a_window_at_which_the_daemon_exits_is_no_right_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    monkeypatch.setenv("AGENTD_HOME", str(tmp_path))
+    runner.invoke(app, ["init"])
+    if page:
+        (tmp_path / "workspace" / "SOUL.md").write_text(page)
+    (tmp_path / "config.toml").write_text("[provider]\ncontext_window = 2000\n")
+    before = seen(tmp_path)
+    refused = runner.invoke(app, ["config", "check", "--json"])
+    assert refused.exit_code == 78
+    assert seen(tmp_path) == before
+    told = json.loads(refused.stdout)["error"]
+    assert "context_window = 2000 is too small" in told["message"]
+    least = re.search(r"set it to (\d+) or more", told["cure"])
+    assert least
+    (tmp_path / "config.toml").write_text(f"[provider]\ncontext_window = {least[1]}\n")
+    assert runner.invoke(app, ["config", "check"]).exit_code == 0
+    (tmp_path / "config.toml").write_text("[provider]\ncontext_window = 2000\n")
+    environ = {**os.environ, "AGENTD_HOME": str(tmp_path)}
+    started = parent().run(["run"], given=b"", environ=environ, folder=tmp_path, timeout=60)
+    assert started[0] == 78
+    assert told["message"] in started[2].decode()
 
 
 def test_a_limit_in_dollars_needs_no_price_where_no_model_is_paid(

@@ -121,11 +121,17 @@ def test_a_transcript_of_openclaw_can_be_gone_on_with(shell: Shell) -> None:
     assert rows[0]["at"] == "2026-02-01T09:00:00+00:00"
     asked = shell.json("send", "where is the walnut chest?", "--session", "chat:claw")
     assert asked["stop_reason"] == "end_turn"
-    (shell.root / "claw.jsonl").write_text("\n".join([*lines, '{"type": "message"}', "nonsense"]))
-    refused = shell("sessions", "import", "claw.jsonl", "--as", "chat:torn")
+    (shell.root / "claw.jsonl").write_text("\n".join([*lines[:3], "nonsense", *lines[3:]]))
+    torn = shell.json("sessions", "import", "claw.jsonl", "--as", "chat:torn")["sessions"][0]
+    assert (torn["rows"], [line.partition(":")[0] for line in torn["left_out"]]) == (
+        4,
+        ["claw.jsonl, line 4"],
+    )
+    (shell.root / "none.jsonl").write_text("nonsense\n")
+    refused = shell("sessions", "import", "none.jsonl")
     assert refused.code == 2
-    assert "claw.jsonl, line 7" in refused.err
-    assert shell("sessions", "show", "chat:torn").code == 1
+    assert "none.jsonl, line 1" in refused.err
+    assert shell("sessions", "show", "chat:none").code == 1
 
 
 def test_a_transcript_of_ours_survives_the_round(shell: Shell) -> None:

@@ -43,6 +43,7 @@ def openclaw(root: Path) -> None:
     lines = "".join(f"{json.dumps(entry)}\n" for entry in entries)
     write(root / "agents" / "main" / "sessions" / "talk.jsonl", lines)
     write(root / "agents" / "main" / "sessions" / "torn.jsonl", lines + "nonsense\n")
+    write(root / "agents" / "main" / "sessions" / "none.jsonl", "nonsense\n")
 
 
 def steps(done: dict, kind: str) -> dict[str, str]:
@@ -69,11 +70,15 @@ def test_a_house_is_moved_once_and_nothing_of_the_users_is_touched(shell: Shell)
     assert "it tells the agent what to do, and nobody was asked" in unasked.out
     assert "--trust" in unasked.out
     assert "snails" not in (shell.workspace / "SOUL.md").read_text()
-    shell("sessions", "delete", "chat:talk", "--yes")
+    for key in ("chat:talk", "chat:torn"):
+        shell("sessions", "delete", key, "--yes")
     (shell.workspace / "memory" / "2025-12-24.md").unlink()
     done = shell("import", "openclaw", "claw", "--trust", "--json").json
     assert steps(done, "files") == {**expected, "SOUL.md": "imported"}
-    assert steps(done, "sessions") == {"chat:talk": "imported", "chat:torn": "refused"}
+    found = {"chat:none": "refused", "chat:talk": "imported", "chat:torn": "imported"}
+    assert steps(done, "sessions") == found
+    (torn,) = [step for step in done["sessions"] if step["key"] == "chat:torn"]
+    assert "torn.jsonl, line 3" in torn["reason"]
     assert done["config"] == [
         {"theirs": "agents.defaults.heartbeat.every", "ours": "heartbeat.interval", "value": "1h"}
     ]
@@ -81,7 +86,7 @@ def test_a_house_is_moved_once_and_nothing_of_the_users_is_touched(shell: Shell)
     assert (shell.workspace / "MEMORY.md").read_text() == "mine\n"
     assert (shell.workspace / "memory" / "2025-12-24.md").read_text() == "- the goose was dry\n"
     assert len(shell.ok("sessions", "export", "chat:talk").lines) == 1
-    assert shell("sessions", "show", "chat:torn").code == 1
+    assert shell("sessions", "show", "chat:none").code == 1
 
     again = shell("import", "openclaw", "claw")
     assert "imported" not in again.out

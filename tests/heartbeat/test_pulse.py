@@ -148,6 +148,7 @@ class World:
             self.budget,
             self.last_heard,
             self.wake,
+            self.exists,
         )
         examination = Examination(
             self.settings, around, "Go through the list.", Recipients(("journal",), "me")
@@ -168,6 +169,9 @@ class World:
 
     def wake(self) -> None:
         self.wakes += 1
+
+    async def exists(self, session: SessionKey) -> bool:
+        return session in {"main", "chat:work"}
 
     async def live(self, span: timedelta) -> list[Beat]:
         """Do what the scheduler does: tick at the due time and at least every minute."""
@@ -288,6 +292,9 @@ async def test_a_file_that_cannot_be_read_is_told_until_it_can() -> None:
     assert (await world.beat()).reason is Reason.ALERT
     world.file = FileUnreadable("HEARTBEAT.md is not UTF-8", cure="write it anew")
     assert (await world.beat()).reason is Reason.DUPLICATE
+    told = await world.pulse.explain()
+    assert (told["would_run"], told["reason"]) == (False, "alert")
+    assert told["checklist"]["unreadable"] == "HEARTBEAT.md is not UTF-8"
     (alert,) = await world.beats.alerts()
     assert alert.text.endswith("HEARTBEAT.md is a directory; remove it")
     assert (world.turns.requests, world.wakes) == ([], 1)
@@ -450,6 +457,20 @@ async def test_the_context_of_a_conversation_is_a_setting() -> None:
     await world.beat()
     (request,) = world.turns.requests
     assert (request.session, request.context, request.model) == ("chat:work", "main", "small")
+
+
+async def test_a_conversation_that_does_not_exist_is_said_and_not_made() -> None:
+    world = World(context="main", session="chat:wrok")
+    await world.pulse.recover()
+    (problem,) = world.pulse.problems()
+    assert (problem.code, "chat:wrok" in problem.text) == ("heartbeat_session", True)
+    await world.beat()
+    (request,) = world.turns.requests
+    assert request.session == "main"
+    assert [found.code for found in world.pulse.problems()] == ["heartbeat_session"]
+    right = World(context="main", session="chat:work")
+    await right.pulse.recover()
+    assert right.pulse.problems() == ()
 
 
 async def test_an_alert_is_put_once_a_day() -> None:
