@@ -31,8 +31,9 @@ from agentd.storage.migrations import STATE, check, check_shape
 MANIFEST = "manifest.json"
 DATABASE = "state/state.db"
 CONFIG = "config.toml"
+STATE_ALONE = "state"  # what the manifest of such an archive says that it holds
 _FORMAT = 1
-_FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key")
+_FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key", "state/rows.key")
 _FOLDERS = ("workspace", "state/versions", "state/blobs")
 _RATIO = 100  # bytes that one byte of an archive may become
 _ALWAYS = 64 << 20  # bytes that any archive may become
@@ -48,7 +49,9 @@ Store = Callable[[str, Iterable[bytes]], object]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What goes into an archive: `database` is a copy that nobody writes any more."""
+    """What goes into an archive: `database` is a copy that nobody writes any more. One of `state_alone`
+    holds that and the keys; what is a file of its own stays where it is when it is restored.
+    """
 
     database: Path
     config_file: Path
@@ -56,14 +59,18 @@ class Contents:
     versions: Path
     blobs: Path
     facts_key: Path
+    rows_key: Path
+    state_alone: bool = False
 
     def entries(self) -> Iterator[tuple[str, Path]]:
         """Names in the archive and where they come from; links are left out."""
         yield DATABASE, self.database
+        keys = [key for key in (self.facts_key, self.rows_key) if key.is_file()]
+        yield from ((f"state/{key.name}", key) for key in keys)
+        if self.state_alone:
+            return
         if self.config_file.is_file():
             yield CONFIG, self.config_file
-        if self.facts_key.is_file():
-            yield f"state/{self.facts_key.name}", self.facts_key
         yield from _below("workspace", self.workspace)
         yield from _below("state/versions", self.versions)
         yield from _below("state/blobs", self.blobs)
@@ -288,6 +295,7 @@ def _fill(target: Any, contents: Contents, now: datetime) -> None:
             _add(archive, name, data, now)
         manifest: Mapping[str, Any] = {
             "format": _FORMAT,
+            "holds": STATE_ALONE if contents.state_alone else "everything",
             "created_at": now.isoformat(),
             "files": digests,
         }

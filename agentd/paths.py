@@ -50,6 +50,16 @@ class Places:
         return self.state_dir / "facts.key"
 
     @property
+    def rows_key(self) -> Path:
+        """What digests of the rows of transcripts are made with."""
+        return self.state_dir / "rows.key"
+
+    @property
+    def acknowledged(self) -> Path:
+        """What was acknowledged of the database's commits."""
+        return self.state_dir / f"{self.database.name}-acknowledged"
+
+    @property
     def chat_history(self) -> Path:
         """Where a chat keeps what its user has typed."""
         return self.state_dir / "chat_history"

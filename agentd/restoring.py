@@ -15,6 +15,7 @@ from agentd.memory.facts.known import Digests
 from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.storage.graves import bury_again, graves_in
 from agentd.storage.lock import state_lock
+from agentd.storage.rescue import forget_count
 
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
@@ -47,17 +48,20 @@ def restore(
         staged = daemon_places({"AGENTD_HOME": str(stage)})  # an archive is laid out as a home is
         try:
             manifest = backup.unpack(file, stage)
+            alone = manifest.get("holds") == backup.STATE_ALONE
             backup.check_database(staged.database, foreign=True)
             if strange := _strange(staged, places):
                 agree(strange)
-            places = placed(load(staged.config_file, environ), places)
-            old = [path for path in _targets(places) if _is_there(path)]
+            config = places.config_file if alone else staged.config_file
+            places = placed(load(config, environ), places)
+            old = [path for path in _targets(places, alone=alone) if _is_there(path)]
             if old and not force:
                 raise AgentdError(
                     f"{old[0]} exists",
                     cure="restore into an empty AGENTD_HOME, or with --force, which moves it aside",
                 )
             forgotten = _forgotten_since(places, staged, now)
+            forget_count(staged.database)
             aside = [str(_aside(path, now)) for path in old]
             _put(staged, places)
         except OSError as error:
@@ -93,14 +97,17 @@ def _forgotten_since(places: Places, staged: Places, now: datetime) -> int | Non
     return bury_again(staged.database, graves, Digests(key).of, now)
 
 
-def _targets(places: Places) -> list[Path]:
+def _targets(places: Places, *, alone: bool) -> list[Path]:
+    """What is moved aside: all, or the state `alone` where the archive holds no more."""
     databases = [
         database.with_name(database.name + suffix)
         for database in (places.database, places.index)
         for suffix in _SUFFIXES
     ]
-    beside = [places.versions, places.images, places.facts_key]
-    return [places.config_file, places.workspace, *databases, *beside]
+    state = [*databases, places.facts_key, places.rows_key, places.acknowledged]
+    if alone:
+        return state
+    return [places.config_file, places.workspace, *state, places.versions, places.images]
 
 
 def _is_there(path: Path) -> bool:
@@ -121,6 +128,7 @@ def _put(staged: Places, places: Places) -> None:
         (staged.versions, places.versions),
         (staged.images, places.images),
         (staged.facts_key, places.facts_key),
+        (staged.rows_key, places.rows_key),
         (staged.workspace, places.workspace),
         (staged.config_file, places.config_file),
     )

@@ -59,7 +59,7 @@ async def archive(tmp_path: Path) -> Path:
     (home / "facts.key").write_bytes(b"a key")
     (home / "config.toml").write_text("[log]\nkeep = 7\n")
     copy = await database(home / "state.db")
-    places = ("config.toml", "workspace", "versions", "blobs", "facts.key")
+    places = ("config.toml", "workspace", "versions", "blobs", "facts.key", "no.key")
     contents = backup.Contents(copy, *(home / name for name in places))
     told = backup.write(contents, tmp_path / "b.tar.gz", NOW)
     assert told["files"] == 6
@@ -155,7 +155,7 @@ async def test_what_was_forgotten_since_is_forgotten_in_what_comes_back(
     rex, tea = "The user's dog is called Rex.", "The user likes tea."
     old, places = tmp_path / "old", home(tmp_path)
     await remembering(old, rex, tea)
-    names = ("config.toml", "workspace", "versions", "blobs", "facts.key")
+    names = ("config.toml", "workspace", "versions", "blobs", "facts.key", "rows.key")
     contents = backup.Contents(old / "state.db", *(old / name for name in names))
     backup.write(contents, tmp_path / "facts.tar.gz", NOW)
     await remembering(places.state_dir, rex, tea, key=key)
@@ -257,7 +257,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
     data = bytearray((await database(tmp_path / "copy.db")).read_bytes())
     data[4096:8192] = os.urandom(4096)
     bad.write_bytes(data)
-    contents = backup.Contents(bad, *[tmp_path / "no"] * 5)
+    contents = backup.Contents(bad, *[tmp_path / "no"] * 6)
     with pytest.raises(StorageCorrupt):
         backup.write(contents, tmp_path / "bad.tar.gz", NOW)
     assert not (tmp_path / "bad.tar.gz").exists()
@@ -273,7 +273,7 @@ async def test_a_damaged_database_is_neither_backed_up_nor_restored(
 async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path) -> None:
     before = archive.read_bytes()
     copy = await database(tmp_path / "copy.db")
-    contents = backup.Contents(copy, *[tmp_path / "no"] * 5)
+    contents = backup.Contents(copy, *[tmp_path / "no"] * 6)
     with pytest.raises(InvalidRequest, match="exists already"):
         backup.write(contents, archive, NOW)
     assert archive.read_bytes() == before

@@ -25,6 +25,7 @@ from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
+from agentd.storage.proving import Proving
 from agentd.storage.rescue import is_used, make_sound
 from agentd.storage.retention import SqliteRetention
 from agentd.storage.sessions import SqliteSessions
@@ -54,6 +55,7 @@ class Stores:
     erasures: SqliteErasures
     graph: SqliteGraph
     blobs: FileBlobs
+    proving: Proving
 
 
 @asynccontextmanager
@@ -89,6 +91,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteErasures(db),
             SqliteGraph(index_db),
             blobs,
+            Proving(db, clock),
         )
 
 

@@ -117,6 +117,7 @@ class Upkeep:
                 places.versions,
                 places.images,
                 places.facts_key,
+                places.rows_key,
             )
             return await asyncio.to_thread(backup.write, contents, file, ground.clock.now())
 

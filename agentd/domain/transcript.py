@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from agentd.domain.choices import UNCHOSEN, Choices
-from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult, encode_blocks
+from agentd.domain.message import (
+    Block,
+    Image,
+    Message,
+    Role,
+    Text,
+    ToolResult,
+    ToolUse,
+    encode_blocks,
+)
 from agentd.domain.source import BY_AGENT, BY_OWNER, TextSource, Writer
 from agentd.domain.turn import Kind, SessionKey, Usage, kind_of
 
+DAMAGED = "damaged"  # the tag of a row whose digest does not prove it
 NO_MEMORY = "no_memory"  # the reason of a coverage whose session writes no memories: a group's
 _BY_ROLE = TextSource(Writer.OTHER, tainted=True)  # no source was named: this very value is none
 
@@ -203,6 +213,26 @@ class SessionInfo:
 def opens_turn(row: Row | NewRow) -> bool:
     """Whether a turn starts here: something the user said, not a tool's result."""
     return row.role is RowRole.USER and not any(isinstance(b, ToolResult) for b in row.blocks)
+
+
+def without_loose_calls(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows, with words for calls and results that lost each other to a damaged row: a service
+    refuses a prompt with one of them alone.
+    """
+    if all(row.tag != DAMAGED for row in rows):
+        return tuple(rows)
+    blocks = [block for row in rows for block in row.blocks]
+    called = {block.id for block in blocks if isinstance(block, ToolUse)}
+    answered = {block.tool_use_id for block in blocks if isinstance(block, ToolResult)}
+
+    def worded(block: Block) -> Block:
+        if isinstance(block, ToolUse) and block.id not in answered:
+            return Text(f"(A call of {block.name}, whose result is damaged.)")
+        if isinstance(block, ToolResult) and block.tool_use_id not in called:
+            return Text(block.text)
+        return block
+
+    return tuple(replace(row, blocks=tuple(map(worded, row.blocks))) for row in rows)
 
 
 def export_row(row: Row) -> dict[str, Any]:

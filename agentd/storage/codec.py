@@ -8,11 +8,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from agentd.domain.message import Block, Image, decode_blocks, encode_blocks
+from agentd.domain.message import Block, Image, Text, decode_blocks, encode_blocks
 from agentd.domain.source import TextSource
 from agentd.domain.tool import FileAction, FileIntent, Intent, ToolCall, ToolOutput
-from agentd.domain.transcript import Row, RowRole
+from agentd.domain.transcript import DAMAGED, Row, RowRole
 from agentd.domain.turn import CallMade, Failure, Kind, Origin, SessionKey, StopReason, Turn, Usage
+
+_DAMAGED = "(What was stored here is damaged, and left out.)"
+_EPOCH = datetime.fromtimestamp(0, UTC)  # nothing of a damaged row is to be believed
 
 
 def stamp(at: datetime) -> str:
@@ -68,7 +71,12 @@ def dump_usage(usage: Usage | None) -> str | None:
 
 
 def load_row(row: sqlite3.Row) -> Row:
-    """A transcript row from its columns."""
+    """A transcript row from its columns. One that is not `proven` says so and nothing else: as the
+    user's message where it opens a turn, else as a notice.
+    """
+    if not row["proven"]:
+        role = RowRole.USER if row["opens_turn"] == 1 else RowRole.NOTICE
+        return Row(row["seq"], role, (Text(_DAMAGED),), _EPOCH, row["turn_id"], tag=DAMAGED)
     return Row(
         seq=row["seq"],
         role=RowRole(row["role"]),

@@ -60,7 +60,7 @@ def corrupt(path: Path) -> StorageCorrupt:
     """The error for a file that SQLite cannot read."""
     return StorageCorrupt(
         f"{path.name} is damaged",
-        cure=f"stop agentd, keep a copy of {path.parent}, and restore a backup",
+        cure="`agentd restart` salvages what can be read of it and keeps the file; or restore a backup",
     )
 
 

@@ -14,6 +14,7 @@ from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError
 from agentd.storage.erasing import is_unclean, write_anew
 from agentd.storage.faults import corrupt, translate
+from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema, check, migrate
 
 Synchronous = Literal["FULL", "NORMAL"]
@@ -23,21 +24,22 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 
 def open_file(
-    path: Path, schema: Schema, synchronous: Synchronous
+    path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None = None
 ) -> tuple[sqlite3.Connection, Problem | None]:
-    """The one connection to `path`, brought to the schema's newest version, and what was wrong.
+    """The one connection to `path`, brought to the schema's newest version, and what was wrong. `guard`
+    seals and counts from there on.
 
     Raises StorageError and its kinds. To be called on the thread that will use the connection.
     """
     try:
         private_directory(path.parent)
         try:
-            return _connect(path, schema, synchronous), None
+            return _connect(path, schema, synchronous, guard), None
         except StorageError as error:
             if not (schema.derived and _is_hopeless(error)):
                 raise
             problem = put_aside(path, schema, error)
-        return _connect(path, schema, synchronous), problem
+        return _connect(path, schema, synchronous, guard), problem
     except OSError as error:
         raise StorageError(
             f"{path} cannot be opened ({error.strerror})",
@@ -77,14 +79,16 @@ def private_directory(path: Path) -> None:
     _sync(path.parent)
 
 
-def _connect(path: Path, schema: Schema, synchronous: Synchronous) -> sqlite3.Connection:
+def _connect(
+    path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None
+) -> sqlite3.Connection:
     if schema.derived and (found := _irregular(path)) is not None:
         raise StorageCorrupt(f"{found.name} is no file of its own", cure=f"move {found} away")
     _private_file(path)
     try:
         conn = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
         try:
-            _prepare(conn, path, schema, synchronous)
+            _prepare(conn, path, schema, synchronous, guard)
         except BaseException:
             conn.close()
             raise
@@ -94,7 +98,11 @@ def _connect(path: Path, schema: Schema, synchronous: Synchronous) -> sqlite3.Co
 
 
 def _prepare(
-    conn: sqlite3.Connection, path: Path, schema: Schema, synchronous: Synchronous
+    conn: sqlite3.Connection,
+    path: Path,
+    schema: Schema,
+    synchronous: Synchronous,
+    guard: Guard | None,
 ) -> None:
     conn.row_factory = sqlite3.Row
     check(conn, schema)
@@ -107,6 +115,8 @@ def _prepare(
     conn.execute("PRAGMA temp_store = MEMORY")
     conn.execute("PRAGMA journal_size_limit = 16777216")
     migrate(conn, schema)
+    if guard is not None:
+        guard.open(conn)
     if is_unclean(path):
         # A full disk or another reader keeps nobody from starting; it stays due.
         with suppress(sqlite3.OperationalError, StorageError):

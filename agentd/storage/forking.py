@@ -8,6 +8,7 @@ from datetime import datetime
 from agentd.domain.turn import SessionKey
 from agentd.errors import Busy
 from agentd.storage.codec import stamp
+from agentd.storage.seals import digest_of, is_proven
 from agentd.storage.transcript import find_session, require_session
 
 _FIRST_OPEN = """
@@ -25,10 +26,11 @@ FROM sessions WHERE id = :source
 """
 _COPY_ROWS = """
 INSERT INTO rows
-    (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, source, blocks)
-SELECT :copy, seq, NULL, role, opens_turn, at, provider, usage, tag, source, blocks
+    (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, source, blocks, digest)
+SELECT :copy, seq, NULL, role, opens_turn, at, provider, usage, tag, source, blocks,
+    iif(PROVEN, DIGEST, NULL)
 FROM rows WHERE session_id = :source AND seq <= :last
-"""
+""".replace("PROVEN", is_proven()).replace("DIGEST", digest_of(session_id=":copy"))
 _COPY_IMAGES = """
 INSERT INTO images (row_id, sha256)
 SELECT copied.id, images.sha256 FROM rows AS copied

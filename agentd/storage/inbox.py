@@ -56,6 +56,7 @@ UPDATE turns SET state = ?, ended_at = ?, outcome = ?, text = '', quoted = '[]',
 WHERE id = ?
 """
 _NEXT_SILENT = "SELECT coalesce(max(seq), 0) + 1 FROM silent_rows WHERE turn_id = ?"
+_SILENT = "SELECT *, 1 AS proven FROM silent_rows WHERE turn_id = ? ORDER BY seq"
 _INSERT_SILENT = """
 INSERT INTO silent_rows (turn_id, seq, role, at, provider, usage, tag, source, blocks)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -118,7 +119,7 @@ def begin(conn: sqlite3.Connection, turn_id: int, at: datetime) -> tuple[Row, ..
     if turn["state"] == TurnState.RECEIVED:
         return (_add(conn, turn, _user_row(turn), at),)
     if _is_silent(turn):
-        found = conn.execute("SELECT * FROM silent_rows WHERE turn_id = ? ORDER BY seq", (turn_id,))
+        found = conn.execute(_SILENT, (turn_id,))
         return tuple(load_row(r) for r in found)
     return turn_rows(conn, turn_id)
 

@@ -11,8 +11,13 @@ from agentd.errors import StorageError
 KEY_BYTES = 32
 
 
-def kept_key(file: Path) -> bytes:
-    """The key in the file, made when it is first asked for. Raises StorageError."""
+_FORGOTTEN = "take it from a backup; without it, what was forgotten may be learnt again: delete it"
+
+
+def kept_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
+    """The key in the file, made when it is first asked for. Raises StorageError, with the cure for a file
+    that is no key.
+    """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
@@ -22,11 +27,7 @@ def kept_key(file: Path) -> bytes:
         msg = f"{file} cannot be kept: {error.strerror}"
         raise StorageError(msg, cure="let agentd write to its folder") from error
     if len(key) != KEY_BYTES:
-        msg = f"{file} is damaged"
-        cure = (
-            "take it from a backup; without it, what was forgotten may be learnt again: delete it"
-        )
-        raise StorageError(msg, cure=cure)
+        raise StorageError(f"{file} is damaged", cure=cure)
     return key
 
 
@@ -35,6 +36,7 @@ def _make(file: Path) -> None:
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        os.fchmod(new.fileno(), 0o600)
         new.write(secrets.token_bytes(KEY_BYTES))
         new.flush()
         os.fsync(new.fileno())

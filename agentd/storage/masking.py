@@ -21,6 +21,7 @@ from agentd.domain.spans import Span
 from agentd.domain.turn import SessionKey
 from agentd.errors import Busy
 from agentd.storage.codec import dumps
+from agentd.storage.seals import digest_of
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
@@ -34,6 +35,7 @@ _SOME = """
 SELECT rowid AS place, PLACES AS places, COLUMNS FROM TABLE WHERE rowid > ? ORDER BY rowid LIMIT ?
 """
 _MASK = "UPDATE TABLE SET VALUES WHERE rowid = ?"
+_SEAL = "UPDATE rows SET digest = DIGEST WHERE rowid = ?".replace("DIGEST", digest_of())
 _SESSIONS_OF = "SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
 _OUTDATE = "UPDATE sessions SET generation = generation + 1 WHERE id = ?"
 _EVIDENCE = """
@@ -175,6 +177,7 @@ def _mask_page(
             )
             changed += 1
             if table == "rows":
+                conn.execute(_SEAL, (row["place"],))
                 _move_evidence(conn, row, _spans(erasure, row["blocks"], places))
             if (
                 table == "alerts"

@@ -16,13 +16,15 @@ class Schema:
     """A database's kind. Step n leads from version n-1 to n; a released step is never edited.
 
     `application_id` stands in the file's header and tells our files from others'. A `derived`
-    database can be built again from other data, so a bad file is put aside instead of refused.
+    database can be built again from other data, so a bad file is put aside instead of refused. What a
+    `guarded` one holds is proven, see `guard.py`.
     """
 
     name: str
     application_id: int
     steps: tuple[str, ...]
     derived: bool = False
+    guarded: bool = False
 
 
 def _read(*names: str) -> tuple[str, ...]:
@@ -44,7 +46,9 @@ STATE = Schema(
         "state_008.sql",
         "state_009.sql",
         "state_010.sql",
+        "state_011.sql",
     ),
+    guarded=True,
 )
 INDEX = Schema(
     "index",

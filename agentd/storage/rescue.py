@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
@@ -18,22 +19,28 @@ import structlog
 
 from agentd.domain.health import Problem
 from agentd.errors import StateMissing, StorageError
+from agentd.storage.acknowledged import commits_in, named, ring_of
 from agentd.storage.damages import MARK, Damages
 from agentd.storage.faults import translate
 from agentd.storage.files import open_file
+from agentd.storage.guard import key_of
+from agentd.storage.keys import KEY_BYTES
 from agentd.storage.migrations import Schema
 from agentd.storage.salvage import Salvaged, salvage
-from agentd.storage.soundness import SECONDS, Look, look
+from agentd.storage.seals import Seals
+from agentd.storage.soundness import SECONDS, Look, look, read_only
 
 log = structlog.get_logger()
 
-_FILES = ("", "-wal", "-shm", "-journal")
+_FILES = ("", "-wal", "-shm", "-journal", "-acknowledged")
 _SALVAGED = "salvaged.db"
 _MOST_BYTES = 1 << 20  # of a note that are looked at for our marks
 _OUR_MARK = b"<!-- agentd:"
 _OUR_FILES = ("index.db", "facts.key", "rows.key", "versions")
 
 
+_MOST_NAMED = 8
+_COUNTS = "SELECT 1 FROM sqlite_schema WHERE name = 'proof'"
 _NAMED = {
     "rows": "rows of conversations",
     "sessions": "sessions",
@@ -59,9 +66,11 @@ def make_sound(
     used: Callable[[], bool],
     backup: Callable[[], Path | None] = lambda: None,
     seconds: float = SECONDS,
+    proofs: bool = True,
 ) -> Look:
     """Have a sound database at `path`, or none yet, and say how far it was looked at. `used` says whether
-    there was one, `backup` which one to advise. Nobody may have it open.
+    there was one, `backup` which one to advise. Nobody may have it open. Without `proofs` it is not held
+    against what was acknowledged, which only shows what that is for.
 
     Raises StateMissing where there was one, StorageError for a file that is not ours, of a newer agentd,
     or cannot be read or salvaged for want of rights or room.
@@ -77,6 +86,8 @@ def make_sound(
             log.error("state_damaged", database=path.name, damage=found.damage)
             _rescue(path, schema, found.damage, backup(), now)
             return Look()
+        if proofs and (problem := _unproven(path, backup())):
+            _record(path, problem, now)
     except OSError as error:
         raise StorageError(
             f"{path.name} cannot be looked at or salvaged ({error.strerror})",
@@ -116,6 +127,7 @@ def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: d
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         found = salvage(path, part, schema)
+        forget_count(part)
     except sqlite3.Error as error:
         raise translate(error, part) from error
     _sync(part)
@@ -124,6 +136,78 @@ def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: d
     _sync(folder)
     _move(path, folder)
     log.warning("state_salvaged", rows=sum(found.found.values()), folder=str(folder))
+
+
+def forget_count(path: Path) -> None:
+    """Let a database that comes from elsewhere begin to count its commits. Raises sqlite3.Error."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as conn:
+        if conn.execute(_COUNTS).fetchone():
+            conn.execute("UPDATE proof SET commits = 0")
+
+
+def _unproven(path: Path, backup: Path | None) -> Problem | None:
+    """What was acknowledged and is not there, or why that cannot be told; also why rows cannot be."""
+    ring = commits_in(ring_of(path))
+    try:
+        with closing(read_only(path)) as conn:
+            if not conn.execute(_COUNTS).fetchone():
+                return None  # of a version that did not count
+            commits, key_id = conn.execute("SELECT commits, key_id FROM proof").fetchone()
+            lost = [ring[number] for number in sorted(ring) if number > commits]
+            names = named(conn, lost)
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    cure = f"send again what is missing; {_advised(backup)}" if backup else "send it again"
+    if lost:
+        count = max(ring) - commits
+        told = ", ".join(names[:_MOST_NAMED]) or "none of them a row or a message"
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        text = (
+            f"{count} changes that were acknowledged are not in {path.name}, since the end of its"
+            " write-ahead log was damaged or deleted, or an earlier file was put in its place:"
+            f" {told}{more}"
+        )
+        return Problem("acknowledged_lost", text, cure)
+    if commits and not ring:
+        text = (
+            f"{ring_of(path).name} is gone, so nothing tells whether the last changes are all there"
+        )
+        return Problem("acknowledged_unknown", text, "look whether your last messages are there")
+    if key_id is not None and not _is_key(path, key_id):
+        text = (
+            f"{key_of(path).name} is gone or another, so nothing tells whether rows of conversations are"
+            " what was stored; they have new digests from now on"
+        )
+        return Problem("rows_key_lost", text, "if you have a backup, compare with it")
+    return None
+
+
+def _is_key(path: Path, key_id: bytes) -> bool:
+    try:
+        key = key_of(path).read_bytes()
+    except FileNotFoundError:
+        return False
+    return len(key) == KEY_BYTES and Seals(key).key_id == key_id
+
+
+def _record(path: Path, problem: Problem, now: datetime) -> None:
+    """Keep what is to be told, with the files that show it, before anything writes over them."""
+    log.error(problem.code, database=path.name)
+    damages = Damages(path)
+    folder = damages.folder()
+    for part in (path.with_name(f"{path.name}-wal"), ring_of(path)):
+        if part.exists():
+            shutil.copyfile(part, folder / part.name)
+            (folder / part.name).chmod(0o600)
+    key = key_of(path)
+    if problem.code == "rows_key_lost" and key.exists():
+        key.rename(folder / key.name)
+    cure = f"{problem.cure}; removing {folder} ends this notice"
+    damages.record(folder, Problem(problem.code, problem.text, cure), now)
+
+
+def _advised(backup: Path) -> str:
+    return f"the newest backup is {backup}: `agentd stop`, then `agentd restore {backup} --force`"
 
 
 def _finish(path: Path) -> None:
@@ -151,7 +235,7 @@ def _told(path: Path, folder: Path, damage: str, found: Salvaged, backup: Path |
     lost = f"; {count} more that were read had no place any more" if count else ""
     cure = f"compare with what you remember; {folder} keeps the damaged files, and removing that folder ends this notice"
     if backup is not None:
-        cure = f"{cure}. The newest backup is {backup}: `agentd stop`, then `agentd restore {backup} --force`"
+        cure = f"{cure}; {_advised(backup)}"
     text = f"{path.name} was damaged ({damage}): {told}{lost}; what could not be read is lost but for a backup"
     return Problem("state_salvaged", text, cure)
 

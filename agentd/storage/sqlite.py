@@ -19,6 +19,7 @@ from agentd.failpoints import hit
 from agentd.storage.erasing import cut_log, drop_asides, mark_unclean, unmark, write_anew
 from agentd.storage.faults import is_lost_sync, lost_sync, translate
 from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
+from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema
 from agentd.storage.waiting import Waiting, taken
 from agentd.storage.wear import Wear, check_whole, copied, lost_file, put_back
@@ -26,6 +27,9 @@ from agentd.storage.wear import Wear, check_whole, copied, lost_file, put_back
 log = structlog.get_logger()
 
 T = TypeVar("T")
+
+# What a statement of ours can get wrong, whatever the disk does.
+_OUR_MISTAKES = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 
 
 class Database:
@@ -36,7 +40,9 @@ class Database:
     them can corrupt a WAL in SQLite up to 3.51.2.
     """
 
-    def __init__(self, path: Path, schema: Schema, synchronous: Synchronous) -> None:
+    def __init__(
+        self, path: Path, schema: Schema, synchronous: Synchronous, *, checks: bool = True
+    ) -> None:
         self.path = path
         self.commits = 0
         self.begun_anew = 0
@@ -46,7 +52,9 @@ class Database:
         self._reads: deque[Waiting[Any]] = deque()
         self._trip: asyncio.Future[None] | None = None  # the one to the thread that has not begun
         self._opened: Problem | None = None
-        self._full: StorageError | None = None
+        self._failing: StorageError | None = None  # why the last write was refused
+        self._damaged: StorageError | None = None  # seen while open; it is salvaged at a start
+        self._guard = Guard(path, checks=checks) if schema.guarded else None
         self._latched = False
         self._erasing = asyncio.Lock()
         self._uncut: StorageError | None = None  # why the log holds deleted bytes yet
@@ -56,14 +64,20 @@ class Database:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, path: Path, migrations: Schema, *, synchronous: Synchronous = "FULL"
+        cls,
+        path: Path,
+        migrations: Schema,
+        *,
+        synchronous: Synchronous = "FULL",
+        checks: bool = True,
     ) -> AsyncIterator[Self]:
-        """An open database, closed when the block ends, after everything that waits.
+        """An open database, closed when the block ends, after everything that waits. Without `checks` a
+        guarded one proves nothing, which only shows what its proofs are for.
 
         Raises StorageCorrupt for a file that is damaged or not ours, StorageError for one of a
         newer agentd; a derived database is put aside in these cases and begins anew.
         """
-        database = cls(path, migrations, synchronous)
+        database = cls(path, migrations, synchronous, checks=checks)
         try:
             await database._thread
         except BaseException:
@@ -74,6 +88,8 @@ class Database:
             yield database
         finally:
             await database._thread.close()
+            if database._guard is not None:
+                database._guard.close()
 
     @property
     def name(self) -> str:
@@ -156,9 +172,12 @@ class Database:
             found.append(lost_sync(self.path))
         if self._uncut:
             found.append(Problem("storage_not_cut", self._uncut.message, self._uncut.cure))
-        if self._full:
-            found.append(Problem(self._full.code, self._full.message, self._full.cure))
-        return tuple(found)
+        found += [
+            Problem(error.code, error.message, error.cure)
+            for error in (self._damaged, self._failing)
+            if error is not None
+        ]
+        return (*found, *(self._guard.problems() if self._guard else ()))
 
     async def prove(self) -> None:
         """Take and give back the write lock on the connection's thread; nothing reaches the disk.
@@ -199,7 +218,7 @@ class Database:
         return result
 
     def _connect(self) -> sqlite3.Connection:
-        conn, self._opened = open_file(self.path, self._schema, self._synchronous)
+        conn, self._opened = open_file(self.path, self._schema, self._synchronous, self._guard)
         self._wear.begin(self.commits)
         return conn
 
@@ -213,6 +232,8 @@ class Database:
             waiting.run(self._thread._conn)
             if isinstance(waiting.error, sqlite3.Error):
                 self._note(waiting.error)
+        if self._guard is not None:
+            self._guard.name_broken(self._thread._conn)
 
     def _write_anew(self, conn: sqlite3.Connection) -> None:
         try:
@@ -248,17 +269,24 @@ class Database:
             if conn.in_transaction:  # the disk failed in the middle of the last rollback
                 conn.execute("ROLLBACK")
             conn.execute("BEGIN IMMEDIATE")
+            before = conn.total_changes
+            if self._guard is not None:
+                self._guard.begin()
             for waiting in group:
                 waiting.run(conn)
                 if waiting.error is not None:
                     self._give_up(group, waiting.error)
                     return
+            is_guarded = self._guard is not None and conn.total_changes > before
+            counted = self._guard.count(conn) if self._guard and is_guarded else None
             conn.execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up(group, error)
             return
+        if self._guard is not None and counted is not None:
+            self._guard.acknowledge(counted)
         self.commits += 1
-        self._full = None
+        self._failing = None
 
     def _give_up(self, group: list[Waiting[Any]], error: Exception) -> None:
         conn = self._thread._conn
@@ -281,14 +309,16 @@ class Database:
         if is_lost_sync(error):
             self._latched = True
             log.error("storage_sync_failed", database=self.path.name)
-        elif told.code == "storage_full":
-            if self._full is None:
-                log.error("storage_full", database=self.path.name)
-            self._full = told
         elif told.code == "storage_corrupt":
             log.error("storage_corrupt", database=self.path.name)
             if self._schema.derived:
                 self._begin_anew(told)
+            else:
+                self._damaged = told
+        elif not isinstance(error, _OUR_MISTAKES):
+            if self._failing is None:
+                log.error(told.code, database=self.path.name)
+            self._failing = told
 
     def _begin_anew(self, why: StorageError) -> None:
         self._thread._conn.close()

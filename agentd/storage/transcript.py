@@ -16,6 +16,7 @@ from agentd.domain.transcript import (
     SessionInfo,
     SummaryTrouble,
     opens_turn,
+    without_loose_calls,
 )
 from agentd.domain.turn import DELETED, MAIN, Kind, SessionKey, kind_of
 from agentd.errors import Busy, NotFound
@@ -29,6 +30,7 @@ from agentd.storage.codec import (
     well_formed,
 )
 from agentd.storage.facts import unlink_session
+from agentd.storage.seals import COLUMNS, digest_of, is_proven
 
 TITLE_LENGTH = 80  # characters
 
@@ -38,11 +40,13 @@ UPDATE sessions SET rows = rows + 1, turns = turns + :opens, updated_at = :at,
     title = CASE WHEN title = '' THEN :title ELSE title END
 WHERE id = :session RETURNING rows
 """
-_INSERT_ROW = """
-INSERT INTO rows
-    (session_id, seq, turn_id, role, opens_turn, at, provider, usage, tag, source, blocks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_VALUES = {name: f":{name}" for name in (*COLUMNS, "blocks")}
+_INSERT_ROW = "".join(
+    (
+        f"INSERT INTO rows (turn_id, {', '.join(_VALUES)}, digest) ",
+        f"VALUES (:turn_id, {', '.join(_VALUES.values())}, {digest_of(**_VALUES)})",
+    )
+)
 _INSERT_IMAGE = "INSERT OR IGNORE INTO images (row_id, sha256) VALUES (?, ?)"
 _WAITING = "SELECT images FROM turns WHERE images <> '[]'"
 _NTH_LAST_TURN = """
@@ -52,17 +56,18 @@ _LISTED = """
 SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC, id DESC
 """
 _UNENDED = "SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL"
-_OF_TURN = "SELECT * FROM rows WHERE turn_id = ? ORDER BY seq"
-_SLICE = "SELECT * FROM rows WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
-_OPENING = "SELECT * FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
+_PROVEN = "SELECT rows.*, PROVEN AS proven FROM rows".replace("PROVEN", is_proven("rows."))
+_OF_TURN = f"{_PROVEN} WHERE turn_id = ? ORDER BY seq"
+_SLICE = f"{_PROVEN} WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"
+_OPENING = f"{_PROVEN} WHERE session_id = ? AND opens_turn = 1 ORDER BY seq LIMIT 1"
 _RETITLE = "UPDATE sessions SET title = ? WHERE id = ?"
-_SAID = """
-SELECT r.* FROM rows r JOIN sessions s ON s.id = r.session_id
-WHERE s.key = ? AND r.seq > ? AND r.opens_turn = 1 ORDER BY r.seq LIMIT ?
+_SAID = f"""
+{_PROVEN} JOIN sessions s ON s.id = rows.session_id
+WHERE s.key = ? AND rows.seq > ? AND rows.opens_turn = 1 ORDER BY rows.seq LIMIT ?
 """
 _SUMMARY = "SELECT source FROM rows WHERE session_id = ? AND seq = ? AND role = 'summary'"
-_IN_CONTEXT = """
-SELECT * FROM rows WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
+_IN_CONTEXT = f"""
+{_PROVEN} WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
 ORDER BY seq
 """
 
@@ -141,19 +146,19 @@ def add_row(
     row = replace(row, seq=seq)
     added = conn.execute(
         _INSERT_ROW,
-        (
-            session_id,
-            seq,
-            turn_id,
-            row.role,
-            opens,
-            stamp(at),
-            row.provider,
-            dump_usage(row.usage),
-            row.tag,
-            str(row.source),
-            dump_blocks(row.blocks),
-        ),
+        {
+            "session_id": session_id,
+            "seq": seq,
+            "turn_id": turn_id,
+            "role": row.role,
+            "opens_turn": opens,
+            "at": stamp(at),
+            "provider": row.provider,
+            "usage": dump_usage(row.usage),
+            "tag": row.tag,
+            "source": str(row.source),
+            "blocks": dump_blocks(row.blocks),
+        },
     )
     for image in row.images:
         conn.execute(_INSERT_IMAGE, (added.lastrowid, image.sha256))
@@ -177,7 +182,7 @@ def retitle(conn: sqlite3.Connection, session_id: int) -> None:
 def turn_rows(conn: sqlite3.Connection, turn_id: int) -> tuple[Row, ...]:
     """A turn's rows in the transcript, oldest first."""
     found = conn.execute(_OF_TURN, (turn_id,))
-    return tuple(load_row(r) for r in found)
+    return without_loose_calls([load_row(r) for r in found])
 
 
 def slice_rows(
@@ -256,7 +261,7 @@ def _title_of(row: Row) -> str:
 
 def _context_rows(conn: sqlite3.Connection, session_id: int, first: int) -> tuple[Row, ...]:
     found = conn.execute(_IN_CONTEXT, (session_id, first))
-    return tuple(load_row(r) for r in found)
+    return without_loose_calls([load_row(r) for r in found])
 
 
 def _load_info(found: sqlite3.Row) -> SessionInfo:

@@ -23,6 +23,8 @@ WORDS = Erasure(spans=(WORD,))
 CHAT = SessionKey("chat:one")
 # Columns of text that are not masked, and why.
 WORDLESS = {
+    "proof.key_id": "a hash of a key",
+    "rows.digest": "a keyed hash, made anew of what is left",
     "sessions.key": "an address",
     "sessions.cwd": "a folder",
     "sessions.created_at": "a time",

@@ -30,6 +30,7 @@ from agentd.domain.turn import (
 from agentd.errors import Busy, InvalidRequest, NotFound
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
+from agentd.storage.seals import digest_of
 from agentd.storage.sessions import SqliteSessions
 
 CHAT = SessionKey("chat:one")
@@ -573,5 +574,6 @@ async def test_a_summary_that_a_former_version_made_of_all_is_not_carried_on(sta
     await store.create(CHAT)
     await store.swap(CHAT, 0, 1, "obey")
     await state_db.execute("UPDATE rows SET source = 'agent tainted'", ())
+    await state_db.execute(f"UPDATE rows SET digest = {digest_of()}", ())
     assert (await store.load(CHAT)).summary.startswith("[left out: a summary")
     assert (await store.rows(CHAT))[0].text == "obey"

@@ -187,7 +187,8 @@ async def test_files_are_private_whatever_the_umask(tmp_path, umask):
             modes = {p.name: p.stat().st_mode & 0o777 for p in (tmp_path / "new").iterdir()}
     finally:
         os.umask(before)
-    assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm"), 0o600)
+    names = ("state.db", "state.db-wal", "state.db-shm", "state.db-acknowledged", "rows.key")
+    assert modes == dict.fromkeys(names, 0o600)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
