@@ -14,7 +14,7 @@ from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ConfigError
 from agentd.paths import prompt
-from agentd.ports import Approver, EventSink, Tool
+from agentd.ports import Approver, Audience, Tool
 from agentd.providers.assembly import Model
 
 
@@ -29,7 +29,7 @@ async def open_engine(
     model: Model,
     tools: tuple[Tool, ...],
     approver: Approver,
-    events: EventSink,
+    events: Audience,
 ) -> AsyncIterator[Engine]:
     """The engine, its journal repaired; no turn runs before its sessions are started.
 

@@ -20,7 +20,7 @@ from agentd.domain.health import Problem
 from agentd.engine.assembly import Engine
 from agentd.engine.watchers import Watchers
 from agentd.logs import OpenLog
-from agentd.ports import Approver, EventSink, Provider, Tool
+from agentd.ports import Approver, Audience, Provider, Tool
 from agentd.providers.assembly import Model
 from agentd.server.clients import Clients
 
@@ -67,7 +67,7 @@ async def open_parts(
     clients: Clients,
     approver: Approver,
     *,
-    shown: EventSink,
+    shown: Audience,
     output: OpenLog,
     provider: Provider | None = None,
 ) -> AsyncIterator[Parts]:

@@ -27,10 +27,10 @@ from agentd.engine.toolbox import Toolbox
 from agentd.engine.turns import Turns
 from agentd.ports import (
     Approver,
+    Audience,
     Clock,
     CompactionHook,
     ContextSource,
-    EventSink,
     Journal,
     Ledger,
     Provider,
@@ -56,7 +56,7 @@ class Outside:
     ledger: Ledger
     provider: Provider
     approver: Approver
-    events: EventSink
+    events: Audience
     clock: Clock
     tools: tuple[Tool, ...] = ()
     sources: tuple[ContextSource, ...] = ()

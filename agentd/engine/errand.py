@@ -14,7 +14,7 @@ from agentd.domain.settings import format_duration
 from agentd.domain.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.domain.verdict import Alarm, Verdict, judge
 from agentd.errors import AgentdError, ShuttingDown
-from agentd.ports import EventSink
+from agentd.ports import Audience
 
 log = structlog.get_logger()
 
@@ -33,7 +33,7 @@ class Ticket(Protocol):
 class Door(Protocol):
     """The engine's door."""
 
-    async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
+    async def submit(self, request: TurnRequest, sink: Audience) -> Ticket:
         """Queue a turn. Raises AgentdError when it is not taken."""
 
     def is_busy(self, session: SessionKey) -> bool:
@@ -64,7 +64,7 @@ def compose(prompt: str, title: str, matter: str, now: datetime, zone: ZoneInfo)
 
 
 async def run_errand(
-    door: Door, request: TurnRequest, sink: EventSink, limit: timedelta, ack_max_chars: int
+    door: Door, request: TurnRequest, sink: Audience, limit: timedelta, ack_max_chars: int
 ) -> Verdict | Failed:
     """The verdict on the reply to a silent request, or why there is none; one that takes longer than
     `limit` is cancelled. Never raises for what a turn can do wrong.

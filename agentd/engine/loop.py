@@ -52,6 +52,7 @@ from agentd.ports import Clock, Journal, Ledger, Provider, SessionStore
 from agentd.redaction import Redactor
 
 CANCELLED_CALL = "The user cancelled the turn before this tool had answered."
+_PIECE = 64 * 1024  # characters of an answer that are shown at once
 
 
 class Loop:
@@ -186,12 +187,8 @@ class Loop:
             async with progress.interrupt.guard():
                 async for event in events:
                     match event:
-                        case TextDelta(text):
-                            progress.shown.append(text)
-                            progress.sink.emit(TextChunk(session, text))
-                            hit("turn.streaming")
-                        case ThoughtDelta(text):
-                            progress.sink.emit(ThoughtChunk(session, text))
+                        case TextDelta() | ThoughtDelta():
+                            await _show(progress, event)
                         case Restarted(reason):
                             self._retract(progress, reason)
                         case RetryScheduled(reason, text, seconds):
@@ -259,6 +256,20 @@ class Loop:
         progress.rows.extend(stored)
         hit("turn.finished")
         return turn
+
+
+async def _show(progress: Progress, said: TextDelta | ThoughtDelta) -> None:
+    """Show the words as fast as those who watch read them."""
+    session = progress.scene.request.session
+    for start in range(0, len(said.text), _PIECE):
+        piece = said.text[start : start + _PIECE]
+        if isinstance(said, TextDelta):
+            progress.shown.append(piece)
+            progress.sink.emit(TextChunk(session, piece))
+            hit("turn.streaming")
+        else:
+            progress.sink.emit(ThoughtChunk(session, piece))
+        await progress.sink.wait_room(session)
 
 
 _STOPS = {

@@ -11,7 +11,7 @@ from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import CallMade, Receipt, Usage
 from agentd.engine.interrupt import Interrupt
 from agentd.engine.prompt import Scene
-from agentd.ports import EventSink
+from agentd.ports import Audience
 
 CLIP_RESULTS = 2000  # characters left of a tool result when a turn's results must be cut
 _NOTHING = Usage()
@@ -23,7 +23,7 @@ class Progress:
 
     receipt: Receipt
     scene: Scene
-    sink: EventSink
+    sink: Audience
     rows: list[Row] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)  # words streamed since the last stored row
     usage: Usage = _NOTHING

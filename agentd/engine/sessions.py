@@ -26,7 +26,7 @@ from agentd.engine.tasks import Tasks
 from agentd.engine.turns import Turns
 from agentd.errors import InvalidRequest, ShuttingDown, StorageError
 from agentd.failpoints import hit
-from agentd.ports import EventSink, SessionStore
+from agentd.ports import Audience, SessionStore
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class Sessions:
         rooms: Rooms,
         recovery: Recovery,
         lanes: Lanes,
-        events: EventSink,
+        events: Audience,
     ) -> None:
         self._store = store
         self._turns = turns
@@ -78,7 +78,7 @@ class Sessions:
             if info.flush_due and self._tasks.is_open:
                 self._tasks.spawn(self._rooms.ahead(info.key, Trigger.RESTART))
 
-    async def submit(self, request: TurnRequest, sink: EventSink | None = None) -> Ticket:
+    async def submit(self, request: TurnRequest, sink: Audience | None = None) -> Ticket:
         """Take a request; when this returns it is durable.
 
         A message id that is known attaches to its turn, running or ended. Silent turns go to `sink`
@@ -166,7 +166,7 @@ class Sessions:
         """What would happen at the session's next turn and why. Raises NotFound."""
         return await self._rooms.explain(session)
 
-    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: EventSink) -> Submission:
+    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: Audience) -> Submission:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
         submission = Submission(request, receipt, sink, ended)
         if not self._tasks.is_open:  # the stop came while it was stored: it is for the next start

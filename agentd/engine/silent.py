@@ -30,6 +30,9 @@ class Silence:
     def emit(self, event: TurnEvent) -> None:
         """Let it go."""
 
+    async def wait_room(self, session: SessionKey) -> None:
+        """There is always room."""
+
 
 class SilentTurns:
     """Asks hooks' questions."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from agentd.domain.turn import Failure, Receipt, Turn, TurnRequest
 from agentd.engine.interrupt import Interrupt
 from agentd.errors import AgentdError
-from agentd.ports import EventSink
+from agentd.ports import Audience
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Submission:
 
     request: TurnRequest
     receipt: Receipt
-    sink: EventSink
+    sink: Audience
     ended: asyncio.Future[Turn]
     interrupt: Interrupt = field(default_factory=Interrupt)
 

@@ -23,7 +23,12 @@ _PER_IMAGE = 1_600
 
 def of_text(text: str) -> int:
     """Estimated tokens of a text."""
-    return ceil(len(text.encode(errors="replace")) / BYTES_PER_TOKEN)
+    return of_bytes(len(text) if text.isascii() else len(text.encode(errors="replace")))
+
+
+def of_bytes(count: int) -> int:
+    """Estimated tokens of a text with so many bytes in UTF-8."""
+    return ceil(count / BYTES_PER_TOKEN)
 
 
 def of_block(block: Block) -> int:

@@ -6,19 +6,26 @@ from collections.abc import Callable
 
 from agentd.domain.event import Noticed, TurnEnded, TurnEvent
 from agentd.domain.turn import SessionKey
-from agentd.ports import EventSink
+from agentd.ports import Audience, EventSink
 
 
 class Watchers:
-    """A sink that hands every event to several others, in order."""
+    """An audience that hands every event to several other sinks, in order; `shown`, the first, is who
+    has to keep up.
+    """
 
-    def __init__(self, *sinks: EventSink) -> None:
-        self._sinks = sinks
+    def __init__(self, shown: Audience, *sinks: EventSink) -> None:
+        self._shown = shown
+        self._sinks = (shown, *sinks)
 
     def emit(self, event: TurnEvent) -> None:
         """Hand it on."""
         for sink in self._sinks:
             sink.emit(event)
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """Return when who it is shown to keeps up."""
+        await self._shown.wait_room(session)
 
 
 class WhenEnded:

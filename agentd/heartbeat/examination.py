@@ -162,3 +162,6 @@ class _Silence:
         """Keep a thought, drop the rest."""
         if isinstance(event, ThoughtChunk):
             self._thoughts.append(event.text)
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """There is always room."""

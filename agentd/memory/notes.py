@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TypeVar
 
 from agentd.domain.health import Problem
 from agentd.domain.memory import OWNERS, SHARED, Chunk, Source
@@ -21,9 +20,8 @@ from agentd.memory.chunks import (
 )
 from agentd.memory.freshness import Freshness
 from agentd.memory.listed import DEPTH, groups, is_scope, sorted_out, too_deep
+from agentd.offloading import offload
 from agentd.ports import Clock, MemoryIndex, Workspace
-
-_T = TypeVar("_T")
 
 _FEW = 2_000  # entries that are gone through at once
 _SHORT = 10_000  # letters that are cut at once; more would keep others waiting
@@ -129,7 +127,7 @@ class NoteIndexer:
                 for path, digest in known.items()
                 if (entry := entries.get(path)) and not digest.startswith(self._way(entry))
             }
-        due, gone = await _aside(len(entries), lambda: self._changed(entries, known))
+        due, gone = await offload(len(entries), lambda: self._changed(entries, known), light=_FEW)
         self._shared = {entry.path for entry in entries.values() if entry.is_shared}
         self.freshness.listed(look)
         if due or gone:
@@ -181,7 +179,7 @@ class NoteIndexer:
             except WorkspaceError as error:  # a disk that fails: the rest still counts
                 text = f"{scope} is not searched: {error.message}"
                 unlisted.append(Problem("scope_unreadable", text, error.cure))
-        notes, deep = await _aside(len(found), lambda: sorted_out(found))
+        notes, deep = await offload(len(found), lambda: sorted_out(found), light=_FEW)
         return notes, [*unlisted, *too_deep(deep)]
 
     def _changed(
@@ -302,8 +300,3 @@ class NoteIndexer:
 def _suffix(stamp: _Stamp | None) -> str:
     """What stands behind the digest of a file."""
     return f"@{','.join(map(str, stamp))}" if stamp else ""
-
-
-async def _aside(count: int, work: Callable[[], _T]) -> _T:
-    """The result of work on so many entries, where it keeps nobody waiting."""
-    return work() if count <= _FEW else await asyncio.to_thread(work)

@@ -2,7 +2,7 @@
 
 clock      Clock
 model      Provider, Breaker, Ledger
-turns      Tool, Gate, Approver, EventSink, ContextSource, CompactionHook
+turns      Tool, Gate, Approver, EventSink, Audience, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
 facts      Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser
@@ -39,13 +39,22 @@ from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
 from agentd.ports.model import Breaker, Ledger, Provider
 from agentd.ports.schedule import BeatStore, JobStore, Triggers
 from agentd.ports.sessions import Blobs, Journal, SessionStore
-from agentd.ports.turns import Approver, CompactionHook, ContextSource, EventSink, Gate, Tool
+from agentd.ports.turns import (
+    Approver,
+    Audience,
+    CompactionHook,
+    ContextSource,
+    EventSink,
+    Gate,
+    Tool,
+)
 from agentd.ports.workspace import Workspace
 from agentd.ports.writings import Writings
 
 __all__ = [
     "AlertSink",
     "Approver",
+    "Audience",
     "BeatStore",
     "Blobs",
     "Breaker",

@@ -55,6 +55,13 @@ class EventSink(Protocol):
         """Take the event. Never blocks, never raises."""
 
 
+class Audience(EventSink, Protocol):
+    """Those whom a turn is shown."""
+
+    async def wait_room(self, session: SessionKey) -> None:
+        """Return when they have taken most of what they were shown of the session, or are given up."""
+
+
 class ContextSource(Protocol):
     """What adds text to a turn's prompt."""
 

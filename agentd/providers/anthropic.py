@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from agentd.domain.prompt import Prompt, ProviderEvent
+from agentd.offloading import offload
 from agentd.ports import Blobs
 from agentd.providers.anthropic_answer import Assembly
 from agentd.providers.anthropic_request import PROVIDER, request_body
@@ -85,11 +86,11 @@ class AnthropicProvider:
                 shown = assembly.feed(event)
                 if shown is not None:
                     yield shown
-                if assembly.answered is not None:
+                if assembly.is_complete:
                     await drain(heard)
-        if assembly.answered is None:
+        if not assembly.is_complete:
             raise failure("stream_cut")
-        yield assembly.answered
+        yield await offload(assembly.written.size, assembly.answered)
 
 
 def _connect(

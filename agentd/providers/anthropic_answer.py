@@ -13,9 +13,10 @@ from agentd.domain.turn import Usage
 from agentd.providers.anthropic_request import PROVIDER
 from agentd.providers.faults import failure, kind_of
 from agentd.providers.received import (
+    Arguments,
     TextStream,
+    Written,
     model_name,
-    parse_arguments,
     token_count,
     tool_call,
 )
@@ -48,14 +49,15 @@ Json = dict[str, Any]
 
 
 class Assembly:
-    """Takes a stream's events in order; `answered` is there only once the stream is complete.
+    """Takes a stream's events in order; `answered` may be called once the stream `is_complete`.
 
     Raises ProviderError for an event that cannot follow the ones before, and for reported errors.
     Event and block types that are not known pass through, as the API's versioning rule asks.
     """
 
     def __init__(self, model: str) -> None:
-        self.answered: Answered | None = None
+        self.is_complete = False
+        self.written = Written()
         self._model = model
         self._started = False
         self._blocks: list[_Part] = []
@@ -64,7 +66,7 @@ class Assembly:
 
     def feed(self, event: object) -> TextDelta | ThoughtDelta | None:
         """Take one event; what of it can be shown at once comes back."""
-        if not isinstance(event, dict) or self.answered is not None:
+        if not isinstance(event, dict) or self.is_complete:
             _bad("an event out of place")
         try:
             return self._feed(event)
@@ -86,14 +88,14 @@ class Assembly:
         elif kind == "content_block_start":
             return self._open(event["index"], event["content_block"])
         elif kind == "content_block_delta":
-            return self._current(event["index"]).add(event["delta"])
+            return self._current(event["index"]).add(event["delta"], self.written)
         elif kind == "content_block_stop":
             return self._current(event["index"]).close()
         elif kind == "message_delta":
             self._stop = event["delta"].get("stop_reason") or self._stop
             self._count(event.get("usage"))
         elif kind == "message_stop":
-            self.answered = self._finish()
+            self.is_complete = True
         return None
 
     def _start(self, message: Json) -> None:
@@ -108,7 +110,7 @@ class Assembly:
             _bad("blocks out of order")
         part = _Part(raw)
         self._blocks.append(part)
-        return part.begun()
+        return part.begun(self.written)
 
     def _current(self, index: int) -> _Part:
         if index != len(self._blocks) - 1 or not self._blocks[-1].is_open:
@@ -120,6 +122,15 @@ class Assembly:
         for key in _USAGE:
             if usage and isinstance(usage.get(key), int):
                 self._usage[key] = token_count(usage[key])
+
+    def answered(self) -> Answered:
+        """The answer. Raises ProviderError if it is none, or tells of no call that could be run. Takes
+        time in proportion to what was written.
+        """
+        try:
+            return self._finish()
+        except (KeyError, TypeError, AttributeError):
+            _bad("an event without its parts")
 
     def _finish(self) -> Answered:
         if self._stop == "model_context_window_exceeded":
@@ -155,23 +166,29 @@ class _Part:
         self.raw = dict(raw)
         self.is_open = True
         self.is_known = True
-        self._json: list[str] = []
+        self._arguments = Arguments()
         self._pieces: dict[str, list[str]] = {}
         self._words: list[str] = []  # of a text block, as shown
         self._shown = TextStream()
 
-    def begun(self) -> TextDelta | None:
+    def begun(self, written: Written) -> TextDelta | None:
         """The words that the block begins with."""
-        return self._said(_str(self.raw.get("text") or "")) if self.kind == "text" else None
+        if self.kind != "text":
+            return None
+        piece = _str(self.raw.get("text") or "")
+        written.add(piece)
+        return self._said(piece)
 
-    def add(self, delta: Json) -> TextDelta | ThoughtDelta | None:
-        """Take a piece; what of it can be shown at once comes back."""
+    def add(self, delta: Json, written: Written) -> TextDelta | ThoughtDelta | None:
+        """Take a piece, which counts as `written`; what of it can be shown at once comes back."""
         kind = delta["type"]
         if kind == "input_json_delta":
-            self._json.append(_str(delta["partial_json"]))
+            piece = _str(delta["partial_json"])
+            self._arguments.feed(piece, written)
         elif kind in _APPEND:
             source, target = _APPEND[kind]
             piece = _str(delta[source])
+            written.add(piece)
             if kind == "text_delta" and self.kind == "text":
                 return self._said(piece)
             self._pieces.setdefault(target, []).append(piece)
@@ -201,12 +218,18 @@ class _Part:
         raw = dict(self.raw)
         for key, pieces in self._pieces.items():
             raw[key] = joined([str(raw.get(key) or ""), *pieces])
-        if self._json:
-            raw["input"] = parse_arguments(self._json)
+        if not self._arguments.is_empty:
+            raw["input"] = self._arguments.parsed()
         if self.kind == "tool_use":
             if not isinstance(raw.get("input"), dict):
                 raise failure("bad_tool_json")
-            return tool_call(_name(raw["id"]), _name(raw["name"]), raw["input"], any_id=False)
+            return tool_call(
+                _name(raw["id"]),
+                _name(raw["name"]),
+                raw["input"],
+                any_id=False,
+                too_large=self._arguments.is_too_large,
+            )
         if self.is_known and not is_unicode(raw):  # a signed text cannot be mended
             self._drop("half of a surrogate pair")
         return Opaque(PROVIDER, raw) if self.is_known else None

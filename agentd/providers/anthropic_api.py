@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 import anthropic
@@ -19,6 +20,7 @@ from pydantic_core import to_json
 
 from agentd.domain import strict
 from agentd.errors import ProviderError
+from agentd.offloading import offload
 from agentd.providers.faults import failure
 from agentd.providers.refusal import refused
 from agentd.providers.settings import ServiceSettings
@@ -78,7 +80,7 @@ class AnthropicApi:
             async with stream:
                 async for event in stream.raw_events(stream.response):
                     if event.data:
-                        yield strict.loads(event.data)
+                        yield await offload(len(event.data), partial(strict.loads, event.data))
         except anthropic.APIStatusError as error:
             raise _reported(error) from None
         except anthropic.APIConnectionError as error:

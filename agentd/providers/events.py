@@ -14,6 +14,7 @@ from agentd.providers.faults import failure
 
 E = TypeVar("E")
 
+_TURN = 0.01  # seconds of events that have come, before others have theirs
 _LINGER = 0.5  # seconds that a complete answer waits for the end of its response
 
 
@@ -33,9 +34,12 @@ async def limited(events: AsyncGenerator[E, None], longest: timedelta) -> AsyncG
     """The events, as long as the whole call takes no longer than that.
 
     The limit is set anew around every wait, for one that spanned a yield could cancel the consumer.
-    Keep-alive pings end a silence, so only this ends a call that has nothing else to say.
+    Keep-alive pings end a silence, so only this ends a call that has nothing else to say. Many events
+    that have come at once leave others their turn.
     """
-    deadline = asyncio.get_running_loop().time() + longest.total_seconds()
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + longest.total_seconds()
+    turn = loop.time() + _TURN
     async with aclosing(events):
         while True:
             try:
@@ -46,6 +50,9 @@ async def limited(events: AsyncGenerator[E, None], longest: timedelta) -> AsyncG
             if event is None:
                 return
             yield event
+            if loop.time() > turn:
+                await asyncio.sleep(0)
+                turn = loop.time() + _TURN
 
 
 async def drain(events: AsyncGenerator[object, None]) -> None:

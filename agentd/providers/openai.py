@@ -14,6 +14,7 @@ from agentd.domain.prompt import Prompt, ProviderEvent
 from agentd.domain.turn import Usage
 from agentd.engine import tokens
 from agentd.errors import ProviderError
+from agentd.offloading import offload
 from agentd.ports import Blobs
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import missing_key
@@ -95,7 +96,8 @@ class OpenAIProvider:
             for data in await _tail(events) if not assembly.is_done else ():
                 assembly.feed(data)
             await drain(events)
-        yield assembly.answered(assembly.usage or self._estimate(seen, model, assembly))
+        usage = assembly.usage or self._estimate(seen, model, assembly)
+        yield await offload(assembly.written.size, partial(assembly.answered, usage))
 
     def _estimate(self, prompt: Prompt, model: str, assembly: Assembly) -> Usage:
         """For a server that does not count: budgets and the context's size need some figure."""
@@ -104,7 +106,7 @@ class OpenAIProvider:
         body = request_body(prompt, self._settings, model, without_bytes)
         sent = tokens.of_text(json.dumps(body, ensure_ascii=False))
         sent += sum(map(tokens.of_block, images))
-        return Usage(input_tokens=sent, output_tokens=tokens.of_text("".join(assembly.written)))
+        return Usage(input_tokens=sent, output_tokens=assembly.written.tokens)
 
 
 def _connect(

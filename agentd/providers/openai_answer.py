@@ -20,9 +20,10 @@ from agentd.providers.faults import failure, is_known, kind_of
 from agentd.providers.openai_request import PROVIDER
 from agentd.providers.openai_thinking import ThinkTags
 from agentd.providers.received import (
+    Arguments,
     TextStream,
+    Written,
     model_name,
-    parse_arguments,
     token_count,
     tool_call,
 )
@@ -50,7 +51,7 @@ class Assembly:
     def __init__(self, model: str, *, think_tags: bool = False) -> None:
         self.is_done = False  # nothing more comes
         self.usage: Usage | None = None
-        self.written: list[str] = []  # everything the model wrote, thinking and arguments too
+        self.written = Written()
         self._model = model
         self._tags = ThinkTags() if think_tags else None
         self._words: list[str] = []
@@ -76,7 +77,9 @@ class Assembly:
             raise failure("bad_stream", type(error).__name__) from None
 
     def answered(self, usage: Usage) -> Answered:
-        """The answer. Raises ProviderError if it is not whole, or none at all."""
+        """The answer. Raises ProviderError if it is not whole, or none at all. Takes time in proportion
+        to what was written.
+        """
         if not self._stop:
             raise failure("stream_cut", "no stop reason")
         if self._stop not in _STOPS:
@@ -115,7 +118,8 @@ class Assembly:
         pieces = delta.get("tool_calls") or ()
         if self._stop and (thought or words or refusal or pieces):
             _bad("more words behind the stop reason")
-        self.written += (thought, words, refusal)
+        for said in (thought, words, refusal):
+            self.written.add(said)
         if thought := self._thoughts.feed(thought):
             yield ThoughtDelta(thought)
         if words := self._content.feed(words):
@@ -152,8 +156,8 @@ class Assembly:
         call.id = call.id or id_
         function = piece.get("function") or {}
         call.name = call.name or _str(function.get("name") or "")
-        call.arguments.append(_str(function.get("arguments") or ""))
-        self.written.append(call.arguments[-1])
+        if arguments := _str(function.get("arguments") or ""):
+            call.arguments.feed(arguments, self.written)
 
 
 class _Call:
@@ -163,14 +167,20 @@ class _Call:
         self.index = index
         self.id = ""
         self.name = ""
-        self.arguments: list[str] = []
+        self.arguments = Arguments()
 
     def finished(self, number: int) -> ToolUse:
         """The call; some servers give it no id."""
         if not self.name:
             _bad("a tool call without a name")
-        arguments = parse_arguments(self.arguments)
-        return tool_call(self.id or f"call_{number}", self.name, arguments, any_id=True)
+        arguments = self.arguments.parsed()
+        return tool_call(
+            self.id or f"call_{number}",
+            self.name,
+            arguments,
+            any_id=True,
+            too_large=self.arguments.is_too_large,
+        )
 
 
 def reported(error: object, where: str) -> ProviderError:

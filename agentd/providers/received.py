@@ -10,12 +10,17 @@ from typing import Any
 
 from agentd.domain import strict
 from agentd.domain.message import ToolUse
+from agentd.engine.tokens import of_bytes
 from agentd.providers.faults import failure
 from agentd.providers.labels import call_id
 
 NOT_UNICODE = (
     "Not run: the call held half of a surrogate pair, which is no character. Make it again without."
 )
+TOO_LARGE = "Not run: the arguments of the call are larger than any tool takes. Make several calls with less."
+MOST_WRITTEN = 8 * 1024 * 1024  # characters of one answer, many times what any model may write
+_MOST_ARGUMENTS = 256 * 1024  # characters of JSON of one call, twice what a tool takes
+_MOST_VALUES = 10_000  # in the arguments of one call
 _MOST_TOKENS = 10**9  # of one call, far beyond any window; sums of such figures fit every column
 _LONGEST_MODEL = 200  # characters
 
@@ -41,22 +46,80 @@ class TextStream:
         return str(strict.as_unicode(held))
 
 
-def tool_call(id_: str, name: str, arguments: dict[str, Any], *, any_id: bool) -> ToolUse:
+class Arguments:
+    """The arguments of one call, which arrive as pieces of JSON. More than any tool takes are not kept."""
+
+    def __init__(self) -> None:
+        self.is_empty = True
+        self.is_too_large = False
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def feed(self, piece: str, written: Written) -> None:
+        """Take a piece; as long as it is kept, it counts as `written`."""
+        self.is_empty = False
+        self._size += len(piece)
+        self.is_too_large = self._size > _MOST_ARGUMENTS
+        if self.is_too_large:
+            self._pieces.clear()
+        else:
+            written.add(piece)
+            self._pieces.append(piece)
+
+    def parsed(self) -> dict[str, Any]:
+        """The JSON object; a blank text has no arguments, and neither have those that are not kept.
+        Raises ProviderError `bad_tool_json`.
+        """
+        found = parse_arguments(strict.joined(self._pieces))
+        if not _has_at_most(found, _MOST_VALUES):
+            self.is_too_large = True
+            return {}
+        return found
+
+
+class Written:
+    """How much a service has sent of one answer."""
+
+    def __init__(self) -> None:
+        self.size = 0  # characters
+        self._bytes = 0
+
+    @property
+    def tokens(self) -> int:
+        """About how many it is."""
+        return of_bytes(self._bytes)
+
+    def add(self, piece: str) -> None:
+        """Count a piece. Raises ProviderError once there is more than any model may write."""
+        self.size += len(piece)
+        self._bytes += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
+        if self.size > MOST_WRITTEN:
+            raise failure("bad_stream", "an answer without an end")
+
+
+def tool_call(
+    id_: str, name: str, arguments: dict[str, Any], *, any_id: bool, too_large: bool = False
+) -> ToolUse:
     """The call, with an id of ours if the service would not take its own back. One that is no Unicode
-    is kept in readable form and says that it is not to be run.
+    is kept in readable form, one whose arguments were `too_large` without them; both say that they are
+    not to be run.
     """
     refused = "" if strict.is_unicode([name, arguments]) else NOT_UNICODE
     fitting = call_id(id_, strict=not any_id)
-    return ToolUse(fitting, strict.as_unicode(name), strict.as_unicode(arguments), refused)
+    return ToolUse(
+        fitting,
+        strict.as_unicode(name),
+        strict.as_unicode(arguments),
+        TOO_LARGE if too_large else refused,
+    )
 
 
-def parse_arguments(pieces: list[str]) -> dict[str, Any]:
-    """The JSON object in the text that was sent in `pieces`; a blank text has no arguments.
+def parse_arguments(text: str) -> dict[str, Any]:
+    """The JSON object in the text; a blank text has no arguments.
 
     Raises ProviderError `bad_tool_json` for anything else, read as strictly as a client's frame: no
     tool may run on a guess.
     """
-    text = strict.joined(pieces)
     try:
         value = strict.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -64,6 +127,21 @@ def parse_arguments(pieces: list[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise failure("bad_tool_json")
     return value
+
+
+def _has_at_most(value: object, most: int) -> bool:
+    """Whether a JSON value consists of no more values than that, itself and keys left out."""
+    waiting: list[object] = [value]
+    count = 0
+    while waiting and count <= most:
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            count += len(inner)
+            waiting.extend(inner.values())
+        elif isinstance(inner, list):
+            count += len(inner)
+            waiting.extend(inner)
+    return count <= most
 
 
 def token_count(value: object) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from agentd.errors import AgentdError, Busy, InvalidRequest, ShuttingDown
+from agentd.offloading import offload
 from agentd.ports import Clock
 from agentd.server import frames
 from agentd.server.faults import describe
@@ -33,7 +34,6 @@ from agentd.server.settings import ServerSettings
 
 log = structlog.get_logger()
 
-_LONG = 64 * 1024  # bytes
 _CANCEL = "$/cancel_request"  # by which either side takes back a call of its own
 
 
@@ -202,8 +202,7 @@ class Connection:
             if (line := await self._incoming.line()) is None:
                 return False
             # What takes longer than a turn of the loop may is read beside it, and in order all the same.
-            is_long = len(line) > _LONG
-            frame = await asyncio.to_thread(frames.parse, line) if is_long else frames.parse(line)
+            frame = await offload(len(line), lambda: frames.parse(line))
         except FrameError as error:
             if error.fatal:
                 raise

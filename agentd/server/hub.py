@@ -32,7 +32,7 @@ def update_params(
 
 
 class Hub:
-    """The EventSink of all turns: numbers events per session and shows them to attached clients.
+    """The audience of all turns: numbers events per session and shows them to attached clients.
 
     The events of a running turn are kept until it ends, so that a client which attaches in the
     middle sees it from the start; a delay is told only while it is new, since its seconds run out,
@@ -74,6 +74,15 @@ class Hub:
             self._starts.pop((event.session, event.turn.message_id), None)
             self._forget_if_idle(event.session)
 
+    async def wait_room(self, session: SessionKey) -> None:
+        """Return when all who watch the session have read most of what they were shown, or are dropped
+        since they read nothing.
+        """
+        channel = self._channels.get(session)
+        for peer, held in tuple(channel.watchers.items()) if channel else ():
+            if held is None:
+                await peer.wait_room()
+
     def tell(self, session: SessionKey, update: Update) -> None:
         """Show an update that is no event of a turn to all clients of the session."""
         self._channel(session).tell(update)
@@ -109,16 +118,19 @@ class Hub:
                 cure="close one with session/close, or connect anew",
             )
 
-    def attach(self, session: SessionKey, peer: Peer) -> None:
-        """Show the session to a client from now on, with what the running turn has brought so far.
-        Raises Busy.
+    async def attach(self, session: SessionKey, peer: Peer) -> None:
+        """Show the session to a client from now on, with what the running turn has brought so far, as
+        fast as the client reads it. Raises Busy.
         """
         if self.is_attached(session, peer):
             return
         held = self.hold(session, peer)
-        for frame in held:
-            peer.send(frame)
-        self.release(session, peer)
+        try:
+            while held:
+                await peer.wait_room()
+                peer.send(held.popleft())
+        finally:
+            self.release(session, peer)
 
     def hold(self, session: SessionKey, peer: Peer) -> deque[bytes]:
         """Attach, but keep what is to be shown in the returned queue until `release`. Raises Busy."""

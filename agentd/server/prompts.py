@@ -54,7 +54,7 @@ class Prompts:
 
         A call that is taken back ends its turn, now or as soon as it begins.
         """
-        self._hub.attach(session, peer)
+        await self._hub.attach(session, peer)
         if not call.images and (found := self.commands.find(call.text, peer.role)) is not None:
             command, argument = found
             text = await command.act(session, argument)

@@ -148,13 +148,13 @@ class AcpSessions:
         self._hub.require_room(peer)
         key = new_key() if wanted is None else parse_key(wanted)
         await self._store.create(key, call.cwd)
-        self._hub.attach(key, peer)
+        await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {"sessionId": key})
 
     async def _resume(self, params: Params, peer: Peer) -> Reply:
         call = (await self._parser.ready()).resume(params)
         key = await existing_key(self._store, call.session_id)
-        self._hub.attach(key, peer)
+        await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {})
 
     async def _load(self, params: Params, peer: Peer) -> Reply:
@@ -191,7 +191,7 @@ class AcpSessions:
         await self._store.fork(source, key, call.cwd)
         if self._services.forked is not None:
             await self._services.forked(source, key)
-        self._hub.attach(key, peer)
+        await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {"sessionId": key})
 
     async def _close(self, params: Params, peer: Peer) -> Params:

@@ -89,6 +89,9 @@ class RecordingSink:
     def emit(self, event: TurnEvent) -> None:
         self.events.append(event)
 
+    async def wait_room(self, session: SessionKey) -> None:
+        pass
+
     def of(self, *types: type) -> list[TurnEvent]:
         """The events of these types."""
         return [e for e in self.events if isinstance(e, types)]

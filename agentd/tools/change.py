@@ -121,14 +121,14 @@ def _marked(text: str) -> list[str]:
 
 def _clean(text: str) -> str:
     text = _unix(text)
+    size = len(text.encode(errors="replace"))
+    if size > MAX_BYTES:
+        msg = f"the content has {size} bytes; at most {MAX_BYTES} are written at once"
+        raise ToolFailed(msg, cure="Write it in smaller parts.")
     if printable(text) != text:
         raise ToolFailed(
             "the content has control characters", cure="Write plain text without them."
         )
-    size = len(text.encode())
-    if size > MAX_BYTES:
-        msg = f"the content has {size} bytes; at most {MAX_BYTES} are written at once"
-        raise ToolFailed(msg, cure="Write it in smaller parts.")
     return without_marks(text)
 
 

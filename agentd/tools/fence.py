@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 MARK = re.compile(r"<!--\s*agentd\s*:", re.IGNORECASE)  # how a remark about a line's origin begins
 _BACKTICKS = re.compile(r"`{3,}")
-_STEERING = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_UNPRINTABLE = re.compile(  # controls but newline and tab, surrogates, text directions, tags
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
 
 
 def fenced(text: str) -> str:
@@ -25,14 +26,8 @@ def located(path: str, first: int, last: int) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with control, text-direction and tag characters replaced by U+FFFD."""
-    shown = "".join("\ufffd" if is_control(c) else c for c in text)
-    return _STEERING.sub("\ufffd", shown)
-
-
-def is_control(char: str) -> bool:
-    """Whether a character has no place in a text file: controls but newline and tab, surrogates."""
-    return char not in "\n\t" and unicodedata.category(char) in {"Cc", "Cs"}
+    """`text` with control, text-direction and tag characters and surrogates replaced by U+FFFD."""
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def without_marks(text: str) -> str:

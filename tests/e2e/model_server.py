@@ -15,6 +15,9 @@ conversation always gets the same answer. Words it understands, at the start of 
     hang NAME                  begins an answer and never ends it; the next time it says `hung NAME`
     slow N                     N words, 20 ms apart
     bits TEXT                  answers TEXT, three letters an event
+    long N                     answers N letters in one event
+    flood N                    answers N letters, one an event
+    large N                    memory_write of N letters in lines of 100, then `done`
     fail STATUS, flaky STATUS  an HTTP error, always or the first time only
     cut NAME                   an answer that breaks off, the first time
     half TEXT                  answers TEXT with half of a surrogate pair before and behind it
@@ -115,6 +118,14 @@ class Model:
                 return Reply(" ".join(f"word{n}" for n in range(int(rest))), pause=0.02)
             case "bits":
                 return Reply(rest, bits=3)
+            case "long":
+                return Reply("x" * int(rest))
+            case "flood":
+                return Reply("x" * int(rest), bits=1)
+            case "large":
+                lines = "\n".join(["x" * 99] * (int(rest) // 100))
+                write = "memory_write", {"content": lines}
+                return Reply("done") if rounds else Reply("working ", (write,))
             case "half":
                 return Reply(f"\ud800{rest}\udfff")
             case "count":

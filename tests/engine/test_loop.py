@@ -98,6 +98,9 @@ async def test_cancelling_behind_a_pause_keeps_what_was_shown_since(world) -> No
             if isinstance(event, TextChunk) and event.text == "second":
                 world.sessions.cancel(MAIN)
 
+        async def wait_room(self, session) -> None:
+            pass
+
     await world.start()
     ticket = await world.sessions.submit(TurnRequest(MAIN, "go", "m"), Cancelling())
     turn = await ticket.wait()

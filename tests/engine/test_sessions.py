@@ -186,6 +186,9 @@ async def test_cancel_keeps_the_shown_text_and_ends_the_turn(world) -> None:
             if isinstance(event, TextChunk) and "long" in event.text:
                 world.sessions.cancel(MAIN)
 
+        async def wait_room(self, session) -> None:
+            pass
+
     ticket = await world.sessions.submit(TurnRequest(MAIN, "go", "m"), Cancelling())
     turn = await ticket.wait()
     assert turn.stop_reason is StopReason.CANCELLED

@@ -29,6 +29,7 @@ from agentd.domain.turn import Usage
 from agentd.errors import ProviderError
 from agentd.providers import anthropic_answer, anthropic_request, openai_answer, openai_request
 from agentd.providers.faults import FAULTS
+from agentd.providers.received import MOST_WRITTEN, TOO_LARGE
 from agentd.providers.settings import ProviderSettings
 from agentd.testing import check_api_messages
 
@@ -93,9 +94,9 @@ def hear_anthropic(lines: list[str]) -> Heard:
             raise ProviderError("bad", kind="bad_stream") from error
         if (delta := assembly.feed(event)) is not None:
             shown.append(delta)
-    if assembly.answered is None:
+    if not assembly.is_complete:
         raise ProviderError("cut", kind="stream_cut")
-    return shown, assembly.answered
+    return shown, assembly.answered()
 
 
 def hear_openai(lines: list[str]) -> Heard:
@@ -249,3 +250,50 @@ def test_a_refused_call_is_one_when_it_is_read_again() -> None:
     (use,) = answer.message.tool_uses
     assert (use.name, bool(use.refused)) == ("te\ufffdll", True)
     assert decode_blocks(encode_blocks(answer.message.blocks)) == answer.message.blocks
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param('{"content": "' + "x" * 1_100_000 + '"}', id="letters"),
+        pytest.param('{"content": [' + ",".join(["1"] * 10_001) + "]}", id="values"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("events", "place", "hear"),
+    [
+        pytest.param(ANTHROPIC, (13, "delta", "partial_json"), hear_anthropic, id="anthropic"),
+        pytest.param(
+            OPENAI,
+            (2, "choices", 0, "delta", "tool_calls", 0, "function", "arguments"),
+            hear_openai,
+            id="openai",
+        ),
+    ],
+)
+def test_a_call_with_more_than_any_tool_takes_is_kept_without_it_and_not_run(
+    events: list[Any], place: tuple[Any, ...], hear: Callable[[list[str]], Heard], arguments: str
+) -> None:
+    _, answer = hear(with_value(events, place, arguments))
+    call = answer.message.tool_uses[-1]
+    assert call.refused == TOO_LARGE
+    assert call.input == {}
+
+
+@pytest.mark.parametrize("wire", [anthropic_answer.Assembly, openai_answer.Assembly])
+def test_an_answer_that_never_ends_is_given_up(wire: Any) -> None:
+    assembly = wire("m")
+    piece = "x" * 100_000
+    if wire is anthropic_answer.Assembly:
+        assembly.feed({"type": "message_start", "message": {}})
+        text = {"type": "text", "text": ""}
+        assembly.feed({"type": "content_block_start", "index": 0, "content_block": text})
+        delta = {"type": "text_delta", "text": piece}
+        event: Any = {"type": "content_block_delta", "index": 0, "delta": delta}
+    else:
+        event = json.dumps({"choices": [{"index": 0, "delta": {"content": piece}}]})
+    for _ in range(MOST_WRITTEN // len(piece)):
+        assembly.feed(event)
+    with pytest.raises(ProviderError) as given_up:
+        assembly.feed(event)
+    assert given_up.value.kind == "bad_stream"

@@ -1,5 +1,6 @@
 """The hub: numbers, backlog and holding back."""
 
+import asyncio
 import json
 
 from agentd.domain.event import (
@@ -20,9 +21,14 @@ class Peer:
 
     def __init__(self):
         self.params = []
+        self.has_room = asyncio.Event()
+        self.has_room.set()
 
     def send(self, frame):
         self.params.append(json.loads(frame)["params"])
+
+    async def wait_room(self):
+        await self.has_room.wait()
 
     @property
     def numbers(self):
@@ -48,9 +54,9 @@ def test_nobody_needs_to_watch():
     assert (hub.seq("main"), hub.running("main")) == (3, "")
 
 
-def test_numbers_go_on_without_gaps_and_are_the_sessions_own():
+async def test_numbers_go_on_without_gaps_and_are_the_sessions_own():
     hub, peer = Hub(), Peer()
-    hub.attach("main", peer)
+    await hub.attach("main", peer)
     turn(hub, "a", "b")
     hub.emit(Noticed("chat:other", "x", "y"))
     turn(hub, "c")
@@ -58,29 +64,29 @@ def test_numbers_go_on_without_gaps_and_are_the_sessions_own():
     assert hub.seq("chat:other") == 1
 
 
-def test_who_comes_in_the_middle_sees_the_turn_from_its_start_in_one_piece():
+async def test_who_comes_in_the_middle_sees_the_turn_from_its_start_in_one_piece():
     hub, peer = Hub(), Peer()
     turn(hub, "a", "b", end=False)
-    hub.attach("main", peer)
+    await hub.attach("main", peer)
     hub.emit(TextChunk("main", "c"))
     assert peer.words == ["question", "ab", "c"]
     assert peer.numbers == [1, 3, 4]
     assert {p["_meta"]["agentd/messageId"] for p in peer.params} == {"m1"}
 
 
-def test_who_comes_after_the_end_sees_nothing_of_it():
+async def test_who_comes_after_the_end_sees_nothing_of_it():
     hub, peer = Hub(), Peer()
     turn(hub, "a")
-    hub.attach("main", peer)
+    await hub.attach("main", peer)
     assert peer.params == []
 
 
-def test_a_delay_is_shown_to_those_who_watch_and_not_to_who_comes_later():
+async def test_a_delay_is_shown_to_those_who_watch_and_not_to_who_comes_later():
     hub, early, late = Hub(), Peer(), Peer()
-    hub.attach("main", early)
+    await hub.attach("main", early)
     turn(hub, end=False)
     hub.emit(AnswerDelayed("main", "overloaded", "The service is overloaded.", 19.96))
-    hub.attach("main", late)
+    await hub.attach("main", late)
     told = early.params[-1]
     retry = {"reason": "overloaded", "text": "The service is overloaded.", "seconds": 20.0}
     assert told["update"] == {
@@ -92,16 +98,16 @@ def test_a_delay_is_shown_to_those_who_watch_and_not_to_who_comes_later():
     assert late.numbers == [1]
 
 
-def test_what_was_learnt_is_shown_to_all_who_watch_and_not_again_beside_its_row():
+async def test_what_was_learnt_is_shown_to_all_who_watch_and_not_again_beside_its_row():
     hub, author, other, late = Hub(), Peer(), Peer(), Peer()
     for peer in (author, other):
-        hub.attach("main", peer)
+        await hub.attach("main", peer)
     hub.wrote("main", "m1", author)
     turn(hub, end=False)
     change = {"op": "add", "id": "k3f9", "text": "The user likes tea.", "old": []}
     hub.emit(FactsChanged("main", "remembered: The user likes tea.", (change,)))
     hub.emit(FactsChanged("chat:other", "elsewhere", ()))
-    hub.attach("main", late)
+    await hub.attach("main", late)
     told = author.params[-1]
     assert told == other.params[-1]
     assert told["update"] == {
@@ -113,10 +119,10 @@ def test_what_was_learnt_is_shown_to_all_who_watch_and_not_again_beside_its_row(
     assert late.words == ["question"]
 
 
-def test_the_author_is_not_shown_his_own_words():
+async def test_the_author_is_not_shown_his_own_words():
     hub, author, other = Hub(), Peer(), Peer()
     for peer in (other, author):
-        hub.attach("main", peer)
+        await hub.attach("main", peer)
     hub.wrote("main", "m1", author)
     turn(hub, "a", end=False)
     assert (author.words, other.words) == (["a"], ["question", "a"])
@@ -134,20 +140,48 @@ def test_what_is_held_back_waits_for_its_turn():
     assert peer.words == ["first", "second"]
 
 
-def test_an_event_that_is_no_json_harms_nobody():
+async def test_an_event_that_is_no_json_harms_nobody():
     hub, early, late = Hub(), Peer(), Peer()
-    hub.attach("main", early)
+    await hub.attach("main", early)
     turn(hub, end=False)
     hub.emit(ToolCallStarted("main", "c", "t", "t", "read", {"a": float("nan")}))
     hub.emit(Noticed("main", "fine", "t"))
-    hub.attach("main", late)
+    await hub.attach("main", late)
     assert early.words == late.words == ["question", "fine"]
 
 
-def test_a_long_text_comes_in_chunks_that_join_to_it():
+async def test_a_long_text_comes_in_chunks_that_join_to_it():
     hub, peer = Hub(), Peer()
-    hub.attach("main", peer)
+    await hub.attach("main", peer)
     text = "äöü" * 200_000
     hub.emit(TextChunk("main", text))
     assert len(peer.words) > 1
     assert "".join(peer.words) == text
+
+
+async def test_a_turn_waits_for_those_who_watch_it_and_for_nobody_else():
+    hub, peer, other = Hub(), Peer(), Peer()
+    await hub.attach("main", peer)
+    await hub.attach("chat:other", other)
+    other.has_room.clear()
+    await hub.wait_room("main")
+    peer.has_room.clear()
+    waiting = asyncio.create_task(hub.wait_room("main"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    peer.has_room.set()
+    await waiting
+
+
+async def test_who_comes_in_the_middle_of_a_long_answer_is_shown_it_as_fast_as_he_reads():
+    hub, peer = Hub(), Peer()
+    turn(hub, "a" * 300_000, end=False)
+    peer.has_room.clear()
+    attaching = asyncio.create_task(hub.attach("main", peer))
+    await asyncio.sleep(0)
+    assert peer.words == []
+    hub.emit(TextChunk("main", "b"))
+    peer.has_room.set()
+    await attaching
+    assert "".join(peer.words) == "question" + "a" * 300_000 + "b"
+    assert peer.numbers == sorted(peer.numbers)
