@@ -78,7 +78,7 @@ async def open_app(
             parts,
             (
                 *parts.alerts.work,
-                parts.stores.proving.run,
+                *parts.stores.work,
                 *parts.memory.work,
                 *parts.graph.work,
                 *parts.facts.work,

@@ -54,6 +54,7 @@ class Parts:
             schedule.scheduler,
             stores.db,
             stores.damages,
+            stores.backups,
             stores.index_db,
             self.alerts.dispatcher,
             self.engine.compaction,

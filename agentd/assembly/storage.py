@@ -10,7 +10,8 @@ from functools import partial
 
 import structlog
 
-from agentd.assembly.ground import Ground
+from agentd.assembly.ground import Ground, Work
+from agentd.autobackup import AutoBackups
 from agentd.errors import StorageError
 from agentd.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
@@ -56,6 +57,12 @@ class Stores:
     graph: SqliteGraph
     blobs: FileBlobs
     proving: Proving
+    backups: AutoBackups
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What runs on."""
+        return (self.proving.run, partial(self.backups.run, self.db))
 
 
 @asynccontextmanager
@@ -66,7 +73,10 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     places, clock = ground.places, ground.clock
     ensure_private_dir(places.state_dir)
     used = partial(is_used, places.state_dir, ground.workspace)
-    await asyncio.to_thread(make_sound, places.database, STATE, clock.now(), used=used)
+    backups = AutoBackups(places, clock, ground.config.storage.backups)
+    sound = partial(make_sound, used=used, backup=backups.newest)
+    await asyncio.to_thread(sound, places.database, STATE, clock.now())
+    await asyncio.to_thread(backups.before_migration)
     async with (
         Database.open(places.database, STATE) as db,
         Database.open(places.index, INDEX, synchronous="NORMAL") as index_db,
@@ -92,6 +102,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteGraph(index_db),
             blobs,
             Proving(db, clock),
+            backups,
         )
 
 

@@ -8,7 +8,14 @@ from agentd.domain.settings import Settings
 
 
 class StorageSettings(Settings):
-    """How long conversations are kept."""
+    """How long conversations are kept, and how many backups."""
+
+    backups: int = Field(
+        7,
+        ge=0,
+        le=365,
+        description="backups of the state that agentd makes daily and before upgrades, kept in state/backups; 0: none",
+    )
 
     retention_days: int = Field(
         0,

@@ -1,0 +1,134 @@
+"""Backups of the state that agentd makes by itself: daily, and before its database gets another shape.
+
+Each holds the state alone, the database and its keys: what is a file of its own, the workspace above all, is
+not copied every day. `agentd restore` takes them like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentd import backup
+from agentd.domain.health import Problem
+from agentd.engine.daily import Daily
+from agentd.errors import StorageError
+from agentd.paths import Places, ensure_private_dir
+from agentd.ports import Clock
+from agentd.storage.faults import translate
+from agentd.storage.migrations import STATE, check
+from agentd.storage.soundness import read_only
+from agentd.storage.sqlite import Database
+
+log = structlog.get_logger()
+
+FOLDER = "backups"  # in the state directory
+_PATTERN = "state-*.tar.gz"
+_STAMP = "%Y%m%dT%H%M%SZ"
+_DUE = timedelta(hours=23)  # after the last: a little less than a day, so that none is left out
+
+
+class AutoBackups:
+    """Those of one daemon, of which the newest `keep` are kept; with 0 none are made, and the daily copy of
+    the database is only read and checked.
+    """
+
+    def __init__(self, places: Places, clock: Clock, keep: int) -> None:
+        self._places = places
+        self._clock = clock
+        self._keep = keep
+        self._folder = places.state_dir / FOLDER
+        self._daily: Daily | None = None
+
+    def newest(self) -> Path | None:
+        """The file of the newest one."""
+        return max(self._folder.glob(_PATTERN), default=None)
+
+    def before_migration(self) -> None:
+        """Back up a database that this agentd is about to give another shape. Nobody may have it open.
+        Blocks. Raises StorageError, and nothing was changed.
+        """
+        database = self._places.database
+        if not self._keep or not database.is_file() or not database.stat().st_size:
+            return
+        try:
+            with closing(read_only(database)) as conn:
+                if not 0 < (version := check(conn, STATE)) < len(STATE.steps):
+                    return
+                with self._copied() as copy, closing(sqlite3.connect(copy)) as target:
+                    conn.backup(target)
+                    target.close()
+                    self._write(copy, f"version-{version}")
+        except sqlite3.Error as error:
+            raise translate(error, database) from error
+        except OSError as error:
+            raise StorageError(
+                f"no backup could be made before {database.name} gets its new shape ({error.strerror})",
+                cure=f"make room on the disk of {self._folder}, or set [storage] backups = 0",
+            ) from error
+
+    async def run(self, db: Database) -> None:
+        """Make the daily one until cancelled."""
+        self._daily = Daily("backup", lambda: self.make(db), self._clock)
+        await self._daily.run()
+
+    async def make(self, db: Database) -> None:
+        """Make today's unless it is there, of a copy that is read and checked as a whole, off the loop.
+        Raises StorageCorrupt for a damaged database, AgentdError where none can be written.
+        """
+        newest = self.newest()
+        if newest is not None and self._clock.now() - _made_at(newest) < _DUE:
+            return
+        with self._copied() as copy:
+            await db.copy(copy)
+            await asyncio.to_thread(self._write, copy, "daily")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why the last one could not be made."""
+        return self._daily.problems() if self._daily else ()
+
+    @contextmanager
+    def _copied(self) -> Iterator[Path]:
+        folder = tempfile.mkdtemp(prefix=".backup-", dir=self._places.state_dir)  # 0700
+        try:
+            yield Path(folder, self._places.database.name)
+        finally:
+            shutil.rmtree(folder)
+
+    def _write(self, copy: Path, why: str) -> dict[str, Any] | None:
+        if not self._keep:
+            backup.check_database(copy)
+            return None
+        places, now = self._places, self._clock.now()
+        contents = backup.Contents(
+            copy,
+            places.config_file,
+            places.workspace,
+            places.versions,
+            places.images,
+            places.facts_key,
+            places.rows_key,
+            state_alone=True,
+        )
+        file = ensure_private_dir(self._folder) / f"state-{now:{_STAMP}}-{why}.tar.gz"
+        told = backup.write(contents, file, now)
+        for old in sorted(self._folder.glob(_PATTERN))[: -self._keep]:
+            old.unlink()
+        log.info("state_backed_up", file=file.name)
+        return told
+
+
+def _made_at(file: Path) -> datetime:
+    try:
+        return datetime.strptime(f"{file.name.split('-')[1]}+0000", f"{_STAMP}%z")
+    except ValueError:  # somebody renamed it
+        return datetime.fromtimestamp(0).astimezone()

@@ -1,0 +1,145 @@
+"""Backups that agentd makes by itself: daily, and before its database gets another shape."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tarfile
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from agentd import backup
+from agentd.autobackup import AutoBackups
+from agentd.errors import ConfigError, StorageCorrupt
+from agentd.paths import daemon_places
+from agentd.restoring import restore
+from agentd.storage.damages import Damages
+from agentd.storage.migrations import STATE
+from agentd.storage.proving import Proving
+from agentd.storage.rescue import make_sound
+from agentd.storage.sessions import SqliteSessions
+from agentd.storage.sqlite import Database
+from agentd.testing import FakeClock
+from tests.storage.test_released_schemas import made
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def places(tmp_path):
+    found = daemon_places({"AGENTD_HOME": str(tmp_path)})
+    found.state_dir.mkdir()
+    found.workspace.mkdir()
+    (found.workspace / "note.md").write_text("mine\n")
+    found.config_file.write_text("[storage]\nbackups = 3\n")
+    return found
+
+
+def files(places):
+    return sorted(path.name for path in (places.state_dir / "backups").glob("*"))
+
+
+def refuse(settings):
+    raise ConfigError(f"nobody is asked: {settings}")
+
+
+async def test_one_is_made_a_day_and_the_newest_are_kept(places, clock):
+    backups = AutoBackups(places, clock, 3)
+    async with Database.open(places.database, STATE) as db:
+        sessions = SqliteSessions(db, clock)
+        for day in range(5):
+            await sessions.notice("main", f"day {day}", "")
+            await backups.make(db)
+            await backups.make(db)  # a restart on the same day
+            assert len(files(places)) == min(day + 1, 3)
+            await clock.advance(timedelta(days=1).total_seconds())
+    newest = backups.newest()
+    assert newest.name == files(places)[-1]
+    assert newest.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(newest) as archive:
+        assert archive.getnames() == ["state/state.db", "state/rows.key", "manifest.json"]
+    assert not list(places.state_dir.glob(".backup-*"))
+
+
+async def test_a_lost_state_comes_back_from_it_and_all_else_stays_where_it_is(places, clock):
+    backups = AutoBackups(places, clock, 3)
+    async with Database.open(places.database, STATE) as db:
+        await SqliteSessions(db, clock).notice("main", "kept", "")
+        await backups.make(db)
+        await SqliteSessions(db, clock).notice("main", "later", "")
+    places.database.unlink()
+    (places.workspace / "note.md").write_text("newer\n")
+    told = restore(backups.newest(), places, {}, clock.now(), force=True, agree=refuse)
+    assert [name for name in told["aside"] if "workspace" in name or "config" in name] == []
+    assert (places.workspace / "note.md").read_text() == "newer\n"
+    make_sound(places.database, STATE, clock.now(), used=lambda: True)
+    assert Damages(places.database).all() == ()
+    async with Database.open(places.database, STATE) as db:
+        assert [row.text for row in await SqliteSessions(db, clock).rows("main")] == ["kept"]
+        assert await Proving(db, clock).look() == 0
+        assert db.problems() == ()
+
+
+async def test_what_is_there_is_backed_up_before_its_shape_changes(places, clock):
+    made(places.database, 7)
+    backups = AutoBackups(places, clock, 3)
+    backups.before_migration()
+    (name,) = files(places)
+    assert name.endswith("-version-7.tar.gz")
+    manifest = backup.verify(backups.newest())
+    assert (manifest["holds"], "state/state.db" in manifest["files"]) == ("state", True)
+    async with Database.open(places.database, STATE):
+        pass
+    await clock.advance(5)
+    backups.before_migration()
+    assert files(places) == [name]
+    restore(backups.newest(), places, {}, clock.now(), force=True, agree=refuse)
+    with closing(sqlite3.connect(places.database)) as conn:
+        assert conn.execute("PRAGMA user_version").fetchone() == (7,)
+
+
+async def test_the_daily_copy_is_checked_as_a_whole_even_where_no_backup_is_kept(places, clock):
+    for keep in (3, 0):
+        backups = AutoBackups(places, clock, keep)
+        async with Database.open(places.database, STATE) as db:
+            await SqliteSessions(db, clock).create(f"chat:{keep}")
+        with closing(sqlite3.connect(places.database)) as conn:
+            query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_sessions_1'"
+            (root,) = conn.execute(query).fetchone()
+        data = bytearray(places.database.read_bytes())
+        data[data.index(f"chat:{keep}".encode(), 4096 * (root - 1)) + 3] ^= 1
+        places.database.write_bytes(data)
+        async with Database.open(places.database, STATE) as db:
+            with pytest.raises(StorageCorrupt, match="damaged"):
+                await backups.make(db)
+        assert files(places) == []
+        make_sound(places.database, STATE, clock.now(), used=lambda: True)
+
+
+async def test_one_that_cannot_be_made_is_a_problem_until_the_next_one(places, clock):
+    backups = AutoBackups(places, clock, 3)
+    (places.state_dir / "backups").write_text("in the way\n")
+    async with Database.open(places.database, STATE) as db, asyncio.TaskGroup() as group:
+        task = group.create_task(backups.run(db))
+        await until(lambda: clock.sleeping)
+        await clock.advance(600)
+        await until(backups.problems)
+        assert [problem.code for problem in backups.problems()] == ["backup_failed"]
+        (places.state_dir / "backups").unlink()
+        await until(lambda: clock.sleeping)
+        await clock.advance(3600)
+        await until(lambda: not backups.problems())
+        task.cancel()
+    assert len(files(places)) == 1
+
+
+async def until(holds):
+    """Give the other threads their turn."""
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.001)
