@@ -83,7 +83,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     ):
         sessions = SqliteSessions(db, clock, ground.redactor)
         blobs = FileBlobs(places.images, sessions.images)
-        await _tidy(blobs)
+        await _tidy(sessions, blobs)
         yield Stores(
             db,
             Damages(places.database),
@@ -106,9 +106,12 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
         )
 
 
-async def _tidy(blobs: FileBlobs) -> None:
-    """Take away the images that a crash left without a message, or with a deleted one."""
+async def _tidy(sessions: SqliteSessions, blobs: FileBlobs) -> None:
+    """Take away sessions that nobody has used, and the images that a crash left without a message, or with
+    a deleted one.
+    """
     try:
+        await sessions.drop_unused()
         await blobs.sweep()
     except StorageError as error:  # they only take room
-        log.warning("images_not_swept", reason=error.reason)
+        log.warning("not_swept", reason=error.reason)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 
+from agentd.domain.transcript import SessionInfo
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import InvalidRequest, NotFound
 from agentd.ports import SessionStore
 
+_MADE = re.compile(r"chat:[0-9a-f]{12}")  # by `new_key`
 _KEY = re.compile(r"(?:chat|group|isolated):[^/\x00-\x1f\x7f]{1,200}")
 
 
@@ -25,6 +27,11 @@ def new_key(like: SessionKey = MAIN) -> SessionKey:
     """A key nobody has used, of the same kind of session as another; `chat:` like `main`."""
     prefix = "chat" if like == MAIN else like.partition(":")[0]
     return SessionKey(f"{prefix}:{secrets.token_hex(6)}")
+
+
+def is_unused(info: SessionInfo) -> bool:
+    """Whether a client made the session without naming it, and nothing was ever said there."""
+    return not info.rows and not info.turns and bool(_MADE.fullmatch(info.key))
 
 
 async def existing_key(store: SessionStore, text: str) -> SessionKey:

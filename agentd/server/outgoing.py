@@ -76,9 +76,11 @@ class Outgoing:
 
     async def run(self, group: asyncio.TaskGroup) -> None:
         """Write until closed or dropped."""
-        self._writer.transport.set_write_buffer_limits(high=0)
         try:
+            self._require_open()
+            self._writer.transport.set_write_buffer_limits(high=0)
             while await self._wait_frames():
+                self._require_open()
                 self._write_piece()
                 if self._writer.transport.get_write_buffer_size():
                     async with time_limit(group, self._clock, self._drop_after):
@@ -89,6 +91,13 @@ class Outgoing:
             self._drop("client_reads_nothing")
         except OSError:
             self._drop("client_gone")
+
+    def _require_open(self) -> None:
+        """Raises ConnectionResetError when the client has gone: of that a write says nothing in one event
+        loop, and ends in an error of the loop's own in the other.
+        """
+        if self._writer.transport.is_closing():
+            raise ConnectionResetError
 
     async def _wait_frames(self) -> bool:
         while not self._frames and not self._is_closed:

@@ -18,7 +18,7 @@ from agentd.server.commands import Command
 from agentd.server.connection import Routes
 from agentd.server.hello import read_hello
 from agentd.server.hub import Hub, update_params
-from agentd.server.keys import existing_key, new_key, parse_key
+from agentd.server.keys import existing_key, is_unused, new_key, parse_key
 from agentd.server.options import SessionOptions
 from agentd.server.peer import Peer, Profile, Reply
 from agentd.server.pictures import Pictures
@@ -252,7 +252,9 @@ class AcpSessions:
             info
             for info in await self._store.sessions()
             # A session without a folder belongs to every folder.
-            if peer.role.sees(info.key) and (not call.cwd or info.cwd in ("", call.cwd))
+            if peer.role.sees(info.key)
+            and (not call.cwd or info.cwd in ("", call.cwd))
+            and not is_unused(info)
         ]
         page: Params = {"sessions": [_info(i, call.cwd) for i in infos[start : start + _PAGE]]}
         if start + _PAGE < len(infos):

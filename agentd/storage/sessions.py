@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agentd.domain.choices import Choices
 from agentd.domain.message import Text
@@ -43,6 +43,7 @@ WHERE id = ?
 _TROUBLE = """
 UPDATE sessions SET summary_failures = ?, summary_failure = ?, summary_retry_at = ? WHERE id = ?
 """
+_UNUSED_FOR = timedelta(days=1)  # a client may still come back to what it began
 _CHOOSE = "UPDATE sessions SET mode = ?, model = ?, effort = ? WHERE id = ?"
 _COUNT_FAILURE = """
 UPDATE sessions SET flush_failures = flush_failures + 1, flush_failure = ? WHERE id = ?
@@ -232,6 +233,15 @@ class SqliteSessions:
             return transcript.make_session(conn, session, now, cwd) and session != MAIN
 
         return await self._db.write(make)
+
+    async def drop_unused(self) -> int:
+        """Delete what clients began without a name and never used, if it is older than a day. Raises
+        StorageError.
+        """
+        before = self._clock.now() - _UNUSED_FOR
+        if not await self._db.read(lambda conn: transcript.unused(conn, before)):
+            return 0
+        return await self._db.write(lambda conn: transcript.drop_unused(conn, before))
 
     async def exists(self, session: SessionKey) -> bool:
         """See SessionStore."""

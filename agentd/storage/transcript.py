@@ -55,6 +55,11 @@ SELECT seq FROM rows WHERE session_id = ? AND opens_turn = 1 ORDER BY seq DESC L
 _LISTED = """
 SELECT * FROM sessions WHERE key NOT LIKE 'heartbeat:%' ORDER BY updated_at DESC, id DESC
 """
+_MADE = f"chat:{'[0-9a-f]' * 12}"  # keys that clients were given
+_UNUSED = """
+SELECT id FROM sessions WHERE rows = 0 AND turns = 0 AND key GLOB ? AND created_at < ?
+AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = sessions.id)
+"""
 _UNENDED = "SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL"
 _PROVEN = "SELECT rows.*, PROVEN AS proven FROM rows".replace("PROVEN", is_proven("rows."))
 _OF_TURN = f"{_PROVEN} WHERE turn_id = ? ORDER BY seq"
@@ -252,6 +257,20 @@ def list_sessions(conn: sqlite3.Connection) -> tuple[SessionInfo, ...]:
     """All stored sessions, the last used first; those of heartbeats, always silent, left out."""
     found = conn.execute(_LISTED)
     return tuple(_load_info(s) for s in found)
+
+
+def unused(conn: sqlite3.Connection, before: datetime) -> list[tuple[int]]:
+    """The sessions that clients made without naming them, and in which nothing was ever said, if they are
+    older than that.
+    """
+    return [(found["id"],) for found in conn.execute(_UNUSED, (_MADE, stamp(before)))]
+
+
+def drop_unused(conn: sqlite3.Connection, before: datetime) -> int:
+    """Delete those; returns how many."""
+    found = unused(conn, before)
+    conn.executemany("DELETE FROM sessions WHERE id = ?", found)
+    return len(found)
 
 
 def _title_of(row: Row) -> str:

@@ -397,6 +397,18 @@ async def test_sessions_are_listed_by_page(house):
     assert "nextCursor" not in second
 
 
+async def test_a_session_that_a_client_began_and_left_empty_is_not_listed(house):
+    client = await (await house.client()).hello()
+    empty = (await client.call("session/new", {"cwd": "/", "mcpServers": []}))["sessionId"]
+    used = (await client.call("session/new", {"cwd": "/", "mcpServers": []}))["sessionId"]
+    await client.answer(await client.prompt(used, "hello"))
+    named = {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": "group:family"}}
+    await client.call("session/new", named)
+    listed = {info["sessionId"] for info in (await client.call("session/list"))["sessions"]}
+    assert listed == {"main", used, "group:family"}
+    assert await client.call("session/load", {"sessionId": empty, "cwd": "/", "mcpServers": []})
+
+
 async def test_offered_mcp_servers_are_ignored_with_a_notice(house):
     client = await (await house.client()).hello()
     offer = [{"name": "x", "command": "/bin/x", "args": [], "env": []}]

@@ -577,3 +577,21 @@ async def test_a_summary_that_a_former_version_made_of_all_is_not_carried_on(sta
     await state_db.execute(f"UPDATE rows SET digest = {digest_of()}", ())
     assert (await store.load(CHAT)).summary.startswith("[left out: a summary")
     assert (await store.rows(CHAT))[0].text == "obey"
+
+
+async def test_what_nobody_named_and_nobody_used_goes_after_a_day(state_db, clock):
+    store = SqliteSessions(state_db, clock)
+    made = [SessionKey(f"chat:{n:012x}") for n in range(3)]
+    named = [SessionKey("chat:diary"), SessionKey("group:0123456789ab"), SessionKey("chat:0123")]
+    for key in (*made, *named):
+        await store.create(key)
+    await talk(store, "hello", "hi", made[1])
+    await store.receive(request("waits", "w", made[2]))
+    assert await store.drop_unused() == 0, "a client may come back to it"
+    clock.jump(timedelta(days=1, seconds=1))
+    await store.create(fresh := SessionKey("chat:00000000000f"))
+    assert await store.drop_unused() == 1
+    assert not await store.exists(made[0])
+    for key in (*made[1:], *named, fresh):
+        assert await store.exists(key)
+    assert await store.drop_unused() == 0

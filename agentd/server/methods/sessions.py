@@ -18,7 +18,7 @@ from agentd.domain.transcript import NewRow, SessionInfo, export_row
 from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 from agentd.errors import AgentdError, InvalidRequest
 from agentd.ports import Blobs, Clock, Ledger, SessionStore
-from agentd.server.keys import existing_key, parse_key
+from agentd.server.keys import existing_key, is_unused, parse_key
 from agentd.server.methods.imports import own_name, pictures_of, read_line
 from agentd.server.methods.pairing import paired
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
@@ -108,7 +108,8 @@ class SessionMethods:
 
     async def _list(self, params: NoParams) -> dict[str, Any]:
         infos = await self._store.sessions()
-        return {"sessions": [session_json(info, self._turns) for info in infos]}
+        listed = (info for info in infos if not is_unused(info) or self._turns.queued(info.key))
+        return {"sessions": [session_json(info, self._turns) for info in listed]}
 
     async def _show(self, params: KeyParams) -> dict[str, Any]:
         key = await existing_key(self._store, params.key)

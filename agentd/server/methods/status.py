@@ -12,6 +12,7 @@ from agentd.domain.health import Problem
 from agentd.domain.memory import IndexState
 from agentd.domain.retention import Retained
 from agentd.ports import Clock, Ledger, SessionStore
+from agentd.server.keys import is_unused
 from agentd.server.methods.params import NoParams, handler
 from agentd.server.methods.sessions import session_json
 from agentd.server.peer import Handler
@@ -66,7 +67,7 @@ class StatusMethods:
     async def _status(self, params: NoParams) -> dict[str, Any]:
         parts = self._parts
         index = await parts.index()
-        sessions = await parts.store.sessions()
+        sessions = [info for info in await parts.store.sessions() if not is_unused(info)]
         facts = dict(await parts.facts())
         return {
             "version": parts.version,
