@@ -23,6 +23,9 @@ Step = dict[str, Any]
 Permit = Callable[[str, str, Sequence[Step]], bool]  # a file's path, its text, what is suspicious
 
 _MOST_BYTES = MAX_FRAME_BYTES // 4  # a letter may take several bytes on the wire
+_DATABASE = (
+    "conversations in SQLite are not read; export them as JSONL, then `agentd sessions import`"
+)
 _TRANSCRIPTS = {
     "openclaw": ("agents/*/sessions/*.jsonl", "sessions/*.jsonl"),
     "rustyclaw": ("sessions/*.jsonl", "workspace/sessions/*.jsonl"),
@@ -70,6 +73,11 @@ class House:
         found = {path for pattern in patterns for path in self.root.glob(pattern)}
         return sorted(path for path in found if self._holds(path))
 
+    def databases(self) -> list[Path]:
+        """Where newer versions keep their conversations, which agentd does not read."""
+        found = (*self.root.glob("agents/*/*.sqlite"), *self.root.glob("agents/*/*/*.sqlite"))
+        return sorted(path for path in found if self._holds(path))
+
     def _holds(self, path: Path) -> bool:
         """Whether it is a file of the agent's own: a folder of it may be a link to anywhere."""
         is_plain = path.is_file() and not path.is_symlink()
@@ -109,6 +117,10 @@ async def move(
             await _transcript(connection, path, taken, within, dry_run=dry_run)
             for path in house.transcripts()
         ]
+    sessions += [
+        _session(path.relative_to(house.root).as_posix(), 0, "refused", _DATABASE)
+        for path in house.databases()
+    ]
     return {"files": files, "sessions": sessions, "config": config}
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from agentd.domain.outside import is_marked
 
 SEPARATOR = "\n\n---\n\n"
-PROJECT_HEADING = "# Project Context\nThese are the user's own files as they stand now."
+PROJECT_HEADING = (
+    "# Project Context\nThe following project context files have been loaded:"  # as they stand now
+)
 DAILY_HEADING = "## Recent Daily Notes"
 MISSING_HEADING = "## Missing Required Files"
 

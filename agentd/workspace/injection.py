@@ -27,7 +27,7 @@ from agentd.domain.workspace import ContextBlock, FileView, Reader
 from agentd.workspace import compose
 from agentd.workspace.compose import Cut, Room, Section
 from agentd.workspace.files import Files
-from agentd.workspace.settings import WorkspaceSettings
+from agentd.workspace.settings import INJECTED, WorkspaceSettings
 from agentd.workspace.sight import IN_EVERY_PROMPT
 
 log = structlog.get_logger()
@@ -35,7 +35,6 @@ log = structlog.get_logger()
 _BOOTSTRAP = "BOOTSTRAP.md"
 _HEARTBEAT = "HEARTBEAT.md"
 _MEMORY = "MEMORY.md"
-_BY_NAME = ("SOUL.md", "AGENTS.md", "TOOLS.md", "IDENTITY.md", "USER.md", _MEMORY, _HEARTBEAT)
 _BY_MEANING = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", _MEMORY, _HEARTBEAT)
 _MEANING: Mapping[str, str] = {
     _BOOTSTRAP: "First-Run Bootstrap",
@@ -140,7 +139,8 @@ class Injection:
             _MEMORY: s.inject_memory,
             _HEARTBEAT: s.inject_heartbeat,
         }
-        order = _BY_NAME if s.style == "filename" else _BY_MEANING
+        usual = INJECTED if s.style == "filename" else _BY_MEANING
+        order = dict.fromkeys((*s.order, *usual))
         return [n for n in order if switches[n] and (kind is Kind.MAIN or n in IN_EVERY_PROMPT)]
 
     def _foreign(self, kind: Kind) -> list[str]:

@@ -17,6 +17,17 @@ from agentd.workspace.names import fold, parse
 _FOLDER = re.compile(r"[^/.~@\\\x00-\x1f][^/\\\x00-\x1f]*(/[^/.\\\x00-\x1f][^/\\\x00-\x1f]*)*")
 
 
+INJECTED = (  # in the usual order: what changes least comes first
+    "SOUL.md",
+    "AGENTS.md",
+    "TOOLS.md",
+    "IDENTITY.md",
+    "USER.md",
+    "MEMORY.md",
+    "HEARTBEAT.md",
+)
+
+
 class WorkspaceSettings(Settings):
     """What is injected, what caps it, and what else may be read."""
 
@@ -34,6 +45,10 @@ class WorkspaceSettings(Settings):
     inject_daily: bool = Field(True, description="recent daily notes in the owner's prompts")
     style: Literal["filename", "semantic"] = Field(
         "filename", description='headings of injected files: "filename" or "semantic"'
+    )
+    order: tuple[str, ...] = Field(
+        (),
+        description="files that come first in the prompt, in this order; the others follow in the usual one",
     )
     daily_dir: str = Field("memory", description="the folder of the daily notes")
     daily_aliases: tuple[str, ...] = Field(
@@ -60,6 +75,15 @@ class WorkspaceSettings(Settings):
     read_scopes: NamedPaths = Field(
         (), description='other workspaces to read from, each "NAME=PATH"; spelled @NAME/file'
     )
+
+    @field_validator("order")
+    @classmethod
+    def _files_are_injected(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in INJECTED or value.count(name) > 1:
+                msg = f"{name!r} is no file that is injected, or stands there twice; these are: {', '.join(INJECTED)}"
+                raise ValueError(msg)
+        return value
 
     @field_validator("daily_dir", "daily_aliases")
     @classmethod

@@ -44,6 +44,7 @@ def openclaw(root: Path) -> None:
     write(root / "agents" / "main" / "sessions" / "talk.jsonl", lines)
     write(root / "agents" / "main" / "sessions" / "torn.jsonl", lines + "nonsense\n")
     write(root / "agents" / "main" / "sessions" / "none.jsonl", "nonsense\n")
+    write(root / "agents" / "main" / "openclaw-agent.sqlite", "SQLite format 3")
 
 
 def steps(done: dict, kind: str) -> dict[str, str]:
@@ -76,7 +77,7 @@ def test_a_house_is_moved_once_and_nothing_of_the_users_is_touched(shell: Shell)
     done = shell("import", "openclaw", "claw", "--trust", "--json").json
     assert steps(done, "files") == {**expected, "SOUL.md": "imported"}
     found = {"chat:none": "refused", "chat:talk": "imported", "chat:torn": "imported"}
-    assert steps(done, "sessions") == found
+    assert steps(done, "sessions") == {**found, "agents/main/openclaw-agent.sqlite": "refused"}
     (torn,) = [step for step in done["sessions"] if step["key"] == "chat:torn"]
     assert "torn.jsonl, line 3" in torn["reason"]
     assert done["config"] == [

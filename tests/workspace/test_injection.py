@@ -39,7 +39,8 @@ async def test_files_stand_in_order_trimmed_under_their_names(home) -> None:
     [block] = await source.blocks(_TURN)
     head, *sections = block.text.split("\n\n---\n\n")
     assert block.rank == 10
-    assert head.startswith("# Project Context\n")
+    loaded = "# Project Context\nThe following project context files have been loaded:\n\n"
+    assert head.startswith(loaded)
     assert head.endswith("\n\n## SOUL.md\nSOUL text")
     assert sections == [f"## {name}.md\n{name} text" for name in _NAMES[1:]]
 
@@ -52,6 +53,26 @@ async def test_the_semantic_style_has_its_own_order_and_headings(home) -> None:
         *("First-Run Bootstrap", "Agent Instructions", "Core Values", "User Context", "Identity"),
         *("Tool Notes", "Long-Term Memory", "Heartbeat Checklist"),
     ]
+
+
+@pytest.mark.parametrize("style", ["filename", "semantic"])
+async def test_files_that_the_user_names_come_first(home, style: str) -> None:
+    home.put(_ALL)
+    _, source = _injection(home, order=("USER.md", "MEMORY.md"), style=style)
+    text = await _text(source)
+    places = {name: text.index(f"{name} text") for name in _NAMES}
+    assert sorted(places, key=places.__getitem__)[:2] == ["USER", "MEMORY"]
+    _, usual = _injection(home, style=style)
+    rest = await _text(usual)
+    without = sorted(_NAMES, key=lambda n: rest.index(f"{n} text"))
+    without = [name for name in without if name not in {"USER", "MEMORY"}]
+    assert sorted(places, key=places.__getitem__)[2:] == without
+
+
+@pytest.mark.parametrize("order", [("README.md",), ("SOUL.md", "SOUL.md"), ("soul.md",)])
+def test_an_order_of_other_files_is_refused(order: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="is no file that is injected"):
+        WorkspaceSettings(order=order)
 
 
 async def test_an_empty_workspace_says_what_is_missing_and_nothing_else(home) -> None:
