@@ -13,6 +13,7 @@ from agentd.config import Reaching, load, placed, reaching
 from agentd.errors import AgentdError, ConfigError
 from agentd.memory.facts.known import Digests
 from agentd.paths import Places, daemon_places, ensure_private_dir
+from agentd.storage.beside import note_of
 from agentd.storage.graves import bury_again, graves_in
 from agentd.storage.lock import state_lock
 from agentd.storage.rescue import forget_count
@@ -104,7 +105,8 @@ def _targets(places: Places, *, alone: bool) -> list[Path]:
         for database in (places.database, places.index)
         for suffix in _SUFFIXES
     ]
-    state = [*databases, places.facts_key, places.rows_key, places.acknowledged]
+    keys = [places.facts_key, places.rows_key]
+    state = [*databases, *keys, places.acknowledged, note_of(places.state_dir)]
     if alone:
         return state
     return [places.config_file, places.workspace, *state, places.versions, places.images]

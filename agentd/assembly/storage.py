@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from agentd.autobackup import AutoBackups
 from agentd.errors import StorageError
 from agentd.paths import ensure_private_dir
 from agentd.storage.beats import SqliteBeats
+from agentd.storage.beside import look_beside, note_beside
 from agentd.storage.blobs import FileBlobs
 from agentd.storage.damages import Damages
 from agentd.storage.erasures import SqliteErasures
@@ -58,11 +59,12 @@ class Stores:
     blobs: FileBlobs
     proving: Proving
     backups: AutoBackups
+    note: Work  # of what stands beside the database
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
-        return (self.proving.run, partial(self.backups.run, self.db))
+        return (self.note, self.proving.run, partial(self.backups.run, self.db))
 
 
 @asynccontextmanager
@@ -76,6 +78,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     backups = AutoBackups(places, clock, ground.config.storage.backups)
     sound = partial(make_sound, used=used, backup=backups.newest)
     await asyncio.to_thread(sound, places.database, STATE, clock.now())
+    await asyncio.to_thread(_quietly, partial(look_beside, places, clock.now()))
     await asyncio.to_thread(backups.before_migration)
     async with (
         Database.open(places.database, STATE) as db,
@@ -84,6 +87,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
         sessions = SqliteSessions(db, clock, ground.redactor)
         blobs = FileBlobs(places.images, sessions.images)
         await _tidy(sessions, blobs)
+        note = partial(note_beside, places)
         yield Stores(
             db,
             Damages(places.database),
@@ -103,7 +107,17 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             blobs,
             Proving(db, clock),
             backups,
+            partial(asyncio.to_thread, _quietly, note),
         )
+        await asyncio.to_thread(_quietly, note)
+
+
+def _quietly(step: Callable[[], None]) -> None:
+    """A note of what stands beside the database is no reason not to start, or to end badly."""
+    try:
+        step()
+    except OSError as error:
+        log.warning("beside_not_noted", reason=error.strerror)
 
 
 async def _tidy(sessions: SqliteSessions, blobs: FileBlobs) -> None:

@@ -61,3 +61,17 @@ def test_a_state_that_is_gone_is_missed_until_the_owner_decides() -> None:
         assert said(shell) == []
         again = shell("init", "--new-state")
         assert again.code == 75, "the daemon runs"
+
+
+def test_a_configuration_and_a_key_that_are_gone_are_told() -> None:
+    with a_shell() as shell:
+        shell.wake()
+        shell.ok("send", "remember that the cellar key hangs behind the clock")
+        shell.ok("stop")
+        (shell.root / "config.toml").write_bytes(b"")
+        (shell.root / "state" / "facts.key").unlink()
+        shell.wake()
+        codes = {problem["code"] for problem in shell.json("status")["problems"]}
+        assert {"config_lost", "facts_key_lost"} <= codes
+        assert shell("doctor").code == 1
+        assert len(shell.json("alerts", "list")["alerts"]) == 2

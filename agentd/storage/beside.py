@@ -1,0 +1,146 @@
+"""What stands beside the database and must not get lost unseen: configuration, keys, versions of files.
+Blocking.
+
+What was there at the last start is noted in `beside.json`. What has gone since, or was emptied, is told
+like damage of the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.paths import Places
+from agentd.storage.damages import Damages
+from agentd.storage.keys import KEY_BYTES
+
+log = structlog.get_logger()
+
+_NOTE = "beside.json"
+_MOST_NAMED = 3
+_OF_NOTHING = hashlib.sha256(b"").hexdigest()
+_WHOLE = re.compile(r"log|[0-9a-f]{64}")
+
+
+def note_of(state_dir: Path) -> Path:
+    """Where it is noted."""
+    return state_dir / _NOTE
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was there: the configuration file and how much it was, a mark of the key that hashes of
+    forgotten facts are made with, whether there were versions of files. "" and False for nothing.
+    """
+
+    config: str = ""
+    content: int = 0  # 0 nothing, 1 comments alone, 2 settings
+    facts_key: str = ""
+    versions: bool = False
+
+
+def look_beside(places: Places, now: datetime) -> None:
+    """Tell what has gone, and note what is there. Raises OSError."""
+    before, here = _noted(places.state_dir), _seen(places)
+    damages = Damages(places.database)
+    known = {problem.text for problem in damages.problems()}
+    for problem in _gone(places, before, here):
+        if problem.text in known:
+            continue
+        log.error(problem.code)
+        folder = damages.folder()
+        if problem.code == "facts_key_lost" and places.facts_key.exists():
+            places.facts_key.rename(folder / places.facts_key.name)
+        cure = f"{problem.cure}; removing {folder} ends this notice"
+        damages.record(folder, Problem(problem.code, problem.text, cure), now)
+    if before != here:
+        _note(places.state_dir, here)
+
+
+def note_beside(places: Places) -> None:
+    """Note what has come since; that something has gone is left to the next start. Raises OSError."""
+    before, here = _noted(places.state_dir), _seen(places)
+    now = Beside(
+        here.config,
+        max(here.content, before.content if here.config == before.config else 0),
+        here.facts_key or before.facts_key,
+        here.versions or before.versions,
+    )
+    if now != before:
+        _note(places.state_dir, now)
+
+
+def _gone(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
+    if before.config == here.config and here.content < before.content:
+        what = ("is empty", "holds no setting any more")[here.content]
+        what = what if places.config_file.exists() else "is gone"
+        text = f"{here.config} {what}: agentd runs with its defaults"
+        yield Problem("config_lost", text, "put it back, or `agentd init` writes a new one")
+    is_spoilt = places.facts_key.exists() and not here.facts_key
+    if is_spoilt or (before.facts_key and here.facts_key != before.facts_key):
+        text = f"{places.facts_key} is gone, damaged or another: what was forgotten may be learnt again"
+        cure = "put it back from a backup and restart, or forget again what comes back"
+        yield Problem("facts_key_lost", text, cure)
+    if before.versions and not here.versions:
+        text = f"{places.versions} is gone: files of the workspace have no former versions any more"
+        yield Problem("versions_lost", text, "put the folder back from a backup, if you need them")
+    elif emptied := list(_emptied(places.versions)):
+        names = ", ".join(emptied[:_MOST_NAMED])
+        more = f" and {len(emptied) - _MOST_NAMED} more" if len(emptied) > _MOST_NAMED else ""
+        text = f"former versions of files were emptied: {names}{more}"
+        yield Problem("versions_lost", text, "put them back from a backup, or delete these files")
+
+
+def _seen(places: Places) -> Beside:
+    config, versions = places.config_file, places.versions
+    lines = config.read_bytes().split(b"\n") if config.is_file() else []
+    lines = [line.strip() for line in lines if line.strip()]
+    has_settings = any(not line.startswith(b"#") for line in lines)
+    key = places.facts_key.read_bytes() if places.facts_key.is_file() else b""
+    mark = hashlib.blake2b(b"mark", key=key, digest_size=8).hexdigest()
+    return Beside(
+        str(config),
+        bool(lines) + has_settings,
+        mark if len(key) == KEY_BYTES else "",
+        versions.is_dir() and any(versions.iterdir()),
+    )
+
+
+def _emptied(versions: Path) -> Iterator[str]:
+    """Lists of versions and contents, named by their hashes, with nothing in them: all are written whole
+    or not at all.
+    """
+    for folder in sorted(versions.iterdir()) if versions.is_dir() else ():
+        with suppress(OSError), os.scandir(folder) as files:
+            for file in files:
+                can_be_empty = file.name == _OF_NOTHING or not _WHOLE.fullmatch(file.name)
+                if not can_be_empty and not file.stat().st_size:
+                    yield f"{folder.name}/{file.name}"
+
+
+def _noted(state_dir: Path) -> Beside:
+    try:
+        return Beside(**json.loads(note_of(state_dir).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Beside()
+
+
+def _note(state_dir: Path, here: Beside) -> None:
+    part = state_dir / f"{_NOTE}.part"
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
+        os.fchmod(new.fileno(), 0o600)
+        json.dump(asdict(here), new)
+        new.flush()
+        os.fsync(new.fileno())
+    part.rename(note_of(state_dir))

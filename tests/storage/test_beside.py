@@ -1,0 +1,98 @@
+"""Configuration, keys and versions of files that are gone or emptied at a start."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+
+from agentd.paths import daemon_places
+from agentd.storage.beside import look_beside, note_beside
+from agentd.storage.damages import Damages
+from agentd.storage.keys import kept_key
+
+NOW = datetime(2026, 11, 24, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def places(tmp_path):
+    """A home after its first start."""
+    found = daemon_places({"AGENTD_HOME": str(tmp_path)})
+    found.config_file.write_text("[log]\nkeep = 7\n")
+    found.state_dir.mkdir()
+    look_beside(found, NOW)
+    kept_key(found.facts_key)
+    home = found.versions / "ab"
+    home.mkdir(parents=True)
+    (home / "log").write_text("[]")
+    (home / hashlib.sha256(b"x").hexdigest()).write_text("x")
+    (home / hashlib.sha256(b"").hexdigest()).write_text("")
+    note_beside(found)
+    return found
+
+
+def codes(places):
+    return [problem.code for problem in Damages(places.database).problems()]
+
+
+def test_nothing_is_told_while_all_is_there(places):
+    for _ in range(2):
+        look_beside(places, NOW)
+    assert codes(places) == []
+    places.config_file.write_text("[log]\nkeep = 8\n")
+    look_beside(places, NOW)
+    assert codes(places) == []
+
+
+@pytest.mark.parametrize("how", ["gone", "emptied"])
+@pytest.mark.parametrize("what", ["config", "facts_key", "versions"])
+def test_what_is_gone_or_emptied_is_told_once(places, what, how):
+    path = {
+        "config": places.config_file,
+        "facts_key": places.facts_key,
+        "versions": places.versions / "ab" / "log",
+    }[what]
+    if how == "emptied":
+        path.write_bytes(b"")
+    elif what == "versions":
+        shutil.rmtree(places.versions)
+    else:
+        path.unlink()
+    note_beside(places)  # the end of a daemon that had it open does not hide it
+    for _ in range(2):
+        look_beside(places, NOW)
+        kept_key(places.facts_key)
+        note_beside(places)
+    assert codes(places) == [f"{what}_lost"]
+    (damage,) = Damages(places.database).all()
+    assert str(damage.folder) in damage.problem.cure
+    shutil.rmtree(damage.folder)
+    if not (what == "versions" and how == "emptied"):
+        look_beside(places, NOW)
+        assert codes(places) == []
+
+
+def test_comments_in_the_place_of_settings_are_told(places):
+    places.config_file.write_text("# as `agentd up` writes it where there is none\n")
+    look_beside(places, NOW)
+    assert codes(places) == ["config_lost"]
+    places.config_file.write_text("")
+    look_beside(places, NOW)
+    assert codes(places) == ["config_lost"] * 2
+
+
+def test_a_content_that_was_emptied_is_told_and_one_of_nothing_is_not(places):
+    (places.versions / "ab" / hashlib.sha256(b"x").hexdigest()).write_bytes(b"")
+    look_beside(places, NOW)
+    assert codes(places) == ["versions_lost"]
+
+
+def test_another_key_in_the_place_of_ours_is_told(places):
+    places.facts_key.write_bytes(bytes(32))
+    look_beside(places, NOW)
+    assert codes(places) == ["facts_key_lost"]
+    assert not places.facts_key.exists()
+    (damage,) = Damages(places.database).all()
+    assert (damage.folder / "facts.key").read_bytes() == bytes(32)
