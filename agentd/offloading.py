@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 LIGHT = 32 * 1024  # characters that are gone through at once; more would keep others waiting
+ROWS = 500  # of a conversation, likewise
 
 _T = TypeVar("_T")
 

@@ -16,7 +16,7 @@ from agentd.domain.message import Block
 from agentd.domain.transcript import History, RowRole, SessionInfo
 from agentd.domain.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
-from agentd.engine.compaction.manager import EXTRACTED, Compaction, without_turns
+from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
 from agentd.engine.durable import when_space
 from agentd.engine.lanes import Lanes
 from agentd.engine.prompt import Scene
@@ -92,7 +92,8 @@ class Rooms:
         basis[turn_id] = history.generation
         while len(basis) > _BASES:
             del basis[next(iter(basis))]
-        return without_turns(history, self._unended(session) | {turn_id})
+        unended = self._unended(session) | {turn_id}
+        return await quietly(history, lambda: without_turns(history, unended))
 
     async def before_turn(self, past: History, scene: Scene) -> bool:
         """Make room if the turn would not fit, or all of it if nobody has spoken for `idle_reset`; True
@@ -107,7 +108,7 @@ class Rooms:
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
             return True
-        used = self._measure(past, request.blocks)
+        used = await self._measured(past, request.blocks)
         from_here = limits.compact_at if self._background else limits.flush_at
         log.info("room_judged", session=request.session, tokens=used, make_room_at=from_here)
         if used < from_here:
@@ -121,10 +122,10 @@ class Rooms:
 
     async def fitting(self, past: History, scene: Scene) -> History:
         """What of the session's context the turn can carry: all of it, or an excerpt."""
-        used = self._measure(past, scene.request.blocks)
+        used = await self._measured(past, scene.request.blocks)
         if self._fits(used):
             return past
-        part = self._compaction.excerpt(past, used)
+        part = await quietly(past, lambda: self._compaction.excerpt(past, used))
         if part is not past:
             log.info("context_excerpted", session=past.session, tokens=used)
             self._owed.add(past.session)
@@ -163,9 +164,8 @@ class Rooms:
     async def _ahead(self, session: SessionKey, trigger: Trigger) -> None:
         if trigger is Trigger.THRESHOLD and self._compaction.is_working(session):
             return  # the turn after it asks again
-        history = without_turns(await self._store.load(session), self._unended(session))
-        used = self._measure(history, ())
-        need = self._compaction.need(history, used, trigger)
+        history, used = await self._weighed_now(session)
+        need = await quietly(history, lambda: self._compaction.need(history, used, trigger))
         if not self._background or not (need.flush or need.cut):
             return
         self._due.add(session)
@@ -213,10 +213,11 @@ class Rooms:
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn, and from which figures. Changes nothing."""
         await self._must_exist(session)
-        history = without_turns(await self._store.load(session), self._unended(session))
+        history, used = await self._weighed_now(session)
         limits = self._compaction.limits
-        used = self._measure(history, ())
-        need = self._compaction.need(history, used, Trigger.THRESHOLD)
+        need = await quietly(
+            history, lambda: self._compaction.need(history, used, Trigger.THRESHOLD)
+        )
         uncovered = [r for r in history.rows if r.seq > history.covered_to]
         return {
             "session": session,
@@ -289,6 +290,16 @@ class Rooms:
         if self._weighed[0] != carried:
             self._weighed = (carried, tokens.of_fixed(*carried))
         return self._weighed[1]
+
+    async def _weighed_now(self, session: SessionKey) -> tuple[History, int]:
+        """The context as it is between turns, and the tokens of the next request over it."""
+        unended = self._unended(session)
+        whole = await self._store.load(session)
+        history = await quietly(whole, lambda: without_turns(whole, unended))
+        return history, await self._measured(history, ())
+
+    async def _measured(self, history: History, incoming: Sequence[Block]) -> int:
+        return await quietly(history, lambda: self._measure(history, incoming))
 
     def _measure(self, history: History, incoming: Sequence[Block]) -> int:
         """Tokens of the next request. What a turn used says nothing if the context was swapped under

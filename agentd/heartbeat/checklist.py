@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from agentd.domain.beat import ItemState
@@ -64,18 +65,18 @@ class Part:
     is_off: bool = False  # ticked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checklist:
     """The file, taken apart."""
 
     parts: tuple[Part, ...] = ()
 
-    @property
+    @cached_property
     def has_open(self) -> bool:
         """Whether something is to be looked at in every beat."""
         return any(part.is_open for part in self.parts)
 
-    @property
+    @cached_property
     def items(self) -> tuple[Item, ...]:
         """The dated entries, each once."""
         return tuple({part.item.hash: part.item for part in self.parts if part.item}.values())

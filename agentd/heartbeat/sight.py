@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from agentd.domain.beat import ItemState
 from agentd.domain.turn import SessionKey
 from agentd.errors import FileMissing, WorkspaceError
-from agentd.heartbeat.checklist import parse
+from agentd.heartbeat.checklist import Checklist, parse
 from agentd.heartbeat.gate import View
 from agentd.heartbeat.hours import Hours
 from agentd.heartbeat.surroundings import Surroundings
+from agentd.offloading import offload
 
 log = structlog.get_logger()
 
@@ -62,8 +65,10 @@ class Eyes:
         around, now = self._around, self._around.clock.now()
         await self.look_for_session()
         text, digest = await self._read()
-        checklist = parse(text, self._hours.zone)
-        states = await around.beats.items([item.hash for item in checklist.items])
+        checklist, states = await self._taken_apart(text)
+        due, item_time = await offload(
+            len(text), lambda: (checklist.due(states, now), checklist.next_time(states, now))
+        )
         view = View(
             now=now,
             hours=self._hours,
@@ -73,10 +78,10 @@ class Eyes:
             breaker_open=around.breaker.is_open(),
             over_budget=await around.over_budget(),
             checklist=checklist,
-            due=checklist.due(states, now),
+            due=due,
             busy=any(around.turns.is_busy(lane) for lane in self._lanes),
         )
-        return Sight(view, digest, checklist.next_time(states, now))
+        return Sight(view, digest, item_time)
 
     async def _is_idle(self, now: datetime) -> bool:
         heard = await self._around.last_heard() if self._patience else None
@@ -90,15 +95,28 @@ class Eyes:
         if digest == known:
             return digest, None
         now = self._around.clock.now()
-        checklist = parse(text, self._hours.zone)
-        states = await self._around.beats.items([item.hash for item in checklist.items])
+        checklist, states = await self._taken_apart(text)
         last = await self._around.beats.beats(1)
         since = last[0].at if last else datetime.min.replace(tzinfo=UTC)
-        # One that a beat has failed on waits for its slot, and so does one seen before the clock was
-        # set back.
-        if any(since < states[i.hash].first_seen <= now for i in checklist.due(states, now)):
-            return digest, now
-        return digest, checklist.next_time(states, now)
+
+        def next_time() -> datetime | None:
+            # One that a beat has failed on waits for its slot, and so does one seen before the clock
+            # was set back.
+            if any(since < states[i.hash].first_seen <= now for i in checklist.due(states, now)):
+                return now
+            return checklist.next_time(states, now)
+
+        return digest, await offload(len(text), next_time)
+
+    async def _taken_apart(self, text: str) -> tuple[Checklist, Mapping[str, ItemState]]:
+        """The file's entries, and what is known of the dated ones. Raises StorageError."""
+
+        def entries() -> tuple[Checklist, list[str]]:
+            checklist = parse(text, self._hours.zone)
+            return checklist, [item.hash for item in checklist.items]
+
+        checklist, hashes = await offload(len(text), entries)
+        return checklist, await self._around.beats.items(hashes)
 
     async def _read(self) -> tuple[str, str]:
         try:

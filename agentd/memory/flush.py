@@ -19,6 +19,7 @@ from agentd.errors import AgentdError, ShuttingDown
 from agentd.memory.flush_prompt import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.memory.slices import Part, split
+from agentd.offloading import ROWS, offload
 from agentd.ports import Clock, SessionStore
 
 TRIES = 3  # then the rows are cut unsaved, with a record of it
@@ -104,9 +105,14 @@ class MemoryFlush:
         asked = await when_space(self._clock, lambda: self._store.last_asked(plan.session, start))
         known = re.match(r"\d+", asked.removeprefix(start))
         last = int(known.group()) if known else 0
-        old = [row for row in plan.uncovered if row.seq <= last]
-        new = [row for row in plan.uncovered if row.seq > last]
-        return (*split(old, budget), *split(new, budget))
+        rows = plan.uncovered
+
+        def parts() -> tuple[Part, ...]:
+            old = [row for row in rows if row.seq <= last]
+            new = [row for row in rows if row.seq > last]
+            return (*split(old, budget), *split(new, budget))
+
+        return await offload(len(rows), parts, light=ROWS)
 
     async def _try(
         self, plan: CompactionPlan, part: Part, failures: int, ask: Ask

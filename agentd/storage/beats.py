@@ -128,10 +128,10 @@ class SqliteBeats:
     async def items(self, hashes: Sequence[str]) -> Mapping[str, ItemState]:
         """See BeatStore."""
         now = stamp(self._clock.now())
-        listed = list(dict.fromkeys(hashes))
+        listed = dict.fromkeys(hashes)
         # Most beats see nothing new; looking first spares them a sync.
         known = await self._db.read(_items)
-        if set(listed) == set(known):
+        if listed.keys() == known.keys():
             return {item: known[item] for item in listed}
 
         def renew(conn: sqlite3.Connection) -> dict[str, ItemState]:

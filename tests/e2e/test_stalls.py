@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -78,3 +79,61 @@ async def test_an_answer_in_100000_events_reaches_a_client_that_reads(home: Home
     async with measured(home) as client:
         assert await client.say("flood 100000", "m1") == "x" * 100_000
         assert words(client) == "warm" + "x" * 100_000
+
+
+async def test_a_transcript_of_50000_messages_is_taken_in_and_gone_on_with_without_a_stall(
+    home: Home,
+) -> None:
+    roles = ("user", "assistant")
+    lines = [
+        {
+            "role": roles[n % 2],
+            "content": f"message {n} of boats at {n * 7}",
+            "at": 1_700_000_000 + n,
+        }
+        for n in range(50_000)
+    ]
+    async with measured(home) as client:
+        for start in range(0, len(lines), 5000):
+            part = {"key": "chat:long", "lines": lines[start : start + 5000]}
+            done = await client.call("_agentd/sessions/import", {**part, "more": start < 45_000})
+        assert done["rows"] == 50_000
+        assert await client.say("say on", "m1", "chat:long") == "on"
+        while (await client.call("_agentd/memory/status"))["pending"]:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_checklist_of_20000_items_is_looked_at_without_a_stall(home: Home) -> None:
+    items = "".join(f"- [ ] look at {n} (every: 2h)\n" for n in range(20_000))
+    async with measured(home) as client:
+        (home.workspace / "HEARTBEAT.md").write_text(f"# Checks\n\n{items}")
+        beat = await client.call("_agentd/heartbeat/run", {"force": True})
+        assert beat["outcome"] == "quiet"
+        assert "look at 19999" in json.dumps(home.requests()[-1]["messages"])
+        explained = await client.call("_agentd/heartbeat/explain")
+        assert len(explained["checklist"]["items"]) == 20_000
+
+
+async def test_large_notes_are_indexed_read_and_injected_without_a_stall(home: Home) -> None:
+    home.furnish()
+    many = "".join(
+        f"- {n}\n" for n in range(110_000)
+    )  # a little under a MiB, the most that is read
+    long = "- " + "lorem ipsum dolor sit amet " * 38_000
+    (home.workspace / "memory" / "2026-01-02.md").write_text(many)
+    (home.workspace / "memory" / "2026-01-03.md").write_text(long * 8)
+    (home.workspace / "long.md").write_text(f"# Long\n\n{long}\n")
+    (home.workspace / "MEMORY.md").write_text(many)
+    home.scribble(many)
+    async with measured(home) as client:
+        assert await client.say("do read memory/2026-01-02.md; say read", "m1") == "read"
+        assert await client.say("write more", "m2") == "done"
+        await client.call("_agentd/memory/index", {"words": True})
+        found = await client.call("_agentd/memory/search", {"query": "dolor amet"})
+        assert found["results"][0]["path"] == "long.md"
+
+
+async def test_a_long_message_is_taken_without_a_stall(home: Home) -> None:
+    words = "hello wörld, http://x.y/z?a=b sk-foo my name is Bob. " * 8500
+    async with measured(home) as client:
+        assert (await client.prompt(f"say {words}", "m1"))["stopReason"] == "end_turn"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -43,10 +43,12 @@ from agentd.engine.compaction.summary import Summariser, SummaryRefused
 from agentd.engine.durable import when_space
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
+from agentd.offloading import ROWS, offload
 from agentd.ports import Clock, CompactionHook, SessionStore
 
 log = structlog.get_logger()
 Ask = Callable[[Question], Awaitable[Answer]]
+T = TypeVar("T")
 
 EXTRACTED = "extract"  # the reason of a compaction without a summary
 MOST_FAILURES = 3  # in a row; then an extract stands in for the summary
@@ -176,14 +178,17 @@ class Compaction:
         async with self._rooms[session]:
             waiting = unfinished()
             whole = await self._load(session)
-            history = without_turns(whole, waiting | unfinished())  # one may have come meanwhile
-            used = measure(history)
-            need = self.need(history, used, trigger)
+            waiting |= unfinished()  # one may have come meanwhile
+            history = await quietly(whole, lambda: without_turns(whole, waiting))
+            used = await quietly(history, lambda: measure(history))
+            need = await quietly(history, lambda: self.need(history, used, trigger))
             again = await self._given_up(session, history) if trigger is Trigger.FLUSH else []
             if not need.flush and not need.cut and not again:
                 return RoomReport(False, False, need.reason, used, used)
-            plan = self._plan(history, trigger, need, _first_apart(whole, history))
-            plan = replace(plan, wish=wish)
+            plan = await quietly(
+                whole,
+                lambda: self._plan(history, trigger, need, _first_apart(whole, history), wish),
+            )
             flushed = await self._run_hooks(plan, ask) if plan.uncovered else bool(again)
             for rows, times in again:  # while it works: a model that is away fails these, too
                 once_more = replace(plan, uncovered=rows, failures=0, last_try=True, given_up=times)
@@ -192,7 +197,8 @@ class Compaction:
             compacted, reason = await self._cut(plan) if need.cut else (False, str(trigger))
             after = used
             if compacted:
-                after = measure(await self._load(session))
+                left = await self._load(session)
+                after = await quietly(left, lambda: measure(left))
             report = RoomReport(flushed, compacted, reason, used, after)
             self._remember(plan, report)
             return report
@@ -215,7 +221,7 @@ class Compaction:
         return await when_space(self._clock, lambda: self._store.load(session))
 
     def _plan(
-        self, history: History, trigger: Trigger, need: Need, running: int | None
+        self, history: History, trigger: Trigger, need: Need, running: int | None, wish: str
     ) -> CompactionPlan:
         rows = history.rows
         uncovered = tuple(r for r in _spoken(rows) if r.seq > history.covered_to)
@@ -234,6 +240,7 @@ class Compaction:
             trouble=history.trouble,
             last_try=need.cut,
             ends_taint=trigger is Trigger.MANUAL and _carries_outside(history),
+            wish=wish,
         )
 
     def _keep_from(
@@ -261,7 +268,9 @@ class Compaction:
     async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> bool:
         """Let every hook act, then make sure that what is about to be cut is accounted for."""
         reason = "not_covered"
-        windows = max(1, ceil(tokens.of_rows(plan.uncovered) / self._limits.window))
+        rows = plan.uncovered
+        used = await offload(len(rows), lambda: tokens.of_rows(rows), light=ROWS)
+        windows = max(1, ceil(used / self._limits.window))
         limit = self._settings.hook_timeout.total_seconds() * windows
         for hook in self._hooks:
             try:
@@ -349,7 +358,7 @@ class Compaction:
     async def _extract(self, plan: CompactionPlan) -> str:
         rows = plan.old
         if kind_of(plan.session) is Kind.MAIN:
-            rows = cleaned(plan.session, rows)
+            rows, _ = await _apart(plan)
         return await self._summariser.extract(plan.session, rows, plan.summary)
 
     async def _set_trouble(self, session: SessionKey, trouble: SummaryTrouble) -> None:
@@ -373,8 +382,8 @@ class Compaction:
             return await ask(plan.old, plan.summary, plan.wish), ""
         if not _spoken(plan.old):
             return plan.summary, ""
-        summary = await ask(cleaned(plan.session, plan.old), plan.summary, plan.wish)
-        outside = from_outside(_spoken(plan.old))
+        clean, outside = await _apart(plan)
+        summary = await ask(clean, plan.summary, plan.wish)
         if not outside:
             return summary, ""
         try:
@@ -397,6 +406,11 @@ class Compaction:
             **report.as_json(),
         }
         log.info("room_made", **self.last)
+
+
+async def quietly(history: History, work: Callable[[], T]) -> T:
+    """The result of work on all rows of a context, where it keeps nobody waiting."""
+    return await offload(len(history.rows), work, light=ROWS)
 
 
 def without_turns(history: History, turns: frozenset[int]) -> History:
@@ -428,6 +442,15 @@ def _first_apart(whole: History, history: History) -> int | None:
     """The first row of `whole` that `history` leaves out."""
     held = {r.seq for r in history.rows}
     return next((r.seq for r in whole.rows if r.seq not in held), None)
+
+
+async def _apart(plan: CompactionPlan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """The old rows without what came from outside, and that alone."""
+
+    def parted() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        return cleaned(plan.session, plan.old), from_outside(_spoken(plan.old))
+
+    return await offload(len(plan.old), parted, light=ROWS)
 
 
 def _carries_outside(history: History) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from typing import Any
@@ -61,6 +61,27 @@ def read_line(
         blocks = _named(name, blocks)
     row = NewRow(role, blocks, tag="import" if role is RowRole.NOTICE else "")
     return replace(row, source=_source(row, line, owner)), at
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What the lines of a transcript hold: rows with their times, and the bytes of images."""
+
+    dated: list[tuple[NewRow, datetime]]
+    pictures: list[bytes]
+
+
+def read_lines(
+    lines: Sequence[dict[str, Any]], now: datetime, zone: tzinfo, *, has_owner: bool
+) -> Transcript:
+    """All lines, as `read_line` reads them; where the session `has_owner`, the user's own messages are
+    his. Raises InvalidRequest.
+    """
+    owner = own_name(lines) if has_owner else None
+    dated = [
+        read_line(line, number, now, zone, owner) for number, line in enumerate(lines, start=1)
+    ]
+    return Transcript(dated, [picture for line in lines for picture in pictures_of(line)])
 
 
 def pictures_of(line: dict[str, Any]) -> list[bytes]:

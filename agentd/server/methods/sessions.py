@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 from agentd.errors import AgentdError, InvalidRequest
 from agentd.ports import Blobs, Clock, Ledger, SessionStore
 from agentd.server.keys import existing_key, is_unused, parse_key
-from agentd.server.methods.imports import own_name, pictures_of, read_line
+from agentd.server.methods.imports import read_lines
 from agentd.server.methods.pairing import paired
 from agentd.server.methods.params import NoParams, Params, handler, peer_handler
 from agentd.server.peer import Handler, Peer
@@ -164,17 +165,16 @@ class SessionMethods:
             raise InvalidRequest(
                 f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
             )
-        now = self._clock.now()
-        owner = own_name(lines) if kind_of(key) is Kind.MAIN else None
-        read = [
-            read_line(line, number, now, self._clock.zone, owner)
-            for number, line in enumerate(lines, start=1)
-        ]
-        pictures = [picture for line in lines for picture in pictures_of(line)]
-        kept = self._blobs.keep(pictures) if self._blobs is not None else nullcontext()
+        has_owner = kind_of(key) is Kind.MAIN
+        read = await asyncio.to_thread(
+            read_lines, lines, self._clock.now(), self._clock.zone, has_owner=has_owner
+        )
+        kept = self._blobs.keep(read.pictures) if self._blobs is not None else nullcontext()
         async with kept:
-            rows = paired([await self._pictured(row) for row, _ in read])
-            dated = [(row, at) for row, (_, at) in zip(rows, read, strict=True)]
+            for place, (row, at) in enumerate(read.dated):
+                if any(isinstance(block, Image) for block in row.blocks):
+                    read.dated[place] = (await self._pictured(row), at)
+            dated = await asyncio.to_thread(_paired, read.dated)
             count = await self._store.add_rows(key, dated)
         if self._on_import is not None:
             self._on_import(key)
@@ -215,6 +215,11 @@ class SessionMethods:
 
     async def _key(self, params: KeyParams) -> SessionKey:
         return await existing_key(self._store, params.key)
+
+
+def _paired(dated: Sequence[tuple[NewRow, datetime]]) -> list[tuple[NewRow, datetime]]:
+    rows = paired([row for row, _ in dated])
+    return [(row, at) for row, (_, at) in zip(rows, dated, strict=True)]
 
 
 def session_json(info: SessionInfo, turns: Turns) -> dict[str, Any]:
