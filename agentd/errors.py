@@ -236,7 +236,8 @@ class ProviderError(AgentdError):
 
     `kind` is the exact outcome, a word of the table in docs/providers.md (for example `auth`,
     `rate_limited`, `overloaded`, `timeout`, `stream_cut`). `retryable` says whether the same request
-    may succeed later, `retry_after` how many seconds the service asked to wait.
+    may succeed later, `retry_after` how many seconds the service asked to wait. `away` says that the
+    service, or the way to it, is out of order or overloaded: a message can wait for its return.
     """
 
     code = "provider"
@@ -249,9 +250,11 @@ class ProviderError(AgentdError):
         kind: str = "unknown",
         retryable: bool = False,
         retry_after: float | None = None,
+        away: bool = False,
     ) -> None:
         super().__init__(message, cure=cure)
         self.kind = kind
+        self.away = away
         self.retryable = retryable
         self.retry_after = retry_after
 

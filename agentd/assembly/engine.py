@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from agentd.assembly.facts import Facts
 from agentd.assembly.ground import Ground
 from agentd.assembly.memory import Memory
+from agentd.assembly.model import service_name
 from agentd.assembly.storage import Stores
 from agentd.engine.assembly import Engine, Outside, Wording, build_engine
 from agentd.engine.compaction.plan import smallest_window
@@ -16,6 +17,7 @@ from agentd.errors import ConfigError
 from agentd.paths import prompt
 from agentd.ports import Approver, Audience, Tool
 from agentd.providers.assembly import Model
+from agentd.storage.services import SqliteServiceRecord
 
 
 @asynccontextmanager
@@ -48,6 +50,7 @@ async def open_engine(
         hooks=(memory.flush, *facts.hooks),
         offer=model.offer,
         calls=calls,
+        record=SqliteServiceRecord(stores.db, ground.clock, service_name(ground, model)),
         policy=ground.tainted_turns,
         redactor=ground.redactor,
     )

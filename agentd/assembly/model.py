@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from hashlib import sha256
 
 from agentd.assembly.ground import Ground
 from agentd.assembly.storage import Stores
@@ -57,6 +59,16 @@ def side_calls(ground: Ground, stores: Stores, model: Model) -> SideCall:
         known,
         redactor=ground.redactor,
     )
+
+
+def service_name(ground: Ground, model: Model) -> str:
+    """A name for the services as they are configured now: other ones, another address or another model
+    have another name. It says nothing about them, since addresses may hold what nobody is to read.
+    """
+    services = zip(model.choices, ground.config.provider.services, strict=True)
+    asked = [(choice.kind, choice.model, service.base_url) for choice, service in services]
+    address = ground.environ.get("ANTHROPIC_BASE_URL", "")
+    return sha256(json.dumps([address, *asked]).encode()).hexdigest()
 
 
 def warming(model: Model) -> Nudged:

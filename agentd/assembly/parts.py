@@ -58,6 +58,7 @@ class Parts:
             stores.index_db,
             self.alerts.dispatcher,
             self.engine.compaction,
+            self.engine.outage,
         )
         return tuple(problem for part in asked for problem in part.problems())
 

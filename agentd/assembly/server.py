@@ -190,6 +190,7 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
         forked=learnt.learning.forked if learnt else None,
         kinds={tool.spec.name: tool.spec.kind for tool in parts.tools},
         blobs=parts.stores.blobs,
+        patience=parts.ground.config.provider.patience,
     )
 
 

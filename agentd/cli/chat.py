@@ -72,12 +72,14 @@ class Chat:
         *,
         catalog: Catalog,
         status: StatusLine,
+        wait: int | None = None,
     ) -> None:
         self._keyboard = keyboard
         self._screen = screen
         self._times = times
         self._catalog = catalog
         self._status = status
+        self._wait = wait  # seconds that messages wait for the model's service; None: as configured
         self._calls = Calls(times.clock)
         self._asking = Asking()
         self._alerts: set[str] = set()  # the ids of those that were shown
@@ -259,7 +261,9 @@ class Chat:
     async def _say(self, conversation: Conversation, message: Written) -> None:
         try:
             said, images = await asyncio.to_thread(carried, message)
-            result = await conversation.say(said.text, uuid.uuid4().hex, images, said.pasted)
+            result = await conversation.say(
+                said.text, uuid.uuid4().hex, images, said.pasted, wait=self._wait
+            )
         except AgentdError as error:
             self._screen.end_line()
             self._tell(error)
@@ -349,5 +353,5 @@ class Chat:
         tag, _, alert_id = notice.partition(":")
         if tag == "alert":
             self._alert(alert_id, text)
-        else:
+        elif tag != "retry":  # the line of the wait says that
             self._screen.aside(text)

@@ -11,7 +11,7 @@ from agentd.cli.lines import lines_of
 from agentd.cli.report import fail, note
 from agentd.client.attachment import Attachment
 from agentd.client.conversation import Conversation, joined
-from agentd.client.reply import Reply
+from agentd.client.reply import Reply, marks, words
 from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
 
 _NO_ANSWER = {"outcome": {"outcome": "cancelled"}}
@@ -30,6 +30,8 @@ class Bystander:
             note(f"alert: {params.get('text', '')}")
         elif method == "session/update" and params.get("sessionId") == self.session:
             self.reply.hear(params)
+            if marks(params).get("agentd/notice") == "waiting":
+                note(words(params.get("update") or {}))
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Leave every question unanswered."""
@@ -51,19 +53,24 @@ async def send(
     text: str,
     message_id: str | None = None,
     images: Sequence[Attachment] = (),
+    wait: int = 0,
 ) -> dict[str, Any]:
-    """The finished turn of one message, in the shape of `agentd send --json`.
+    """The finished turn of one message, in the shape of `agentd send --json`. It waits `wait` seconds at
+    most for a service that is away.
 
     Raises RemoteError for a failed turn, DaemonUnreachable, InvalidRequest for an image that is not
     taken.
     """
     bystander = Bystander(session)
     async with joined(sockets, session, bystander, deny=True) as conversation:
-        return await _turn(conversation, bystander, text, message_id, images)
+        return await _turn(conversation, bystander, text, message_id, images, wait=wait)
 
 
-async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -> int:
-    """Answer one message a line on stdout. 0 when every turn went well, else 1.
+async def answer_lines(
+    sockets: Sequence[Path], session: str, descriptor: int, wait: int = 0
+) -> int:
+    """Answer one message a line on stdout; each waits `wait` seconds at most for a service that is away.
+    0 when every turn went well, else 1.
 
     Raises DaemonUnreachable when the daemon goes away for good.
     """
@@ -74,7 +81,7 @@ async def answer_lines(sockets: Sequence[Path], session: str, descriptor: int) -
             if not line.strip():
                 continue
             try:
-                turn = await _turn(conversation, bystander, _decoded(line))
+                turn = await _turn(conversation, bystander, _decoded(line), wait=wait)
             except DaemonUnreachable:
                 raise
             except AgentdError as error:
@@ -91,11 +98,13 @@ async def _turn(
     text: str,
     message_id: str | None = None,
     images: Sequence[Attachment] = (),
+    *,
+    wait: int,
 ) -> dict[str, Any]:
     message_id = uuid.uuid4().hex if message_id is None else message_id
     bystander.session = conversation.session
     bystander.reply.clear()
-    result = await conversation.say(text, message_id, images)
+    result = await conversation.say(text, message_id, images, wait=wait)
     return bystander.reply.turn(result, conversation.session, message_id)
 
 

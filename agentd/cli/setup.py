@@ -11,6 +11,7 @@ import typer
 
 from agentd.cli.ask import QUICK_SECONDS, ask
 from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.cli.talk import Wait
 from agentd.errors import AgentdError, DaemonUnreachable
 from agentd.paths import Places, daemon_places, ensure_private_dir, shipped
 
@@ -49,7 +50,7 @@ def init(
                 note("then `agentd alerts test` shows where alerts arrive")
 
 
-def up(config: ConfigPath = None) -> None:
+def up(config: ConfigPath = None, wait: Wait = None) -> None:
     """Make what is missing, start the daemon if none runs, and open the chat.
 
     Without a terminal each line of standard input is one message, and the replies go to standard
@@ -68,7 +69,7 @@ def up(config: ConfigPath = None) -> None:
             note(done)
         if is_new and _on_terminal():
             _offer_alert()
-        raise typer.Exit(converse("main"))
+        raise typer.Exit(converse("main", wait))
 
 
 def make(places: Places, *, interactive: bool) -> list[str]:

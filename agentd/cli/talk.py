@@ -12,15 +12,23 @@ import typer
 from agentd.cli.ask import owners_times, sockets
 from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, reporting, show
+from agentd.errors import InvalidRequest
 from agentd.paths import chat_history
 
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long messages wait for a model's service that is away, such as 30m.",
+    ),
+]
 Session = Annotated[str, typer.Option(metavar="KEY", help="The session's key.")]
 
 
-def chat(session: Session = "main") -> None:
+def chat(session: Session = "main", wait: Wait = None) -> None:
     """Talk with the agent. `/quit` or Ctrl-D leaves, Ctrl-C cancels the running turn."""
     with reporting():
-        raise typer.Exit(converse(session))
+        raise typer.Exit(converse(session, wait))
 
 
 def send(
@@ -34,6 +42,7 @@ def send(
         list[Path] | None,
         typer.Option(metavar="PATH", help="An image to show with it; may be given again."),
     ] = None,
+    wait: Wait = None,
     as_json: AsJson = False,
 ) -> None:
     """Send one message and print the reply."""
@@ -44,7 +53,9 @@ def send(
 
     with reporting(as_json=as_json):
         images = [read_image(path) for path in image or ()]
-        turn = asyncio.run(deliver(sockets(), session, text, message_id, images))
+        turn = asyncio.run(
+            deliver(sockets(), session, text, message_id, images, seconds(wait) or 0)
+        )
         show(turn, lambda result: _readable(result["text"]), as_json=as_json)
 
 
@@ -63,19 +74,37 @@ def acp(
         asyncio.run(carry(sockets(), bind))
 
 
-def converse(session: str) -> int:
-    """Chat on a terminal, or one message a line from a pipe; returns the exit code."""
+def seconds(wait: str | None) -> int | None:
+    """A duration in whole seconds, None for none. Raises InvalidRequest."""
+    from agentd.domain.settings import parse_duration
+
+    if wait is None:
+        return None
+    try:
+        return int(parse_duration(wait).total_seconds())
+    except ValueError as error:
+        raise InvalidRequest(
+            f"--wait {wait!r}: {error}", cure="give it as 45s, 30m or 6h"
+        ) from None
+
+
+def converse(session: str, wait: str | None = None) -> int:
+    """Chat on a terminal, or one message a line from a pipe; returns the exit code. Raises
+    InvalidRequest.
+    """
     import asyncio
+
+    patience = seconds(wait)
 
     if not sys.stdin.isatty():
         from agentd.cli.piped import answer_lines
 
-        return asyncio.run(answer_lines(sockets(), session, sys.stdin.fileno()))
-    asyncio.run(_chat(session))
+        return asyncio.run(answer_lines(sockets(), session, sys.stdin.fileno(), patience or 0))
+    asyncio.run(_chat(session, patience))
     return 0
 
 
-async def _chat(session: str) -> None:
+async def _chat(session: str, wait: int | None) -> None:
     import shutil
 
     from agentd.cli.catalog import Catalog
@@ -95,7 +124,7 @@ async def _chat(session: str) -> None:
     screen = Screen() if plain else Painter(shutil.get_terminal_size, times.clock)
     history = history_in(chat_history(os.environ), times.clock)
     keyboard = Terminal(catalog, status.text, history, raw=not plain)
-    chat = Chat(keyboard, screen, times, catalog=catalog, status=status)
+    chat = Chat(keyboard, screen, times, catalog=catalog, status=status, wait=wait)
     await chat.run(sockets(), session)
 
 

@@ -71,9 +71,11 @@ class Conversation:
         message_id: str,
         images: Sequence[Attachment] = (),
         pasted: Spans = (),
+        wait: int | None = None,
     ) -> Any:
         """The result of one prompt, a JSON object. `pasted` are the spans of the text that were not
-        typed. Raises InvalidRequest for an image that is too large.
+        typed; it waits `wait` seconds at most for a service that is away (None: as the daemon is
+        configured). Raises InvalidRequest for an image that is too large.
 
         A daemon that goes away meanwhile gets the same message again when it is back: by its id it
         knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
@@ -87,7 +89,10 @@ class Conversation:
             params = {
                 "sessionId": self.session,
                 "prompt": [*(image.block() for image in images), *words],
-                "_meta": {"agentd/messageId": message_id},
+                "_meta": {
+                    "agentd/messageId": message_id,
+                    **({} if wait is None else {"agentd/patience": wait}),
+                },
             }
             try:
                 return await connection.call("session/prompt", params)

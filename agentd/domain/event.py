@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from agentd.domain.message import Image, JsonObject
 from agentd.domain.turn import SessionKey, Turn
@@ -76,6 +77,20 @@ class AnswerDelayed:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerWaits:
+    """The message waits until the model's service is back, at most `until`; the next try comes in
+    `seconds`. `text` says so in sentences; `is_new` where it has not been said of this message.
+    """
+
+    session: SessionKey
+    reason: str
+    text: str
+    seconds: float
+    until: datetime
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Noticed:
     """Something the user should know: a compaction, an alert, a recovery."""
 
@@ -111,6 +126,7 @@ TurnEvent = (
     | ToolCallEnded
     | AnswerRetracted
     | AnswerDelayed
+    | AnswerWaits
     | Noticed
     | FactsChanged
     | TurnEnded

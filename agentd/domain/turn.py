@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -117,6 +118,7 @@ class TurnRequest:
     client: str = ""  # who sent it, as it named itself: the owner's last used client gets alerts
     images: tuple[Image, ...] = ()
     quoted: Spans = ()  # of `text`: what its sender marked as not his own words
+    patience: timedelta = timedelta(0)  # how long it waits for a service that is away
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -141,6 +143,7 @@ class TurnState(StrEnum):
 
     RECEIVED = "received"  # durable, waits for its lane
     RUNNING = "running"  # its user row is in the transcript
+    WAITING = "waiting"  # the same, put aside until the model's service is back
     DONE = "done"  # ended with a stop reason
     FAILED = "failed"  # ended with an error; a notice row says which
 
@@ -218,6 +221,7 @@ class Receipt:
     is_new: bool
     ended: Turn | None = None
     redacted: int = 0
+    at: datetime | None = None  # when it was received; None for one that had ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +234,7 @@ class PendingTurn:
     state: TurnState
     attempts: int  # how often it has begun
     redacted: int = 0  # keys of its text that were not kept
+    at: datetime | None = None  # when it was received
 
     @property
     def receipt(self) -> Receipt:
@@ -242,4 +247,5 @@ class PendingTurn:
             self.seq,
             is_new=False,
             redacted=self.redacted,
+            at=self.at,
         )

@@ -15,6 +15,7 @@ from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser, longest_summary
 from agentd.engine.lanes import Lanes
 from agentd.engine.loop import Loop
+from agentd.engine.outage import Heard, Outage
 from agentd.engine.policy import BY_DEFAULT, TaintPolicy
 from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
@@ -34,6 +35,7 @@ from agentd.ports import (
     Journal,
     Ledger,
     Provider,
+    ServiceRecord,
     SessionStore,
     Tool,
 )
@@ -47,7 +49,8 @@ class Outside:
     `sources` add to prompts, `tools` stand in the order the model is told, `hooks` act before rows
     leave a context, in order; `events` is who watches turns that are not silent;
     `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
-    the engine is drained; None: for the engine alone. `policy` says what tainted turns may call;
+    the engine is drained; None: for the engine alone. `record` says whether the service has ever worked;
+    None: messages do not wait for it. `policy` says what tainted turns may call;
     `redactor` what is a key.
     """
 
@@ -63,6 +66,7 @@ class Outside:
     hooks: tuple[CompactionHook, ...] = ()
     offer: Offer = NOTHING_OFFERED
     calls: SideCall | None = None
+    record: ServiceRecord | None = None
     policy: TaintPolicy = BY_DEFAULT
     redactor: Redactor = field(default_factory=Redactor)
 
@@ -82,6 +86,7 @@ class Engine:
 
     sessions: Sessions
     compaction: Compaction
+    outage: Outage
     scenes: Scenes
 
     async def fixed_tokens(self) -> int:
@@ -105,14 +110,16 @@ def build_engine(
     price: Callable[[str, Usage], float],
 ) -> Engine:
     """An engine that is ready to be opened; nothing is read or written yet."""
-    store, clock, provider = outside.store, outside.clock, outside.provider
-    redactor = outside.redactor
+    store, clock = outside.store, outside.clock
+    outage = Outage(clock, outside.record or _NeverAnswered())
+    provider = Heard(outside.provider, outage)
+    journal, events, redactor = outside.journal, outside.events, outside.redactor
     toolbox = Toolbox(
-        outside.tools, outside.journal, outside.approver, clock, agent, outside.policy, redactor
+        outside.tools, journal, outside.approver, clock, agent, outside.policy, redactor
     )
     loop = Loop(
         store,
-        outside.journal,
+        journal,
         outside.ledger,
         toolbox,
         provider,
@@ -134,7 +141,6 @@ def build_engine(
     shrink = Compaction(store, outside.hooks, summariser, clock, limits, compaction)
     silent = SilentTurns(store, loop, scenes, toolbox, clock)
     lanes = Lanes(agent.max_queued, agent.max_concurrent_turns)
-    events = outside.events
     rooms = Rooms(
         store,
         shrink,
@@ -145,6 +151,18 @@ def build_engine(
         background=compaction.background,
         idle_reset=agent.idle_reset,
     )
-    recovery = Recovery(store, outside.journal, toolbox, loop)
-    turns = Turns(store, loop, scenes, rooms)
-    return Engine(Sessions(store, turns, rooms, recovery, lanes, events), shrink, scenes)
+    recovery = Recovery(store, journal, toolbox, loop)
+    turns = Turns(store, loop, scenes, rooms, outage, clock)
+    sessions = Sessions(store, turns, rooms, recovery, lanes, events, outage)
+    return Engine(sessions, shrink, outage, scenes)
+
+
+class _NeverAnswered:
+    """A service for which nothing waits."""
+
+    async def has_answered(self) -> bool:
+        """It has not."""
+        return False
+
+    async def answered(self) -> None:
+        """It is not remembered."""

@@ -1,4 +1,9 @@
-"""One turn at a time for each session, a limited number over all, in order of arrival."""
+"""One turn at a time for each session, a limited number over all, in order of arrival.
+
+Whatever touches a session's context holds its lane meanwhile. Messages of the user form a line besides,
+which they keep until they are answered: one that waits for the model's service leaves the lane to others
+but not its place.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,7 @@ class Lanes:
         self._max_queued = max_queued
         self._slots = asyncio.Semaphore(max_running)
         self._locks: dict[SessionKey, asyncio.Lock] = {}
+        self._lines: dict[SessionKey, asyncio.Lock] = {}
         self._inside: dict[SessionKey, int] = {}
 
     def queued(self, session: SessionKey) -> int:
@@ -27,8 +33,12 @@ class Lanes:
         """Whether anything runs or waits."""
         return self._inside.get(session, 0) > 0
 
+    def is_held(self, session: SessionKey) -> bool:
+        """Whether anything runs in the lane."""
+        return session in self._locks and self._locks[session].locked()
+
     def reserve(self, session: SessionKey) -> None:
-        """Take a place in the queue, to be used by `hold` or given back by `release`.
+        """Take a place in the queue, to be given back by `release`.
 
         Raises QueueFull when no more may wait for this session.
         """
@@ -49,16 +59,27 @@ class Lanes:
         if not self._inside[session]:
             del self._inside[session]
             self._locks.pop(session, None)
+            self._lines.pop(session, None)
+
+    def line(self, session: SessionKey) -> asyncio.Lock:
+        """Of the user's messages in the session, for one with a place: who has it is the next."""
+        return self._lines.setdefault(session, asyncio.Lock())
 
     @asynccontextmanager
     async def hold(self, session: SessionKey) -> AsyncIterator[None]:
-        """The session's lane and one of the running places, first come first served.
-
-        Uses up the caller's place in the queue.
+        """The session's lane and one of the running places, first come first served, for one with a
+        place in the queue.
         """
         lock = self._locks.setdefault(session, asyncio.Lock())
+        async with lock, self._slots:
+            yield
+
+    @asynccontextmanager
+    async def visit(self, session: SessionKey) -> AsyncIterator[None]:
+        """Hold the lane from a place that is taken for it, however many wait."""
+        self.enter(session)
         try:
-            async with lock, self._slots:
+            async with self.hold(session):
                 yield
         finally:
             self.release(session)

@@ -20,14 +20,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from agentd.domain.event import (
-    AnswerDelayed,
-    AnswerRetracted,
-    Noticed,
-    TextChunk,
-    ThoughtChunk,
-    TurnStarted,
-)
+from agentd.domain.event import AnswerDelayed, AnswerRetracted, TextChunk, ThoughtChunk
 from agentd.domain.message import Block, Text, ToolUse
 from agentd.domain.prompt import (
     Answered,
@@ -45,6 +38,7 @@ from agentd.engine.calls import Calls
 from agentd.engine.durable import together, when_space
 from agentd.engine.interrupt import Interrupted
 from agentd.engine.progress import Progress
+from agentd.engine.submission import announce
 from agentd.engine.toolbox import Toolbox
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
@@ -96,14 +90,8 @@ class Loop:
             progress.recount(lambda used: self._price(self._provider.model, used))
             if progress.rows[-1].role is RowRole.ASSISTANT:
                 await self._calls.settle(receipt.turn_id)
-            request = progress.scene.request
-            progress.sink.emit(
-                TurnStarted(request.session, request.message_id, request.text, request.images)
-            )
-            if receipt.redacted:
-                progress.sink.emit(
-                    Noticed(request.session, _not_kept(receipt.redacted), "redacted")
-                )
+            if not progress.is_announced:
+                announce(progress.scene.request, receipt, progress.sink)
         while True:
             if progress.interrupt.requested:
                 raise Interrupted
@@ -277,14 +265,6 @@ _STOPS = {
     ModelStop.MAX_TOKENS: StopReason.MAX_TOKENS,
     ModelStop.REFUSAL: StopReason.REFUSAL,
 }
-
-
-def _not_kept(count: int) -> str:
-    keys = "a key" if count == 1 else f"{count} keys"
-    return (
-        f"Your message holds {keys}. The model sees it in this turn; what is kept says [secret:…] instead. "
-        "A key that others may have seen should be replaced."
-    )
 
 
 def failure_of(error: ProviderError) -> Failure:

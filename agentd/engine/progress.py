@@ -32,6 +32,7 @@ class Progress:
     model_calls: int = 0
     clip: int | None = None
     interrupt: Interrupt = field(default_factory=Interrupt)
+    is_announced: bool = False  # watchers know of the turn
 
     @property
     def can_clip(self) -> bool:

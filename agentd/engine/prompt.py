@@ -23,7 +23,6 @@ ALERT_TAG = "alert"
 FAILURE_TAG = "failure"
 _TAG = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
 _BLANK = "(a message without words)"
-_FAILED = "the turn it came with has failed"
 _BEGINNING = "(The conversation begins here.)"
 CLIPPED = "\n[… {cut} of {total} characters left out to make room]"
 
@@ -45,16 +44,18 @@ class Scene:
 def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None) -> Prompt:
     """The next model call of a turn whose rows so far are `turn`, its user row first.
 
-    With `clip_results` every tool result of this turn is cut to that many characters. Images of
-    turns that failed are not shown again: a service that refuses one would refuse every later call.
+    With `clip_results` every tool result of this turn is cut to that many characters. Messages whose
+    turn failed without a word of the model are left out: nobody waits for their answer any more, and a
+    service that refuses one would refuse every later call.
     """
-    past = _messages(_without_refused(scene.past))
+    before = without_failed(scene.past)
+    past = _messages(before)
     if scene.summary:
         past = _merged([Message(Role.USER, (Text(_summary(scene.summary)),)), *past])
     elif past and past[0].role is Role.ASSISTANT:  # an imported conversation may begin so
         past = [Message(Role.USER, (Text(_BEGINNING),)), *past]
     now = _messages(_clipped(turn, clip_results))
-    loose = _open_notices(scene.past)
+    loose = _open_notices(before)
     prefix = tuple(Text(t) for t in (loose, scene.volatile) if t)
     now[0] = replace(now[0], blocks=(*prefix, *now[0].blocks))
     messages = _merged([*past, *now])
@@ -73,6 +74,11 @@ def build(scene: Scene, turn: Sequence[Row], *, clip_results: int | None = None)
 def clock_line(now: datetime) -> str:
     """The line that tells the model what time it is."""
     return f"[Now: {now:%A %Y-%m-%d %H:%M} {now.tzname()}]"
+
+
+def sent_line(sent: datetime) -> str:
+    """The line that tells the model of a message that has waited."""
+    return f"[This message was sent {sent:%A %Y-%m-%d %H:%M} {sent.tzname()}; it is answered only now.]"
 
 
 def fence(label: str, text: str) -> str:
@@ -102,23 +108,22 @@ def _messages(rows: Iterable[Row]) -> list[Message]:
     return _merged(messages)
 
 
-def _without_refused(rows: Sequence[Row]) -> list[Row]:
-    """The rows with words for the images of messages that only a failure has answered."""
-    found = list(rows)
-    for place, row in enumerate(found):
-        if row.role is RowRole.NOTICE and row.tag == FAILURE_TAG:
-            asked = (n for n in range(place - 1, -1, -1) if found[n].images)
-            if (last := next(asked, None)) is not None and _nothing_said(found[last + 1 : place]):
-                found[last] = replace(found[last], blocks=_worded(found[last].blocks))
-    return found
-
-
-def _nothing_said(rows: Sequence[Row]) -> bool:
-    return all(row.role is RowRole.NOTICE for row in rows)
-
-
-def _worded(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    return tuple(Text(b.left_out(_FAILED)) if isinstance(b, Image) else b for b in blocks)
+def without_failed(rows: Sequence[Row]) -> list[Row]:
+    """The rows without the messages that only a failure has answered. Rows of another turn may stand
+    between the two; in a copy of a session no row says any more whose it is.
+    """
+    gone: set[int] = set()
+    turns: dict[int | None, list[Row]] = {}
+    for row in rows:
+        if row.role.is_spoken:
+            if row.turn_id is None and opens_turn(row):
+                turns.pop(None, None)
+            turns.setdefault(row.turn_id, []).append(row)
+        elif row.role is RowRole.NOTICE and row.tag == FAILURE_TAG:
+            turn = turns.pop(row.turn_id, [])
+            if not any(r.role is RowRole.ASSISTANT for r in turn):
+                gone |= {r.seq for r in turn}
+    return [row for row in rows if row.seq not in gone]
 
 
 def _is_blank(block: Block) -> bool:

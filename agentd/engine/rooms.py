@@ -201,8 +201,7 @@ class Rooms:
             raise Busy(
                 f"Session {session!r} is at work.", cure="Wait for it, or cancel it, then delete."
             )
-        self._lanes.enter(session)
-        async with self._lanes.hold(session), self._compaction.alone(session):
+        async with self._lanes.visit(session), self._compaction.alone(session):
             await self._store.delete(session)
             for kept in (self._basis, self._fixed):
                 kept.pop(session, None)
@@ -240,8 +239,7 @@ class Rooms:
 
     async def _on_demand(self, session: SessionKey, trigger: Trigger, wish: str = "") -> RoomReport:
         await self._must_exist(session)
-        self._lanes.enter(session)
-        async with self._lanes.hold(session):
+        async with self._lanes.visit(session):
             return await self._make_room(session, trigger, (), wish)
 
     async def _must_exist(self, session: SessionKey) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from agentd.domain.choices import UNCHOSEN, Offer
 from agentd.domain.compaction import Question
@@ -11,9 +12,11 @@ from agentd.domain.outside import cleaned
 from agentd.domain.transcript import History
 from agentd.domain.turn import Context, Kind, Origin, TurnRequest, kind_of
 from agentd.domain.workspace import ContextBlock
-from agentd.engine.prompt import Scene, clock_line
+from agentd.engine.prompt import Scene, clock_line, sent_line
 from agentd.engine.toolbox import Toolbox
 from agentd.ports import Clock, ContextSource, Provider
+
+_LONG_AGO = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +46,32 @@ class Scenes:
         self._instructions = instructions
         self._offer = offer
 
-    async def for_turn(self, request: TurnRequest, past: History) -> Scene:
-        """The scene of a request over the session's history before it."""
+    async def for_turn(
+        self, request: TurnRequest, past: History, sent: datetime | None = None
+    ) -> Scene:
+        """The scene of a request over the session's history before it. A message that was sent long ago
+        says when.
+        """
         light = request.context is Context.LIGHT
         base = self._instructions.light if light else self._instructions.system
         past = History(request.session) if light else carried(past)
-        return await self._scene(request, base, past)
+        return await self._scene(request, base, past, sent)
 
     async def for_question(self, question: Question, request: TurnRequest) -> Scene:
         """The scene of a hook's silent question over the rows it is about."""
         past = History(request.session, rows=question.rows, summary=question.summary)
         return await self._scene(request, question.system, past)
 
-    async def _scene(self, request: TurnRequest, base: str, past: History) -> Scene:
+    async def _scene(
+        self, request: TurnRequest, base: str, past: History, sent: datetime | None = None
+    ) -> Scene:
         blocks = [b for source in self._sources for b in await source.blocks(request)]
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
         if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time
             loose.append(clock_line(now))
+        if request.origin is Origin.USER and sent is not None and now - sent >= _LONG_AGO:
+            loose.append(sent_line(sent.astimezone(self._clock.zone)))
         return Scene(
             request=request,
             system=(base.strip(), *_stable(blocks)),

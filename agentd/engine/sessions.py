@@ -8,23 +8,25 @@ next start.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
 
 from agentd.domain.compaction import RoomReport, Trigger
-from agentd.domain.event import TurnEnded
-from agentd.domain.turn import Origin, Receipt, SessionKey, Turn, TurnRequest
+from agentd.domain.event import AnswerWaits, TurnEnded
+from agentd.domain.turn import Origin, Receipt, SessionKey, Turn, TurnRequest, TurnState
+from agentd.engine.interrupt import Interrupted
 from agentd.engine.lanes import Lanes
+from agentd.engine.outage import Outage, Place, ServiceAway
 from agentd.engine.recovery import Recovery
 from agentd.engine.rooms import Rooms
 from agentd.engine.silent import Silence
-from agentd.engine.submission import TAKES_NO_MORE, Submission, Ticket, reject
+from agentd.engine.submission import TAKES_NO_MORE, Submission, Ticket, announce, reject
 from agentd.engine.tasks import Tasks
 from agentd.engine.turns import Turns
-from agentd.errors import InvalidRequest, ShuttingDown, StorageError
+from agentd.errors import InvalidRequest, ProviderError, ShuttingDown, StorageError
 from agentd.failpoints import hit
 from agentd.ports import Audience, SessionStore
 
@@ -45,6 +47,7 @@ class Sessions:
         recovery: Recovery,
         lanes: Lanes,
         events: Audience,
+        outage: Outage,
     ) -> None:
         self._store = store
         self._turns = turns
@@ -52,8 +55,10 @@ class Sessions:
         self._recovery = recovery
         self._lanes = lanes
         self._events = events
+        self._outage = outage
         self._submitted: dict[tuple[SessionKey, str], Submission] = {}
-        self._running: dict[SessionKey, Submission] = {}
+        self._running: dict[tuple[SessionKey, Origin], Submission] = {}
+        self._waiting: dict[SessionKey, tuple[Submission, Place]] = {}  # for the model's service
         self._tasks = Tasks()
         self._started = asyncio.Event()
 
@@ -63,7 +68,8 @@ class Sessions:
         cut = await self._recovery.repair()
         async with self._tasks.open():
             for pending in cut:
-                self._enqueue(pending.request, pending.receipt, self._events)
+                waited = pending.state is TurnState.WAITING
+                self._enqueue(pending.request, pending.receipt, self._events, waited=waited)
             try:
                 yield
             finally:
@@ -94,7 +100,10 @@ class Sessions:
         key = (request.session, request.message_id)
         if key in self._submitted:
             return Ticket(self._submitted[key].receipt, self._submitted[key].ended)
-        self._lanes.reserve(request.session)
+        if request.origin is Origin.USER:
+            self._lanes.reserve(request.session)
+        else:
+            self._lanes.enter(request.session)
         try:
             receipt = await self._store.receive(request)
             hit("turn.received")
@@ -111,20 +120,37 @@ class Sessions:
             ended.set_result(receipt.ended)
         return Ticket(receipt, ended)
 
-    def cancel(self, session: SessionKey, origin: Origin = Origin.USER) -> bool:
-        """Stop the session's running turn of that origin as soon as nothing is half done.
+    def cancel(
+        self, session: SessionKey, origin: Origin = Origin.USER, *, message_id: str = ""
+    ) -> bool:
+        """Stop the session's running turn of that origin as soon as nothing is half done, or the one of
+        that message, which may be waiting for its place or for the model's service.
 
-        False if none runs.
+        False if there is none.
         """
-        submission = self._running.get(session)
-        if submission is None or submission.request.origin is not origin:
+        submission = self._running.get((session, origin))
+        if message_id:
+            submission = self._submitted.get((session, message_id))
+        elif submission is None and origin is Origin.USER and session in self._waiting:
+            submission, _ = self._waiting[session]
+        if submission is None:
             return False
         submission.interrupt.request()
         return True
 
     def is_busy(self, session: SessionKey) -> bool:
-        """Whether a turn of the session runs or waits."""
-        return self._lanes.is_busy(session)
+        """Whether a turn of the session runs, or waits for its place. Messages that wait for the model's
+        service, and their tries, keep nobody from the session.
+        """
+        if not self.is_waiting(session):
+            return self._lanes.is_busy(session)
+        is_trying = (session, Origin.USER) in self._running
+        return self._lanes.is_held(session) and not is_trying
+
+    def is_waiting(self, session: SessionKey) -> bool:
+        """Whether the session's messages wait for the model's service."""
+        waiting = self._waiting.get(session)
+        return waiting is not None and self._outage.holds(waiting[1])
 
     def queued(self, session: SessionKey) -> int:
         """How many turns of the session wait."""
@@ -137,6 +163,7 @@ class Sessions:
         """
         self._tasks.close()
         self._turns.drain()
+        self._outage.close()
         await self._rooms.close()
         await self._tasks.finish(seconds)
         for submission in self._submitted.values():  # those that had not even begun to wait
@@ -166,9 +193,11 @@ class Sessions:
         """What would happen at the session's next turn and why. Raises NotFound."""
         return await self._rooms.explain(session)
 
-    def _enqueue(self, request: TurnRequest, receipt: Receipt, sink: Audience) -> Submission:
+    def _enqueue(
+        self, request: TurnRequest, receipt: Receipt, sink: Audience, *, waited: bool = False
+    ) -> Submission:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
-        submission = Submission(request, receipt, sink, ended)
+        submission = Submission(request, receipt, sink, ended, waited=waited)
         if not self._tasks.is_open:  # the stop came while it was stored: it is for the next start
             reject(ended, ShuttingDown(TAKES_NO_MORE))
             return submission
@@ -181,14 +210,10 @@ class Sessions:
     async def _work(self, submission: Submission) -> None:
         session = submission.request.session
         try:
-            async with self._lanes.hold(session):
-                await self._started.wait()  # in the lane, so that those cut before keep their place
-                self._running[session] = submission
-                try:
-                    turn = await self._turns.run(submission)
-                    self._rooms.ended(session, submission.receipt.turn_id)
-                finally:
-                    del self._running[session]
+            try:
+                turn = await self._run(submission)
+            finally:
+                self._lanes.release(session)
         except ShuttingDown as error:
             reject(submission.ended, error)
         except asyncio.CancelledError:
@@ -207,6 +232,95 @@ class Sessions:
                 self._look_ahead(session)
         finally:
             self._submitted.pop((session, submission.request.message_id), None)
+
+    async def _run(self, submission: Submission) -> Turn:
+        """The turn when it has ended. A message of the user keeps its place in the session's line from
+        here on, while it waits for the service, too.
+        """
+        session, origin = submission.request.session, submission.request.origin
+        if origin is not Origin.USER:
+            return await self._in_lane(submission, self._turns.run)
+        line = self._lanes.line(session)
+        try:
+            async with submission.interrupt.guard():
+                await line.acquire()
+        except Interrupted:
+            return await self._in_lane(submission, self._turns.cancelled)
+        try:
+            return await self._patiently(submission)
+        finally:
+            line.release()
+
+    async def _in_lane(
+        self, submission: Submission, act: Callable[[Submission], Awaitable[Turn]]
+    ) -> Turn:
+        request = submission.request
+        async with self._lanes.hold(request.session):
+            await self._started.wait()  # in the lane, so that those cut before keep their place
+            self._running[request.session, request.origin] = submission
+            try:
+                turn = await act(submission)
+            finally:
+                del self._running[request.session, request.origin]
+            self._rooms.ended(request.session, submission.receipt.turn_id)
+            return turn
+
+    async def _patiently(self, submission: Submission) -> Turn:
+        """The turn when it has ended, after as many tries as its patience allows while the service is
+        away.
+        """
+        outage, request, at = self._outage, submission.request, submission.receipt.at
+        place = Place(at + request.patience) if at is not None and request.patience else None
+        try:
+            if place and (submission.waited or (outage.is_on and await outage.has_worked())):
+                outage.join(place)
+                if not await self._wait(submission, place):
+                    return await self._give_up(submission, place)
+            while True:
+                try:
+                    return await self._in_lane(submission, self._turns.run)
+                except ServiceAway as away:
+                    if place is None:
+                        raise
+                    outage.failed(place, away.error)
+                submission.is_announced = True
+                if not await self._wait(submission, place):
+                    return await self._give_up(submission, place)
+        except Interrupted:
+            if place is not None:
+                outage.leave(place)
+            return await self._in_lane(submission, self._turns.cancelled)
+        finally:
+            if place is not None:
+                outage.leave(place)
+            self._waiting.pop(request.session, None)
+
+    async def _wait(self, submission: Submission, place: Place) -> bool:
+        """Whether the message may be tried: False when it has waited for too long. Raises Interrupted,
+        ShuttingDown.
+        """
+        self._waiting[submission.request.session] = submission, place
+        self._tell(submission, place)
+        async with submission.interrupt.guard():
+            return await self._outage.turn(place)
+
+    async def _give_up(self, submission: Submission, place: Place) -> Turn:
+        error = self._outage.error or ProviderError(kind="unknown")
+        self._outage.leave(place)
+        return await self._in_lane(
+            submission, lambda submission: self._turns.gave_up(submission, error)
+        )
+
+    def _tell(self, submission: Submission, place: Place) -> None:
+        """Let watchers know that the message waits: in words once, and when the next try comes."""
+        if not submission.is_announced:
+            announce(submission.request, submission.receipt, submission.sink)
+            submission.is_announced = True
+        text, reason = self._outage.told(place)
+        seconds, is_new = self._outage.seconds, not submission.is_told
+        submission.is_told = True
+        session = submission.request.session
+        submission.sink.emit(AnswerWaits(session, reason, text, seconds, place.deadline, is_new))
 
     def _look_ahead(self, session: SessionKey) -> None:
         if self._tasks.is_open:

@@ -54,7 +54,7 @@ class SilentTurns:
     async def ask(self, session: SessionKey, question: Question) -> Answer:
         """The model's answer to a question about the session.
 
-        A question that a crash cut goes on where it was, and one whose answer is stored is not asked
+        A question that a crash or an outage cut goes on where it was, and one whose answer is stored is not asked
         again: `question.key` decides. Raises ProviderError, ShuttingDown.
         """
         request = TurnRequest(
@@ -72,7 +72,10 @@ class SilentTurns:
         try:
             turn = await self._loop.run(progress)
         except ProviderError as error:
-            await self._loop.failed(progress, failure_of(error))
+            if error.away:  # asked again, it goes on
+                await when_space(self._clock, lambda: self._store.park(receipt.turn_id))
+            else:
+                await self._loop.failed(progress, failure_of(error))
             raise
         except asyncio.CancelledError:
             # Given up by who asked: it must not go on after a restart. A stop puts it aside instead.

@@ -15,7 +15,7 @@ from agentd.domain.transcript import NO_MEMORY, Coverage, Row, RowRole
 from agentd.domain.turn import Kind, SessionKey, kind_of
 from agentd.domain.verdict import is_no_reply
 from agentd.engine.durable import when_space
-from agentd.errors import AgentdError, ShuttingDown
+from agentd.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.memory.flush_prompt import flush_prompt
 from agentd.memory.settings import MemoryFlushSettings
 from agentd.memory.slices import Part, split
@@ -61,7 +61,8 @@ class MemoryFlush:
 
     async def before_compaction(self, plan: CompactionPlan, ask: Ask) -> None:
         """Offer the uncovered rows to memory. One try a call, or all that are left when this is the
-        last chance. Raises StorageError, ShuttingDown; a failed try is recorded instead.
+        last chance. Raises StorageError, ShuttingDown, ProviderError while the service is away; a failed
+        try is recorded instead.
         """
         if not plan.uncovered:
             return
@@ -149,6 +150,10 @@ class MemoryFlush:
             raise
         except TimeoutError:
             return False, "timeout"
+        except ProviderError as error:
+            if error.away:
+                raise  # nothing has been tried yet
+            return False, error.reason
         except AgentdError as error:
             return False, error.reason
         failpoints.hit("flush.done")

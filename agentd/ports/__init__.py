@@ -1,7 +1,7 @@
 """Every seam of agentd: what the inner layers need from the outer ones.
 
 clock      Clock
-model      Provider, Breaker, Ledger
+model      Provider, Breaker, ServiceRecord, Ledger
 turns      Tool, Gate, Approver, EventSink, Audience, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
@@ -36,7 +36,7 @@ from agentd.ports.facts import (
 from agentd.ports.graph import GraphRecords, GraphStore, ProgramStates, ShareStore, Walk
 from agentd.ports.health import Probe
 from agentd.ports.memory import ChunkStore, Embedder, MemoryIndex, Recall
-from agentd.ports.model import Breaker, Ledger, Provider
+from agentd.ports.model import Breaker, Ledger, Provider, ServiceRecord
 from agentd.ports.schedule import BeatStore, JobStore, Triggers
 from agentd.ports.sessions import Blobs, Journal, SessionStore
 from agentd.ports.turns import (
@@ -84,6 +84,7 @@ __all__ = [
     "ProposalStore",
     "Provider",
     "Recall",
+    "ServiceRecord",
     "SessionStore",
     "ShareStore",
     "Tool",

@@ -37,6 +37,16 @@ class Breaker(Protocol):
         """Whether calls are refused at the moment."""
 
 
+class ServiceRecord(Protocol):
+    """Whether the model's service, as it is configured now, has ever answered."""
+
+    async def has_answered(self) -> bool:
+        """Whether it has. Raises StorageError."""
+
+    async def answered(self) -> None:
+        """It has: durable when this returns, and quick when it was known. Raises StorageError."""
+
+
 class Ledger(Protocol):
     """What model calls have cost."""
 

@@ -46,8 +46,10 @@ class SessionStore(Protocol):
     ) -> tuple[Row, ...]:
         """Add the last rows and mark the turn ended, in one transaction. Returns the added rows."""
 
-    async def park(self, turn_id: int) -> None:
-        """Take back the attempt that `begin` counted: the turn was put aside on purpose, not by a crash."""
+    async def park(self, turn_id: int, *, waits: bool = False) -> None:
+        """Take back the attempt that `begin` counted: the turn was put aside on purpose, not by a crash.
+        With `waits` it is WAITING from now on, until it begins again.
+        """
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         """Turns that are not ended, oldest first."""

@@ -76,7 +76,7 @@ class CircuitBreaker:
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
         """Events of one answer. Raises ProviderError `breaker_open` with the seconds left in
-        `retry_after` while calls are refused.
+        `retry_after` while calls are refused; it is `away` if the last failure was.
         """
         if self.is_open():
             raise self._refusal()
@@ -103,7 +103,8 @@ class CircuitBreaker:
         wait = format_duration(timedelta(seconds=math.ceil(left)))
         when = f"the next try comes in {wait}" if left else "a try is under way"
         why = f"; last: {self._cause.message}" if self._cause else ""
-        return failure("breaker_open", when + why, retry_after=left)
+        away = self._cause is not None and self._cause.away
+        return failure("breaker_open", when + why, retry_after=left, away=away)
 
     def _answered(self) -> None:
         if self._pause:

@@ -129,6 +129,7 @@ def _all_failed(failures: Sequence[tuple[CircuitBreaker, ProviderError]]) -> Pro
         cure=main.cure,
         kind=main.kind,
         retry_after=min(waits, default=None),
+        away=any(error.away for _, error in failures),
     )
 
 

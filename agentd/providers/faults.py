@@ -17,13 +17,14 @@ class Fault:
     """One row of the table.
 
     `retryable`: the same request may succeed soon. `counts`: it is a failure of the service (or of
-    the way to it), so the circuit breaker counts it.
+    the way to it), so the circuit breaker counts it. `waits`: a message may wait until it passes.
     """
 
     message: str
     cure: str
     retryable: bool
     counts: bool
+    waits: bool = False
 
 
 _WAIT = "Try again in a few minutes; the service's status page shows known outages."
@@ -79,24 +80,40 @@ FAULTS: Mapping[str, Fault] = {
         "Wait a little, or raise the account's limits.",
         retryable=True,
         counts=True,
+        waits=True,
     ),
-    "overloaded": Fault("The service is overloaded.", _WAIT, retryable=True, counts=True),
-    "server_error": Fault("The service failed inside.", _WAIT, retryable=True, counts=True),
+    "overloaded": Fault(
+        "The service is overloaded.", _WAIT, retryable=True, counts=True, waits=True
+    ),
+    "server_error": Fault(
+        "The service failed inside.", _WAIT, retryable=True, counts=True, waits=True
+    ),
     "server_timeout": Fault(
-        "The service gave up on the request for lack of time.", _WAIT, retryable=True, counts=True
+        "The service gave up on the request for lack of time.",
+        _WAIT,
+        retryable=True,
+        counts=True,
+        waits=True,
     ),
     "conflict": Fault(
         "The service was busy with a conflicting request.", _AGAIN, retryable=True, counts=True
     ),
-    "connect": Fault("The service cannot be reached.", _NETWORK, retryable=True, counts=True),
+    "connect": Fault(
+        "The service cannot be reached.", _NETWORK, retryable=True, counts=True, waits=True
+    ),
     "connect_timeout": Fault(
-        "The service did not take the connection in time.", _NETWORK, retryable=True, counts=True
+        "The service did not take the connection in time.",
+        _NETWORK,
+        retryable=True,
+        counts=True,
+        waits=True,
     ),
     "timeout": Fault(
         "The service went silent in the middle of the call.",
         "Send the message again; [provider] timeout is the longest silence that is borne.",
         retryable=True,
         counts=True,
+        waits=True,
     ),
     "too_slow": Fault(
         "The answer took longer than one call may take.",
@@ -105,7 +122,11 @@ FAULTS: Mapping[str, Fault] = {
         counts=True,
     ),
     "stream_cut": Fault(
-        "The connection ended before the answer did.", _AGAIN, retryable=True, counts=True
+        "The connection ended before the answer did.",
+        _AGAIN,
+        retryable=True,
+        counts=True,
+        waits=True,
     ),
     "bad_stream": Fault(
         "The service sent something that is no answer.", _REPORT, retryable=True, counts=True
@@ -194,8 +215,16 @@ _OVERFLOW_PHRASES = (
 )
 
 
-def failure(kind: str, detail: str = "", *, retry_after: float | None = None) -> ProviderError:
-    """The error for a row of the table; `detail` is put behind its message."""
+def failure(
+    kind: str,
+    detail: str = "",
+    *,
+    retry_after: float | None = None,
+    away: bool = False,
+) -> ProviderError:
+    """The error for a row of the table; `detail` is put behind its message. It is `away` if the row
+    waits, too.
+    """
     fault = FAULTS[kind]
     message = f"{fault.message} ({detail})" if detail else fault.message
     if kind == "overflow":
@@ -206,6 +235,7 @@ def failure(kind: str, detail: str = "", *, retry_after: float | None = None) ->
         kind=kind,
         retryable=fault.retryable,
         retry_after=retry_after,
+        away=fault.waits or away,
     )
 
 

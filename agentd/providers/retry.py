@@ -102,4 +102,5 @@ def _refuse(error: ProviderError, asked: float, limit: float) -> NoReturn:
         cure=f"Try again in {format_duration(timedelta(seconds=round(asked)))}, or raise [provider] retry_after_limit.",
         kind=error.kind,
         retry_after=asked,
+        away=error.away,
     ) from error

@@ -161,13 +161,18 @@ class ProviderSettings(ServiceSettings):
         ge=1_000,
         description="tokens that the model can read at once; with fallbacks, the smallest of all",
     )
+    patience: Duration = Field(
+        default=timedelta(hours=6),
+        description='how long messages of chats and editors wait for a service that is away; "0s": they'
+        " fail at once",
+    )
     models: tuple[str, ...] = Field(
         default=(), description="other models of this service that a session may choose"
     )
     fallback: tuple[FallbackSettings, ...] = Field(
         default=(),
         description='models asked in turn when the service fails: [{kind = "openai", model = "…"}], '
-        "with any key of this table but context_window and models",
+        "with any key of this table but context_window, patience and models",
     )
 
     @property

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
-from agentd.domain.event import AnswerDelayed, FactsChanged, TurnEnded, TurnEvent, TurnStarted
+from agentd.domain.event import (
+    AnswerDelayed,
+    AnswerWaits,
+    FactsChanged,
+    TurnEnded,
+    TurnEvent,
+    TurnStarted,
+)
 from agentd.domain.turn import SessionKey
 from agentd.errors import Busy
 from agentd.server import frames
@@ -68,8 +76,9 @@ class Hub:
             if act := self._starts.pop((event.session, event.message_id), None):
                 act()
         elif isinstance(event, TurnEnded):
-            channel.running = ""
-            channel.backlog.clear()
+            if channel.running == event.turn.message_id:  # another one may have ended in the queue
+                channel.running = ""
+                channel.backlog.clear()
             self._authors.pop((event.session, event.turn.message_id), None)
             self._starts.pop((event.session, event.turn.message_id), None)
             self._forget_if_idle(event.session)
@@ -237,6 +246,9 @@ class _Channel:
     def show(self, event: TurnEvent, author: Peer | None) -> None:
         self.seq += 1
         shown = list(self._encode(self.seq, event)) if self.watchers else []
+        if isinstance(event, AnswerWaits):  # told anew to whoever comes, but the last one alone
+            event = replace(event, is_new=True)
+            self.backlog = [kept for kept in self.backlog if not isinstance(kept[1], AnswerWaits)]
         if self.running and not isinstance(event, AnswerDelayed | FactsChanged):
             self.backlog.append((self.seq, event))
         self._send(shown, author)

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -24,6 +25,7 @@ from agentd.server.updates import text_updates, usage_json
 
 log = structlog.get_logger()
 
+_MOST_PATIENT = 7 * 86_400  # seconds
 _LONGEST_TEXT = 256 * 1024  # characters that are repeated in the answer's `_meta`
 
 
@@ -31,7 +33,8 @@ class Prompts:
     """Submits messages and waits for their ends.
 
     A submission belongs to `group`, not to the client's call: a client that leaves while its
-    message is being stored must not leave it stored but never run.
+    message is being stored must not leave it stored but never run. `patience` is how long a message
+    waits for a service that is away, unless it says so itself.
     """
 
     def __init__(
@@ -41,7 +44,9 @@ class Prompts:
         commands: Commands,
         pictures: Pictures,
         group: asyncio.TaskGroup,
+        patience: timedelta,
     ) -> None:
+        self._patience = patience
         self._turns = turns
         self._hub = hub
         self._pictures = pictures
@@ -52,7 +57,7 @@ class Prompts:
         """The answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash command that the
         client does not have, and what `Turns.submit` raises.
 
-        A call that is taken back ends its turn, now or as soon as it begins.
+        A call that is taken back ends its turn, now or as soon as it has its place.
         """
         await self._hub.attach(session, peer)
         if not call.images and (found := self.commands.find(call.text, peer.role)) is not None:
@@ -62,12 +67,17 @@ class Prompts:
             return {"stopReason": str(StopReason.END_TURN), "_meta": {"agentd/text": text}}
         message_id = _message_id(call.meta)
         request = TurnRequest(
-            session, call.text, message_id, client=peer.profile.name, quoted=call.quoted
+            session,
+            call.text,
+            message_id,
+            client=peer.profile.name,
+            quoted=call.quoted,
+            patience=_patience(call.meta, self._patience),
         )
         try:
             return _answer(await self._turn(request, call.images, peer))
         except asyncio.CancelledError:
-            if peer.is_withdrawn():
+            if peer.is_withdrawn() and not self._turns.cancel(session, message_id=message_id):
                 self._hub.once_started(session, message_id, lambda: self._turns.cancel(session))
             raise
 
@@ -140,6 +150,18 @@ def _message_id(meta: dict[str, Any]) -> str:
             cure="give the message another name, or none",
         )
     return given
+
+
+def _patience(meta: dict[str, Any], otherwise: timedelta) -> timedelta:
+    given = meta.get("agentd/patience")
+    if given is None:
+        return otherwise
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= _MOST_PATIENT:
+        raise InvalidRequest(
+            f"_meta.agentd/patience: is no whole number of seconds from 0 to {_MOST_PATIENT}",
+            cure="give the seconds that the message may wait for the model's service, or leave it out",
+        )
+    return timedelta(seconds=given)
 
 
 def _answer(turn: Turn) -> dict[str, Any]:

@@ -129,7 +129,9 @@ class Server:
             store=self._store,
             hub=self._hub,
             clients=self._clients,
-            prompts=Prompts(self._turns, self._hub, commands, pictures, group),
+            prompts=Prompts(
+                self._turns, self._hub, commands, pictures, group, self._services.patience
+            ),
             options=options,
             services=self._services,
             view=View(

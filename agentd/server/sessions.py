@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from agentd import __version__
@@ -53,7 +54,8 @@ class Services:
     `erase` deletes a session for good, `offer` is what one may choose, `commands` are slash commands
     of other parts, and `on_session` is called whenever a client opens a session or says something.
     `closed` hears of sessions that clients leave, `forked` of copies, with what they are copies of.
-    `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images.
+    `kinds` are those of the tools by name, for calls that are shown again; `blobs` keep images;
+    `patience` is how long prompts wait for the model's service.
     """
 
     erase: Callable[[SessionKey], Awaitable[None]]
@@ -64,6 +66,7 @@ class Services:
     forked: Callable[[SessionKey, SessionKey], Awaitable[None]] | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
     blobs: Blobs | None = None
+    patience: timedelta = timedelta(0)
 
 
 class AcpSessions:

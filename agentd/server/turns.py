@@ -25,11 +25,14 @@ class Turns(Protocol):
     async def submit(self, request: TurnRequest) -> Ticket:
         """Raises QueueFull, ShuttingDown, StorageFull, InvalidRequest."""
 
-    def cancel(self, session: SessionKey) -> bool:
-        """End the running turn; False if none runs."""
+    def cancel(self, session: SessionKey, *, message_id: str = "") -> bool:
+        """End the running turn, or that of a message; False if there is none."""
 
     def is_busy(self, session: SessionKey) -> bool:
         """Whether a turn runs."""
+
+    def is_waiting(self, session: SessionKey) -> bool:
+        """Whether messages wait for the model's service."""
 
     def queued(self, session: SessionKey) -> int:
         """How many turns wait."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import ceil
 from typing import Any, assert_never
 
 from agentd.domain.event import (
     AnswerDelayed,
     AnswerRetracted,
+    AnswerWaits,
     FactsChanged,
     Noticed,
     TextChunk,
@@ -25,6 +27,7 @@ from agentd.domain.turn import Turn, Usage
 Update = dict[str, Any]
 
 _PIECE = 128 * 1024  # characters; what fits a frame in any script
+_WORTH_WORDS = 5.0  # seconds of a wait
 _TOOL_TEXT = 64 * 1024
 _KINDS = frozenset(
     ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other")
@@ -45,14 +48,33 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
             yield _tool_call(event.call_id, event.title, event.kind, dict(event.input))
         case ToolCallEnded():
             yield _tool_result(event.call_id, event.text, is_error=event.is_error)
-        case AnswerDelayed():
-            yield {"sessionUpdate": "session_info_update", "_meta": _delay(event)}
+        case AnswerDelayed() | AnswerWaits():
+            yield from _waits(event)
         case AnswerRetracted() | Noticed() | FactsChanged():
             yield from _beside_answer(event)
         case TurnEnded():
             yield from _end_updates(event.turn, window)
         case _:
             assert_never(event)
+
+
+def _waits(event: AnswerDelayed | AnswerWaits) -> Iterator[Update]:
+    """That the answer takes longer: for programs, and in words where it is long enough to wonder."""
+    retry = {
+        "reason": event.reason,
+        "text": event.text,
+        "seconds": round(event.seconds, 1),
+        "state": "retrying",
+    }
+    if isinstance(event, AnswerWaits):
+        retry |= {"state": "waiting", "until": event.until.isoformat()}
+    yield {"sessionUpdate": "session_info_update", "_meta": {"agentd/retry": retry}}
+    if isinstance(event, AnswerWaits):
+        if event.is_new:
+            yield from notice_updates(event.text, "waiting")
+    elif event.seconds >= _WORTH_WORDS:
+        words = f"{event.text} The next try comes in {ceil(event.seconds)} s."
+        yield from notice_updates(words, "retry")
 
 
 def _beside_answer(event: AnswerRetracted | Noticed | FactsChanged) -> Iterator[Update]:
@@ -174,11 +196,6 @@ def join_chunks(events: Iterable[tuple[int, TurnEvent]]) -> Iterator[tuple[int, 
             yield seq, event
     if held is not None:
         yield held[0], type(held[1])(held[1].session, "".join(parts))
-
-
-def _delay(event: AnswerDelayed) -> dict[str, Any]:
-    seconds = round(event.seconds, 1)
-    return {"agentd/retry": {"reason": event.reason, "text": event.text, "seconds": seconds}}
 
 
 def _ending(turn: Turn) -> dict[str, Any]:

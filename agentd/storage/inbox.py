@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agentd.domain.message import decode_spans
 from agentd.domain.spans import united
@@ -36,13 +36,13 @@ from agentd.storage.codec import (
 from agentd.storage.transcript import add_row, make_session, turn_rows
 
 _KNOWN = """
-SELECT t.id, t.outcome, t.redacted, s.id AS session_id FROM sessions s
+SELECT t.id, t.outcome, t.redacted, t.received_at, s.id AS session_id FROM sessions s
 LEFT JOIN turns t ON t.session_id = s.id AND t.message_id = ? WHERE s.key = ?
 """
 _INSERT_TURN = """
 INSERT INTO turns (session_id, message_id, origin, context, model, tools, client, from_owner, text,
-    quoted, images, redacted, state, received_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
+    quoted, images, redacted, patience, state, received_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?) RETURNING id
 """
 _TURN = """
 SELECT t.*, s.key AS session FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id = ?
@@ -96,7 +96,7 @@ def receive(
     if known["id"] is None:
         turn_id = _insert(conn, known["session_id"], request, at, redacted)
         name = (request.session, request.message_id)
-        return Receipt(turn_id, *name, turn_id, is_new=True, redacted=redacted)
+        return Receipt(turn_id, *name, turn_id, is_new=True, redacted=redacted, at=at)
     turn_id, outcome = known["id"], known["outcome"]
     ended = load_turn(request.session, request.message_id, turn_id, outcome) if outcome else None
     return Receipt(
@@ -107,6 +107,7 @@ def receive(
         is_new=False,
         ended=ended,
         redacted=known["redacted"],
+        at=None if outcome else moment(known["received_at"]),
     )
 
 
@@ -154,6 +155,7 @@ def pending(conn: sqlite3.Connection) -> tuple[PendingTurn, ...]:
             state=TurnState(t["state"]),
             attempts=t["attempts"],
             redacted=t["redacted"],
+            at=moment(t["received_at"]),
         )
         for t in conn.execute(_PENDING)
     )
@@ -189,6 +191,7 @@ def _insert(
         dumps(request.quoted),
         dump_blocks(request.images),
         redacted,
+        int(request.patience.total_seconds()),
         stamp(at),
     )
     ((turn_id,),) = conn.execute(_INSERT_TURN, values).fetchall()
@@ -237,4 +240,5 @@ def _load_request(turn: sqlite3.Row) -> TurnRequest:
         client=turn["client"],
         images=load_images(turn["images"]),
         quoted=united(decode_spans(json.loads(turn["quoted"])), len(turn["text"])),
+        patience=timedelta(seconds=turn["patience"]),
     )

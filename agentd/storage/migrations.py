@@ -47,6 +47,7 @@ STATE = Schema(
         "state_009.sql",
         "state_010.sql",
         "state_011.sql",
+        "state_012.sql",
     ),
     guarded=True,
 )

@@ -28,7 +28,9 @@ from agentd.storage.kept import kept_request, kept_row, kept_turn
 from agentd.storage.sqlite import Database
 
 _PARK = """
-UPDATE turns SET attempts = max(0, attempts - 1) WHERE id = ? AND ended_at IS NULL
+UPDATE turns SET attempts = max(0, attempts - 1),
+    state = CASE WHEN ? AND state = 'running' THEN 'waiting' ELSE state END
+WHERE id = ? AND ended_at IS NULL
 """
 _SWAP = """
 UPDATE sessions SET generation = generation + 1, context_from = ?, summary = ?, swapped_at = rows,
@@ -100,11 +102,11 @@ class SqliteSessions:
 
         return await self._db.write(end)
 
-    async def park(self, turn_id: int) -> None:
+    async def park(self, turn_id: int, *, waits: bool = False) -> None:
         """See SessionStore. Nothing happens to a turn that has ended: the caller may have been
         cancelled while it was being stored.
         """
-        await self._db.execute(_PARK, (turn_id,))
+        await self._db.execute(_PARK, (waits, turn_id))
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         """See SessionStore."""

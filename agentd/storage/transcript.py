@@ -60,7 +60,10 @@ _UNUSED = """
 SELECT id FROM sessions WHERE rows = 0 AND turns = 0 AND key GLOB ? AND created_at < ?
 AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = sessions.id)
 """
-_UNENDED = "SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL"
+# One of a flush, which a crash or an outage has cut, may go with its session.
+_UNENDED = """
+SELECT 1 FROM turns WHERE session_id = ? AND ended_at IS NULL AND origin <> 'flush'
+"""
 _PROVEN = "SELECT rows.*, PROVEN AS proven FROM rows".replace("PROVEN", is_proven("rows."))
 _OF_TURN = f"{_PROVEN} WHERE turn_id = ? ORDER BY seq"
 _SLICE = f"{_PROVEN} WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT ?"

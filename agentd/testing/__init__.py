@@ -8,7 +8,14 @@ from agentd.testing.facts import FactIndexDouble, FactServiceDouble
 from agentd.testing.graph import InMemoryGraph
 from agentd.testing.jobs import MemoryBeats, MemoryJobStore
 from agentd.testing.messages import check_api_messages, check_messages
-from agentd.testing.models import Answers, RecordingSink, Reply, ScriptedProvider, call
+from agentd.testing.models import (
+    Answers,
+    MemoryServiceRecord,
+    RecordingSink,
+    Reply,
+    ScriptedProvider,
+    call,
+)
 from agentd.testing.sessions import MemorySessions
 from agentd.testing.stores import MemoryIndexDouble, MemoryLedger, MemoryOutbox
 from agentd.testing.workspace import MemoryWorkspace
@@ -28,6 +35,7 @@ __all__ = [
     "MemoryJobStore",
     "MemoryLedger",
     "MemoryOutbox",
+    "MemoryServiceRecord",
     "MemorySessions",
     "MemoryWorkspace",
     "RecordingSink",

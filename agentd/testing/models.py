@@ -108,3 +108,16 @@ class Answers:
     async def ask(self, session: SessionKey, call_id: str, approval: Approval) -> Decision:
         self.questions.append(approval)
         return next(iter(self._answers), self._default)
+
+
+class MemoryServiceRecord:
+    """A ServiceRecord in memory."""
+
+    def __init__(self, *, worked: bool = False) -> None:
+        self.worked = worked
+
+    async def has_answered(self) -> bool:
+        return self.worked
+
+    async def answered(self) -> None:
+        self.worked = True

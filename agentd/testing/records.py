@@ -47,7 +47,14 @@ class StoredTurn:
     def receipt(self, *, is_new: bool) -> Receipt:
         request = self.request
         return Receipt(
-            self.id, request.session, request.message_id, self.id, is_new, self.ended, self.redacted
+            self.id,
+            request.session,
+            request.message_id,
+            self.id,
+            is_new,
+            self.ended,
+            self.redacted,
+            at=None if self.ended else self.at,
         )
 
     @property

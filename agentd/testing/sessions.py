@@ -67,8 +67,9 @@ class MemorySessions:
     async def begin(self, turn_id: int) -> tuple[Row, ...]:
         turn = self._open(turn_id)
         turn.attempts += 1
-        if turn.state is TurnState.RECEIVED:
-            turn.state = TurnState.RUNNING
+        is_first = turn.state is TurnState.RECEIVED
+        turn.state = TurnState.RUNNING
+        if is_first:
             self._add(turn, _user_row(turn.request))
         return tuple(turn.rows)
 
@@ -89,13 +90,17 @@ class MemorySessions:
         stored.outputs.clear()
         return added
 
-    async def park(self, turn_id: int) -> None:
+    async def park(self, turn_id: int, *, waits: bool = False) -> None:
         turn = self._turns[turn_id - 1]
-        turn.attempts = max(0, turn.attempts - (turn.ended is None))
+        if turn.ended is not None:
+            return
+        turn.attempts = max(0, turn.attempts - 1)
+        if waits and turn.state is TurnState.RUNNING:
+            turn.state = TurnState.WAITING
 
     async def pending(self) -> tuple[PendingTurn, ...]:
         return tuple(
-            PendingTurn(t.id, t.request, t.id, t.state, t.attempts, t.redacted)
+            PendingTurn(t.id, t.request, t.id, t.state, t.attempts, t.redacted, t.at)
             for t in self._turns
             if t.ended is None
         )
@@ -274,7 +279,7 @@ class MemorySessions:
     async def delete(self, session: SessionKey) -> None:
         found = self._require(session)
         mine = [t for t in self._turns if t.request.session == session]
-        if any(t.ended is None for t in mine):
+        if any(t.ended is None and t.request.origin is not Origin.FLUSH for t in mine):
             raise Busy(f"a turn of session {session!r} has not ended")
         for turn in mine:  # its number is never given out again
             turn.request = replace(turn.request, session=DELETED, text="", message_id="")

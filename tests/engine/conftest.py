@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from agentd.ports import Approver, Provider, Tool
 from agentd.storage.journal import SqliteJournal
 from agentd.storage.ledger import SqliteLedger
 from agentd.storage.migrations import STATE
+from agentd.storage.services import SqliteServiceRecord
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
 from agentd.testing import Answers, FakeClock, MemoryWorkspace, RecordingSink, ScriptedProvider
@@ -56,6 +58,8 @@ class World:
         self.tools: tuple[Tool, ...] = ()
         self.offer = NOTHING_OFFERED
         self.sent = 0
+        self.service = "a digest"  # of the model's configuration
+        self.patience = timedelta(0)  # of the messages
         self.wrap: Callable[[Any], Any] = lambda part: part  # around the stores
         self.stack = AsyncExitStack()
 
@@ -83,6 +87,7 @@ class World:
                 sources=(Block("# Project Context"),),
                 hooks=(hook,),
                 offer=self.offer,
+                record=SqliteServiceRecord(self.db, self.clock, self.service),
             ),
             Wording("You are the agent.", "Light.", "Summarise."),
             limits,
@@ -91,6 +96,7 @@ class World:
             price=lambda model, usage: usage.total_tokens / 1000,
         )
         self.sessions, self.compaction = engine.sessions, engine.compaction
+        self.outage = engine.outage
         await self.stack.enter_async_context(self.sessions.open())
         if begin:
             await self.sessions.start()
@@ -108,7 +114,8 @@ class World:
         """A user's message on its way."""
         self.sent += 1
         message_id = message_id or f"m{self.sent}"
-        return await self.sessions.submit(TurnRequest(SessionKey(session), text, message_id))
+        request = TurnRequest(SessionKey(session), text, message_id, patience=self.patience)
+        return await self.sessions.submit(request)
 
 
 @pytest.fixture

@@ -127,18 +127,53 @@ def test_an_image_stays_before_the_words_it_came_with() -> None:
     assert words.text.strip()
 
 
-@pytest.mark.parametrize("answered", [True, False])
-def test_an_image_that_only_a_failure_has_answered_is_not_shown_again(answered) -> None:
-    words = (said(2, RowRole.ASSISTANT, Text("a cat")),) if answered else ()
-    past = [
-        said(1, RowRole.USER, PICTURE, Text("what is it?")),
-        *words,
-        said(3, RowRole.USER, Text("and now?")) if answered else said(3, RowRole.NOTICE, Text("x")),
-        said(4, RowRole.NOTICE, Text("This turn failed."), tag="failure"),
+def failed(seq: int, turn_id: int | None = None) -> Row:
+    return Row(seq, RowRole.NOTICE, (Text("This failed."),), AT, turn_id, tag="failure")
+
+
+def texts(past: list[Row]) -> list[str]:
+    """What the model is told of the past, in order, before a message `well?`."""
+    prompt = build(scene(past), [said(99, RowRole.USER, Text("well?"))])
+    blocks = [block for message in prompt.messages for block in message.blocks]
+    return [b.text if isinstance(b, Text) else "a picture" for b in blocks][:-2]
+
+
+def test_a_message_that_only_a_failure_has_answered_does_not_go_along_with_the_next_one() -> None:
+    answered = [said(1, RowRole.USER, Text("hi")), said(2, RowRole.ASSISTANT, Text("hello"))]
+    lost = [said(3, RowRole.USER, PICTURE, Text("what is it?")), failed(4)]
+    assert texts([*answered, *lost]) == ["hi", "hello"]
+    assert texts([*answered, *lost, said(5, RowRole.USER, Text("again?")), failed(6)]) == [
+        "hi",
+        "hello",
     ]
-    first = build(scene(past), [said(5, RowRole.USER, Text("well?"))]).messages[0].blocks[0]
-    expected = Text("[image image/png, 34 kB, not sent: the turn it came with has failed]")
-    assert first == (PICTURE if answered else expected)
+
+
+def test_a_message_whose_turn_had_begun_to_work_stays_when_it_fails() -> None:
+    past = [
+        said(1, RowRole.USER, Text("note it")),
+        said(2, RowRole.ASSISTANT, Text("I do")),
+        failed(3),
+    ]
+    assert texts(past) == ["note it", "I do"]
+
+
+def test_a_failed_message_is_told_from_one_that_was_cancelled_while_it_waited() -> None:
+    past = [
+        Row(1, RowRole.USER, (Text("waits and fails"),), AT, turn_id=1),
+        Row(2, RowRole.USER, (Text("waits behind it, is cancelled"),), AT, turn_id=2),
+        Row(3, RowRole.NOTICE, (Text("Cancelled by the user."),), AT, turn_id=2, tag="cancelled"),
+        failed(4, turn_id=1),
+    ]
+    assert texts(past) == ["waits behind it, is cancelled"]
+
+
+def test_an_alert_goes_on_to_the_next_message_if_the_one_behind_it_fails() -> None:
+    past = [
+        said(1, RowRole.NOTICE, Text("the disk is full"), tag="alert:7"),
+        said(2, RowRole.USER, Text("hi")),
+        failed(3),
+    ]
+    assert "the disk is full" in texts(past)[0]
 
 
 def test_of_notices_the_model_is_told_alerts_alone() -> None:

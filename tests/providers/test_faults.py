@@ -14,12 +14,13 @@ def row(kind):
     fault = FAULTS[kind]
     retry = "once" if kind in ONCE_MORE else "yes" if fault.retryable else "no"
     counts = "yes" if fault.counts else "no"
-    return f"| `{kind}` | {fault.message} | {retry} | {counts} | {fault.cure} |"
+    waits = "yes" if fault.waits else "no"
+    return f"| `{kind}` | {fault.message} | {retry} | {counts} | {waits} | {fault.cure} |"
 
 
 def test_the_documentation_shows_the_whole_table():
     lines = DOCS.read_text(encoding="utf-8").splitlines()
-    shown = [line for line in lines if line.count("|") == 6 and line.startswith("| `")]
+    shown = [line for line in lines if line.count("|") == 7 and line.startswith("| `")]
     assert shown == [row(kind) for kind in FAULTS]
 
 
@@ -55,3 +56,19 @@ def test_every_fault_becomes_an_error_with_a_cure(kind):
 )
 def test_each_report_of_the_service_has_one_kind(status, error_type, text, kind):
     assert kind_of(status, error_type, text) == kind
+
+
+def test_messages_wait_for_an_open_breaker_only_if_what_opened_it_may_pass():
+    assert failure("breaker_open", away=True).away
+    assert not failure("breaker_open").away
+    assert not failure("auth").away
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_messages_wait_for_a_service_that_answers_so(status):
+    assert failure(kind_of(status, "", "")).away
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 413, 422])
+def test_messages_do_not_wait_for_a_service_that_refuses_them(status):
+    assert not failure(kind_of(status, "", "")).away

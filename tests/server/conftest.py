@@ -93,9 +93,14 @@ class ScriptedTurns:
         self.waiting[session, request.message_id].set_result(turn)
         self.hub.emit(TurnEnded(session, turn))
 
-    def cancel(self, session: str) -> bool:
+    def cancel(self, session: str, *, message_id: str = "") -> bool:
+        if message_id and (session, message_id) not in self.waiting:
+            return False
         self.cancelled.append(session)
         return True
+
+    def is_waiting(self, session: str) -> bool:
+        return False
 
     def is_busy(self, session: str) -> bool:
         return False

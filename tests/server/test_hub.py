@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 
 from agentd.domain.event import (
     AnswerDelayed,
+    AnswerWaits,
     FactsChanged,
     Noticed,
     TextChunk,
@@ -12,7 +14,7 @@ from agentd.domain.event import (
     TurnEnded,
     TurnStarted,
 )
-from agentd.domain.turn import Turn
+from agentd.domain.turn import StopReason, Turn
 from agentd.server.hub import Hub
 
 
@@ -87,15 +89,59 @@ async def test_a_delay_is_shown_to_those_who_watch_and_not_to_who_comes_later():
     turn(hub, end=False)
     hub.emit(AnswerDelayed("main", "overloaded", "The service is overloaded.", 19.96))
     await hub.attach("main", late)
-    told = early.params[-1]
-    retry = {"reason": "overloaded", "text": "The service is overloaded.", "seconds": 20.0}
+    told, worded = early.params[-2:]
+    retry = {
+        "reason": "overloaded",
+        "text": "The service is overloaded.",
+        "seconds": 20.0,
+        "state": "retrying",
+    }
     assert told["update"] == {
         "sessionUpdate": "session_info_update",
         "_meta": {"agentd/retry": retry},
     }
     assert told["_meta"] == {"agentd/seq": 2, "agentd/messageId": "m1"}
+    words = "The service is overloaded. The next try comes in 20 s."
+    assert worded["update"]["content"]["text"] == words
+    assert worded["update"]["_meta"] == {"agentd/notice": "retry"}
     assert late.words == ["question"]
     assert late.numbers == [1]
+
+
+async def test_a_short_delay_needs_no_words():
+    hub, peer = Hub(), Peer()
+    await hub.attach("main", peer)
+    turn(hub, end=False)
+    hub.emit(AnswerDelayed("main", "overloaded", "The service is overloaded.", 0.9))
+    assert peer.words == ["question"]
+
+
+def waits(seconds: float, *, is_new: bool) -> AnswerWaits:
+    until = datetime(2026, 11, 21, 18, tzinfo=UTC)
+    return AnswerWaits("main", "provider_overloaded", "It waits.", seconds, until, is_new)
+
+
+async def test_that_a_message_waits_is_told_in_words_once_to_each_who_watches():
+    hub, early, late = Hub(), Peer(), Peer()
+    await hub.attach("main", early)
+    turn(hub, end=False)
+    hub.emit(waits(30, is_new=True))
+    hub.emit(waits(60, is_new=False))
+    await hub.attach("main", late)
+    assert early.words == late.words == ["question", "It waits."]
+    told = [p["update"].get("_meta", {}) for p in early.params]
+    states = [meta["agentd/retry"] for meta in told if "agentd/retry" in meta]
+    assert [(s["state"], s["seconds"]) for s in states] == [("waiting", 30), ("waiting", 60)]
+    assert states[0]["until"] == "2026-11-21T18:00:00+00:00"
+
+
+async def test_the_end_of_a_message_in_the_queue_hides_nothing_of_the_one_that_runs():
+    hub, late = Hub(), Peer()
+    turn(hub, "a", end=False)
+    hub.emit(TurnEnded("main", Turn("main", "m2", 2, stop_reason=StopReason.CANCELLED)))
+    assert hub.running("main") == "m1"
+    await hub.attach("main", late)
+    assert late.words == ["question", "a"]
 
 
 async def test_what_was_learnt_is_shown_to_all_who_watch_and_not_again_beside_its_row():

@@ -109,6 +109,9 @@ def turns(store):
         def is_busy(self, session):
             return False
 
+        def is_waiting(self, session):
+            return False
+
         def queued(self, session):
             return 0
 

@@ -44,6 +44,8 @@ WORDLESS = {
     "turns.ended_at": "a time",
     "turns.images": "digests",
     "turns.quoted": "places in the text",
+    "services.name": "a digest",
+    "services.at": "a time",
     "rows.role": "a kind",
     "rows.at": "a time",
     "rows.provider": "a name of a provider",

@@ -11,7 +11,7 @@ from agentd.domain.beat import Outcome, Reason
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
 from agentd.domain.source import BY_AGENT, BY_OTHERS, BY_OWNER, TextSource, Writer
 from agentd.domain.tool import Intent, ToolCall
-from agentd.domain.transcript import Coverage, NewRow, RowRole
+from agentd.domain.transcript import Coverage, NewRow, RowRole, SummaryTrouble
 from agentd.domain.turn import (
     DELETED,
     MAIN,
@@ -595,3 +595,46 @@ async def test_what_nobody_named_and_nobody_used_goes_after_a_day(state_db, cloc
     for key in (*made[1:], *named, fresh):
         assert await store.exists(key)
     assert await store.drop_unused() == 0
+
+
+async def test_a_message_that_waits_for_the_service_says_so_until_it_begins_again(stores):
+    store = stores.sessions
+    receipt = await store.receive(request(patience=timedelta(hours=6)))
+    await store.park(receipt.turn_id, waits=True)
+    assert (await store.pending())[0].state is TurnState.RECEIVED, "it has no row yet"
+    await store.begin(receipt.turn_id)
+    await store.park(receipt.turn_id, waits=True)
+    (waiting,) = await store.pending()
+    assert (waiting.state, waiting.attempts) == (TurnState.WAITING, 0)
+    assert waiting.request.patience == timedelta(hours=6)
+    assert waiting.at == waiting.receipt.at == receipt.at
+    assert len(await store.begin(receipt.turn_id)) == 1
+    assert (await store.pending())[0].state is TurnState.RUNNING
+    await store.finish(receipt.turn_id, ended(receipt), [said("done")])
+    await store.park(receipt.turn_id, waits=True)
+    assert await store.pending() == ()
+
+
+async def test_how_summaries_fail_is_kept_until_they_work(stores, clock):
+    store = stores.sessions
+    await talk(store, "hello", "hi")
+    trouble = SummaryTrouble(2, "too_short", clock.now() + timedelta(minutes=20))
+    await store.set_trouble(MAIN, trouble)
+    await store.excerpted(MAIN)
+    history = await store.load(MAIN)
+    assert (history.trouble, history.is_excerpted) == (trouble, True)
+    assert history.used_tokens == 0
+    assert next(s for s in await store.sessions() if s.key == MAIN).trouble == trouble
+    await store.swap(MAIN, 0, 3, "a summary")
+    history = await store.load(MAIN)
+    assert (history.trouble, history.is_excerpted) == (trouble, False)
+    await store.set_trouble(MAIN, SummaryTrouble())
+    assert (await store.load(MAIN)).trouble == SummaryTrouble()
+
+
+async def test_a_session_with_an_unended_flush_alone_can_be_deleted(stores):
+    store = stores.sessions
+    await talk(store, "hello", "hi", CHAT)
+    await store.receive(request("save", "flush:x", CHAT, origin=Origin.FLUSH))
+    await store.delete(CHAT)
+    assert not await store.exists(CHAT)

@@ -55,6 +55,7 @@ MOST_FAILURES = 3  # in a row; then an extract stands in for the summary
 _FIRST_PAUSE = timedelta(minutes=10)  # doubled by each further failure
 _LONGEST_PAUSE = timedelta(hours=8)
 _NOT_MADE = frozenset({"breaker_open", "budget"})  # the model was not asked
+_PRESSING = frozenset({Trigger.OVERFLOW, Trigger.NEW})  # these do not wait for a service
 _EXCERPTED = 1000  # of the rows before an excerpt, the last ones are looked at
 _CUTS = frozenset({Trigger.THRESHOLD, Trigger.OVERFLOW, Trigger.MANUAL, Trigger.NEW, Trigger.IDLE})
 
@@ -189,10 +190,15 @@ class Compaction:
                 whole,
                 lambda: self._plan(history, trigger, need, _first_apart(whole, history), wish),
             )
-            flushed = await self._run_hooks(plan, ask) if plan.uncovered else bool(again)
-            for rows, times in again:  # while it works: a model that is away fails these, too
-                once_more = replace(plan, uncovered=rows, failures=0, last_try=True, given_up=times)
-                flushed = flushed and await self._run_hooks(once_more, ask)
+            try:
+                flushed = await self._run_hooks(plan, ask) if plan.uncovered else bool(again)
+                for rows, times in again:  # while it works: a model that fails fails these, too
+                    once_more = replace(
+                        plan, uncovered=rows, failures=0, last_try=True, given_up=times
+                    )
+                    flushed = flushed and await self._run_hooks(once_more, ask)
+            except ProviderError as error:  # what is due stays due until the service is back
+                return RoomReport(False, False, error.reason, used, used)
             hit("compaction.flushed")
             compacted, reason = await self._cut(plan) if need.cut else (False, str(trigger))
             after = used
@@ -266,7 +272,9 @@ class Compaction:
         return at if _spoken(r for r in rows if r.seq < at) else end
 
     async def _run_hooks(self, plan: CompactionPlan, ask: Ask) -> bool:
-        """Let every hook act, then make sure that what is about to be cut is accounted for."""
+        """Let every hook act, then make sure that what is about to be cut is accounted for. Raises
+        ProviderError where that can wait for a service that is away.
+        """
         reason = "not_covered"
         rows = plan.uncovered
         used = await offload(len(rows), lambda: tokens.of_rows(rows), light=ROWS)
@@ -281,6 +289,11 @@ class Compaction:
                 log.warning("hook_timeout", hook=hook.name, session=plan.session)
             except ShuttingDown:
                 raise
+            except ProviderError as error:
+                if error.away and plan.trigger not in _PRESSING:
+                    raise
+                reason = f"{hook.name}_failed"
+                log.warning("hook_failed", hook=hook.name, session=plan.session, why=error.reason)
             except Exception:
                 # A hook may lose only its own work; the trace is in the log, the context still fits.
                 reason = f"{hook.name}_failed"
@@ -339,7 +352,7 @@ class Compaction:
         return made
 
     async def _is_given_up(self, plan: CompactionPlan, error: ProviderError | TimeoutError) -> bool:
-        """Whether an extract is to stand in after this failure, which is counted if the model was asked.
+        """Whether an extract is to stand in after this failure, which is counted if the service was there.
 
         A turn that does not fit cannot wait for the third one.
         """
@@ -347,7 +360,8 @@ class Compaction:
         if kind in ("summary_pause", "summary_budget"):
             return True
         failures = plan.trouble.failures
-        if kind not in _NOT_MADE:
+        is_away = isinstance(error, ProviderError) and error.away
+        if kind not in _NOT_MADE and not is_away:
             failures += 1
             pause = min(_FIRST_PAUSE * 2 ** min(failures - 1, 10), _LONGEST_PAUSE)
             word = error.fault if isinstance(error, SummaryRefused) else kind

@@ -222,6 +222,12 @@ def _paired(dated: Sequence[tuple[NewRow, datetime]]) -> list[tuple[NewRow, date
     return [(row, at) for row, (_, at) in zip(rows, dated, strict=True)]
 
 
+def _state(key: SessionKey, turns: Turns) -> str:
+    if turns.is_waiting(key):
+        return "waiting"
+    return "running" if turns.is_busy(key) else "idle"
+
+
 def session_json(info: SessionInfo, turns: Turns) -> dict[str, Any]:
     """A session in `status` and `sessions list`."""
     return {
@@ -236,5 +242,6 @@ def session_json(info: SessionInfo, turns: Turns) -> dict[str, Any]:
         "generation": info.generation,
         "cwd": info.cwd,
         "busy": turns.is_busy(info.key),
+        "state": _state(info.key, turns),
         "queued": turns.queued(info.key),
     }

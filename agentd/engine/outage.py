@@ -1,0 +1,216 @@
+"""What waits while the model's service is away: in one line, of which one message tries at a time.
+
+The first in line is the probe for all. Once the service has answered, the next ones follow, one session
+after the other: each begins when the one before it has its first answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+
+import structlog
+
+from agentd.domain.health import Problem
+from agentd.domain.prompt import Answered, Prompt, ProviderEvent
+from agentd.domain.settings import format_duration
+from agentd.errors import ProviderError, ShuttingDown, StorageError
+from agentd.ports import Clock, Provider, ServiceRecord
+
+log = structlog.get_logger()
+
+_FIRST_PAUSE = 30.0  # seconds between two tries, doubled by each failure
+_LONGEST_PAUSE = 600.0
+_LOOK = 60.0  # seconds; the wall clock may jump, and a suspend stops the other one
+
+
+class ServiceAway(Exception):
+    """A turn has been put aside because the service is away: control flow of the engine."""
+
+    def __init__(self, error: ProviderError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A message's place in the line. It is given up at `deadline`."""
+
+    deadline: datetime
+    has_tried: bool = False
+
+
+class Outage:
+    """The line, and when its first may try. Nothing waits while the service works."""
+
+    def __init__(self, clock: Clock, record: ServiceRecord) -> None:
+        self._clock = clock
+        self._record = record
+        self._line: list[Place] = []
+        self._trying: Place | None = None
+        self._error: ProviderError | None = None
+        self._since: datetime | None = None
+        self._pause = 0.0
+        self._next_at = 0.0  # monotonic
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything waits: whoever comes now has to wait, too."""
+        return bool(self._line)
+
+    @property
+    def error(self) -> ProviderError | None:
+        """How the last try failed; None before the first."""
+        return self._error
+
+    @property
+    def seconds(self) -> float:
+        """Until the next try."""
+        return max(0.0, self._next_at - self._clock.monotonic())
+
+    def problems(self) -> tuple[Problem, ...]:
+        """That messages wait, why, and until when."""
+        if not self._line or self._error is None or self._since is None:
+            return ()
+        count = len(self._line)
+        who = "a conversation waits" if count == 1 else f"{count} conversations wait"
+        since = self._since.astimezone(self._clock.zone)
+        left = format_duration(timedelta(seconds=ceil(self.seconds))) if self.seconds else "now"
+        text = f"{who} for the model's service since {since:%Y-%m-%d %H:%M}: {self._error.message}"
+        return (Problem("service_away", text, f"The next try comes in {left}. {self._error.cure}"),)
+
+    async def has_worked(self) -> bool:
+        """Whether the service has ever answered as it is configured now: if not, waiting helps nobody."""
+        return await self._record.has_answered()
+
+    def told(self, place: Place) -> tuple[str, str]:
+        """What the sender of a message that waits is told, and the word for the reason."""
+        until = place.deadline.astimezone(self._clock.zone)
+        why = self._error.message if self._error else "The model's service was away."
+        text = (
+            f"{why} Your message is kept and is answered when the service is back, unless that takes"
+            f" longer than until {until:%Y-%m-%d %H:%M}. Cancel to take it back."
+        )
+        return text, self._error.reason if self._error else "provider_away"
+
+    def join(self, place: Place) -> None:
+        """Be the last in line."""
+        self._line.append(place)
+
+    def holds(self, place: Place) -> bool:
+        """Whether the place is in the line: its message waits, or tries for all."""
+        return place in self._line
+
+    def leave(self, place: Place) -> None:
+        """The message waits no longer, for whatever reason."""
+        if place in self._line:
+            self._line.remove(place)
+        if self._trying is place:
+            self._trying = None
+        if not self._line:
+            self._error = self._since = None
+            self._pause = self._next_at = 0.0
+        self._wake()
+
+    async def turn(self, place: Place) -> bool:
+        """Wait until the message may try, True, or has waited for too long, False. Raises ShuttingDown."""
+        while True:
+            if self._is_closed:
+                raise ShuttingDown
+            now = self._clock.now()
+            if self._error is not None and now >= place.deadline:
+                return False
+            is_first = self._trying is None and self._line[0] is place
+            if is_first and not self.seconds:
+                self._trying = place
+                place.has_tried = True
+                return True
+            left = (place.deadline - now).total_seconds() if self._error else _LOOK
+            await self._sleep(min(left, self.seconds if is_first else _LOOK, _LOOK))
+
+    def failed(self, place: Place, error: ProviderError) -> None:
+        """The service was asked for this message and is still away."""
+        if self._trying is place:
+            self._trying = None
+        elif place.has_tried:  # it was answered before, in the same turn
+            self._line.insert(0, place)
+        else:
+            self._line.append(place)
+        self._since = self._since or self._clock.now()
+        self._error = error
+        asked = error.retry_after or 0.0
+        if error.kind == "breaker_open":
+            pause = max(asked, 1.0)  # nothing was asked
+        else:
+            self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
+            pause = max(asked, self._pause)
+        self._next_at = self._clock.monotonic() + pause
+        log.info("service_away", kind=error.kind, waiting=len(self._line), next_try_s=round(pause))
+        self._wake()
+
+    async def answered(self) -> None:
+        """The service has answered somebody."""
+        try:
+            await self._record.answered()
+        except StorageError as error:  # the next answer is kept as well
+            log.warning("answer_not_recorded", reason=error.reason)
+        if not self._line:
+            return
+        log.info("service_back", waiting=len(self._line))
+        self._pause = self._next_at = 0.0
+        if self._trying is not None:
+            self._line.remove(self._trying)
+            self._trying = None
+        self._wake()
+
+    def close(self) -> None:
+        """Let nothing try any more: the daemon is stopping."""
+        self._is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Until something changes, for so long at most."""
+        async with asyncio.TaskGroup() as group:
+            sleeping = group.create_task(self._clock.sleep(max(0.0, seconds)))
+            waking = group.create_task(self._changed.wait())
+            sleeping.add_done_callback(lambda _: waking.cancel())
+            waking.add_done_callback(lambda _: sleeping.cancel())
+
+
+class Heard:
+    """A provider of whose answers the line hears."""
+
+    def __init__(self, provider: Provider, outage: Outage) -> None:
+        self._inner = provider
+        self._outage = outage
+
+    @property
+    def name(self) -> str:
+        """The wrapped provider's."""
+        return self._inner.name
+
+    @property
+    def model(self) -> str:
+        """The wrapped provider's."""
+        return self._inner.model
+
+    async def stream(self, prompt: Prompt) -> AsyncGenerator[ProviderEvent, None]:
+        """The wrapped provider's events."""
+        events = self._inner.stream(prompt)
+        try:
+            async for event in events:
+                if isinstance(event, Answered):
+                    await self._outage.answered()
+                yield event
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
