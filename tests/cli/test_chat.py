@@ -151,6 +151,24 @@ async def test_why_an_answer_waits_is_told_where_the_wait_is_worth_a_line(daemon
     assert capsys.readouterr().out.splitlines() == ["· it is overloaded; next try in 20 s", "Done."]
 
 
+async def test_that_a_message_waits_is_told_in_words_and_a_retry_only_once(daemon, capsys) -> None:
+    def answer(params, wire):
+        for tag, text in (
+            ("retry", "It is overloaded. 20 s."),
+            ("waiting", "Your message is kept."),
+        ):
+            content = {"type": "text", "text": text}
+            update = {"sessionUpdate": "agent_message_chunk", "content": content}
+            update["_meta"] = {"agentd/notice": tag}
+            wire.notify("session/update", {"sessionId": "main", "update": update})
+        wire.words("main", "Done.")
+        return {"stopReason": "end_turn"}
+
+    daemon.on("session/prompt", answer)
+    await talk(daemon, "hi")
+    assert capsys.readouterr().out.splitlines() == ["· Your message is kept.", "Done."]
+
+
 @pytest.mark.parametrize(
     ("typed", "outcome"),
     [

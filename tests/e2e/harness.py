@@ -120,6 +120,11 @@ class Client:
         self._writer.write(json.dumps(frame).encode() + b"\n")
         return answer
 
+    def notify(self, method: str, params: Json) -> None:
+        """Tell the daemon something."""
+        frame = {"jsonrpc": "2.0", "method": method, "params": params}
+        self._writer.write(json.dumps(frame).encode() + b"\n")
+
     def prompt(self, text: str, message_id: str, session: str = "main") -> asyncio.Future[Any]:
         """A message on its way."""
         params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
