@@ -16,7 +16,7 @@ from agentd.errors import EmbedderFault
 FULL, PACKED = (
     "manifest.json",
     "packed.json",
-)  # all of the model, and the short one that comes along
+)  # all of the model, and the packed one that comes along
 FOLDER = Path(__file__).with_name("e5_small")
 INSTALL = "Install it: pip install 'agentd[multilingual]', or EXTRAS=multilingual make run."
 

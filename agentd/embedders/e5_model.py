@@ -30,9 +30,8 @@ _PREFIXES = {True: "query:", False: "passage:"}  # as the model was taught
 class Weights(Protocol):
     """The numbers of the model, wherever they come from."""
 
-    @property
     def vocabulary(self) -> Vocabulary:
-        """What splits texts into pieces."""
+        """What splits texts into pieces, read anew."""
 
     @property
     def positions(self) -> Floats:
@@ -55,13 +54,15 @@ class E5Model:
             load = PackedWeights if files.weights.suffix == ".npz" else E5Weights
             self._weights: Weights = load(files.weights)
             self._session = session(files.net, threads, self._weights.tensors())
+            vocabulary = self._weights.vocabulary()
             turn = np.load(files.turn)
         except (OSError, ValueError, KeyError, struct.error, BadZipFile, RuntimeError) as error:
             raise EmbedderFault(
                 f"{files.weights} cannot be loaded: {str(error)[:200]}", cure=files.cure
             ) from error
         self._mean, self._axes = turn[0], turn[1:]
-        self._tokenizer = UnigramTokenizer(self._weights.vocabulary)
+        self._tokenizer = UnigramTokenizer(vocabulary)
+        self._end, self._padding = vocabulary.end, vocabulary.padding
         self._prefix = {
             query: self._tokenizer.encode(text).ids[:-1] for query, text in _PREFIXES.items()
         }
@@ -82,9 +83,9 @@ class E5Model:
 
     def _encode(self, windows: list[str], prefix: list[int]) -> npt.NDArray[np.float32]:
         read = [self._tokenizer.encode(it, add_special_tokens=False).ids for it in windows]
-        encodings = [[*prefix, *ids[: self._limit], self._weights.vocabulary.end] for ids in read]
+        encodings = [[*prefix, *ids[: self._limit], self._end] for ids in read]
         shape = (len(windows), max(map(len, encodings)))
-        ids = np.full(shape, self._weights.vocabulary.padding, np.int64)
+        ids = np.full(shape, self._padding, np.int64)
         mask = np.zeros(shape, np.int32)
         for row, encoding in enumerate(encodings):
             ids[row, : len(encoding)] = encoding

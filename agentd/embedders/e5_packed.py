@@ -1,4 +1,4 @@
-"""The weights of the short multilingual-e5-small that agentd comes with, as scripts/pack_e5.py writes them."""
+"""The weights of the packed multilingual-e5-small that agentd comes with, as scripts/pack_e5.py writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from agentd.embedders.e5_weights import WIDTH, Floats, Tensor
 from agentd.embedders.unigram import Vocabulary
 
-KINDS = ("common", "rare")  # of pieces, in the order of their ids
+KINDS = ("common", "less", "rare")  # of pieces, in the order of their ids
 _OWN = {f"{kind}.{name}" for kind in KINDS for name in ("codes", "parts")} | {
     "positions",
     "pieces",
@@ -42,18 +42,23 @@ class PackedWeights:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError, ValueError, KeyError, zipfile.BadZipFile for what is no such file."""
+        self._path = path
         with np.load(path) as found:
             self._tables = [
                 Table(found[f"{kind}.codes"], found[f"{kind}.parts"].astype(np.float32))
                 for kind in KINDS
             ]
             self.positions: Floats = found["positions"].astype(np.float32)
-            self.vocabulary = unpack(found)
             self._tensors = {
                 name: array if array.dtype == np.uint8 else array.astype(np.float32)
                 for name, array in found.items()
                 if name not in _OWN
             }
+
+    def vocabulary(self) -> Vocabulary:
+        """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
+        with np.load(self._path) as found:
+            return unpack(found)
 
     def rows(self, ids: Sequence[int]) -> Floats:
         """The vectors of pieces."""

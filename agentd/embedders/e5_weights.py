@@ -50,10 +50,17 @@ class E5Weights:
             _, width, self._layers, _, self._inner, *_ = read.struct(_SIZES)
             if width != WIDTH:
                 raise ValueError(f"{path} holds another model")
-            self.vocabulary = _vocabulary(read)
+            _vocabulary(read)  # which stands before them
             self._places = _places(read)
         positions = self._floats("emb.pos").reshape(-1, WIDTH)
         self.positions: Floats = positions + self._floats("emb.type")[:WIDTH]
+
+    def vocabulary(self) -> Vocabulary:
+        """The pieces, read anew: they take a lot of memory, and are needed to make a tokenizer alone."""
+        with self._path.open("rb") as file:
+            read = _Reader(file)
+            read.struct(_SIZES)
+            return _vocabulary(read)
 
     def rows(self, ids: Sequence[int]) -> Floats:
         """The vectors of pieces."""

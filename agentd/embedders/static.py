@@ -34,7 +34,7 @@ class StaticEmbedder:
         self,
         model: str,
         pieces: WordPiece,
-        table: npt.NDArray[np.int8],
+        table: npt.NDArray[np.uint8],
         scales: npt.NDArray[np.float32],
     ) -> None:
         self._model = model
@@ -50,7 +50,7 @@ class StaticEmbedder:
     @property
     def dimension(self) -> int:
         """Numbers in a vector."""
-        return int(self._table.shape[1])
+        return 2 * int(self._table.shape[1])
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[bytes]:
         """One vector for each text, in a thread; all zero for a text without a word of the table.
@@ -72,7 +72,9 @@ class StaticEmbedder:
         rows = self._pieces.rows(text)
         if not rows:
             return np.zeros(self.dimension, np.float32)
-        total: npt.NDArray[np.float32] = self._scales[rows] @ self._table[rows].astype(np.float32)
+        pairs = self._table[rows]  # two numbers of 4 bits in a byte
+        numbers = np.stack([pairs & 15, pairs >> 4], -1).reshape(len(rows), -1).astype(np.float32)
+        total: npt.NDArray[np.float32] = self._scales[rows] @ (numbers - 8)
         length = np.sqrt(total @ total)
         return total / length if length > 0 else total
 

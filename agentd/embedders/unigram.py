@@ -7,6 +7,7 @@ are written come with the weights.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,20 +37,52 @@ class Vocabulary:
     unknown: int
 
 
+class Numbers:
+    """The numbers of pieces: an open hash table in two arrays, a tenth of what a dict of so many would hold.
+    Pieces are told apart by 64 bits of hash, of which two of 250,000 are equal once in 10^8 processes.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        size = 1 << (2 * len(pieces)).bit_length()
+        self._mask = size - 1
+        self._hashes, self._numbers = array("q", bytes(8 * size)), array("i", bytes(4 * size))
+        for number, piece in enumerate(pieces):
+            if piece:
+                key = _key(piece)
+                place = self._place(key)
+                self._hashes[place], self._numbers[place] = key, number
+
+    def get(self, piece: str) -> int | None:
+        """The number of a piece; None for what is none."""
+        place = self._place(_key(piece))
+        return self._numbers[place] if self._hashes[place] else None
+
+    def _place(self, key: int) -> int:
+        place = key & self._mask
+        while (found := self._hashes[place]) and found != key:
+            place = (place + 1) & self._mask
+        return place
+
+
+def _key(piece: str) -> int:
+    # Of its bytes: the hashes of “te” and “整”, which lie in memory as the same bytes, are equal.
+    return hash(piece.encode("utf-8", "surrogatepass"))
+
+
 class UnigramTokenizer:
     """Splits at blanks, and each word so that the scores of its pieces add up to most."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         pieces, written = vocabulary.pieces, vocabulary.written
-        self._ids = {piece: number for number, piece in enumerate(pieces) if piece}
-        self._scores = vocabulary.scores
+        self._ids = Numbers(pieces)
+        self._scores = array("f", vocabulary.scores)
         self._written = dict(written)
         self._uneven = {chr(it) for it, letters in written.items() if len(letters) != 1}
         self._start, self._end = vocabulary.start, vocabulary.end
         self._unknown = vocabulary.unknown
         self._worst = min(vocabulary.scores, default=0.0) - _PENALTY
         self._longest: dict[str, int] = {}
-        for piece in self._ids:
+        for piece in filter(None, pieces):
             self._longest[piece[0]] = max(self._longest.get(piece[0], 0), len(piece))
         self._split: dict[str, tuple[_Piece, ...]] = {}
 

@@ -25,19 +25,19 @@ class Weights:
 FITTED = Weights(
     structured={
         "both": {
-            "nearness": 1.23, "nearness_covered": -0.83, "nearness_around": 0.68, "keyword": -2.84,
-            "cover": 5.5, "wide_cover": 3.32, "answers": 2.49, "asks": -4.39, "date": 4.79,
-            "exact": 1.47,
+            "nearness": 1.26, "nearness_covered": -0.86, "nearness_around": 0.71, "keyword": -2.91,
+            "cover": 5.49, "wide_cover": 3.32, "answers": 2.52, "asks": -4.44, "date": 4.93,
+            "exact": 1.35,
         },
         "keywords": {
             "keyword": 2.58, "cover": 2.54, "wide_cover": 4.99, "answers": 2.63, "asks": -2.42,
             "date": 4.9, "exact": 0.86,
         },
     },
-    certainty={"both": (-2.23, 0.32), "keywords": (-2.85, 0.33)},
+    certainty={"both": (-2.24, 0.32), "keywords": (-2.85, 0.33)},
     confidence={
-        "kind": (-0.52, {"best": 0.41, "cover": 0.43, "apart": -0.19, "kind": 1.28}),
-        "both": (-3.24, {"best": 0.55, "cover": 3.45, "apart": 0.06}),
+        "kind": (-0.43, {"best": 0.38, "cover": 0.59, "apart": -0.23, "kind": 1.3}),
+        "both": (-3.15, {"best": 0.5, "cover": 3.69, "apart": 0.14}),
         "keywords": (-3.63, {"best": 0.72, "cover": 0.75}),
     },
 )  # fmt: skip

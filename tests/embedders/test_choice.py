@@ -68,7 +68,7 @@ def test_the_two_models_that_come_along_are_the_best_of_the_local_ones(provider,
     assert choice.spec.dimension == 768
     english, many = choice.spec.identity.split("+")
     assert english == "all-MiniLM-L6-v2-8199be6f699a"
-    assert many.startswith("multilingual-e5-small-short-")
+    assert many.startswith("multilingual-e5-small-packed-")
     E5Files.find(Path(choice.spec.source)).check()
 
 

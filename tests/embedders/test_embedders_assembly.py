@@ -83,7 +83,7 @@ def test_choosing_loads_no_library_of_a_model(tmp_path):
 
 def test_the_daemon_gets_the_sentence_models_vectors_without_loading_its_libraries(tmp_path):
     *_, made, loaded = printed(EMBEDS, tmp_path)
-    assert made.startswith("all-MiniLM-L6-v2-8199be6f699a+multilingual-e5-small-short-")
+    assert made.startswith("all-MiniLM-L6-v2-8199be6f699a+multilingual-e5-small-packed-")
     assert made.endswith(" 3072")
     assert loaded == "[]"
 

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # The first numbers of vectors of the shipped model.
 KNOWN = {
-    "The cat sleeps.": [0.0929, 0.0114, -0.0900, 0.0281, -0.0894],
-    "How do I get onto the wifi?": [0.1847, 0.0615, -0.1771, 0.1964, 0.0649],
-    "naïve Café 24h": [-0.0864, 0.0553, 0.0097, -0.0925, 0.0945],
+    "The cat sleeps.": [0.0718, 0.0106, -0.0809, 0.0238, -0.0792],
+    "How do I get onto the wifi?": [0.1410, 0.0604, -0.1589, 0.1963, 0.0758],
+    "naïve Café 24h": [-0.0873, 0.0654, 0.0019, -0.0876, 0.0989],
 }
 
 # What the teacher, all-MiniLM-L6-v2, says of pairs of sentences (cosine).
