@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from agentd.config import Reaching, load, placed, reaching
 from agentd.errors import AgentdError, ConfigError
 from agentd.memory.facts.known import Digests
 from agentd.paths import Places, daemon_places, ensure_private_dir
+from agentd.storage import restores
 from agentd.storage.beside import note_of
 from agentd.storage.graves import bury_again, graves_in
 from agentd.storage.lock import state_lock
@@ -45,7 +47,8 @@ def restore(
     """
     ensure_private_dir(places.state_dir)
     with state_lock(places.state_dir):
-        stage = ensure_private_dir(places.state_dir / f".restore-{now:%Y%m%dT%H%M%S}")
+        restores.clear(places.state_dir)
+        stage = restores.new_stage(places.state_dir, f"{now:%Y%m%dT%H%M%S}")
         staged = daemon_places({"AGENTD_HOME": str(stage)})  # an archive is laid out as a home is
         try:
             manifest = backup.unpack(file, stage)
@@ -63,15 +66,18 @@ def restore(
                 )
             forgotten = _forgotten_since(places, staged, now)
             forget_count(staged.database)
-            aside = [str(_aside(path, now)) for path in old]
+            name = _free_name(old, now)
+            restores.begin_moving(stage)
+            aside = [str(path.rename(path.with_name(f"{path.name}.{name}"))) for path in old]
             _put(staged, places)
+            restores.end_moving(places.state_dir)
         except OSError as error:
             raise AgentdError(
                 f"{error.filename or file} cannot be restored: {error.strerror}",
                 cure="make room, or the folder writable for you; nothing was deleted",
             ) from error
         finally:
-            _remove(stage)
+            restores.clear(places.state_dir)
     return {"restored": len(manifest["files"]), "aside": aside, "forgotten": forgotten}
 
 
@@ -116,12 +122,16 @@ def _is_there(path: Path) -> bool:
     return any(path.iterdir()) if path.is_dir() else path.exists()
 
 
-def _aside(path: Path, now: datetime) -> Path:
-    target = path.with_name(f"{path.name}.before-{now:%Y%m%dT%H%M%S}")
-    if target.exists():
-        raise AgentdError(f"{target} exists", cure="wait a second, or move it away")
-    path.rename(target)
-    return target
+def _free_name(old: Sequence[Path], now: datetime) -> str:
+    """What is put behind the names of what is moved aside: so far no file has that there, not even where a
+    restore of this very second was cut.
+    """
+    name = f"before-{now:%Y%m%dT%H%M%S}"
+    for number in count(1):
+        wanted = name if number == 1 else f"{name}-{number}"
+        if not any(os.path.lexists(path.with_name(f"{path.name}.{wanted}")) for path in old):
+            return wanted
+    raise AssertionError("numbers end")
 
 
 def _put(staged: Places, places: Places) -> None:
@@ -172,12 +182,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove(stage: Path) -> None:
-    for path in sorted(stage.rglob("*"), reverse=True):
-        if path.is_dir():
-            path.rmdir()
-        else:
-            path.unlink()
-    stage.rmdir()

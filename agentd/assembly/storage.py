@@ -29,6 +29,7 @@ from agentd.storage.migrations import INDEX, STATE
 from agentd.storage.outbox import SqliteOutbox
 from agentd.storage.proving import Proving
 from agentd.storage.rescue import is_used, make_sound
+from agentd.storage.restores import refuse_half
 from agentd.storage.retention import SqliteRetention
 from agentd.storage.sessions import SqliteSessions
 from agentd.storage.sqlite import Database
@@ -74,6 +75,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     """
     places, clock = ground.places, ground.clock
     ensure_private_dir(places.state_dir)
+    refuse_half(places.state_dir)
     used = partial(is_used, places.state_dir, ground.workspace)
     backups = AutoBackups(places, clock, ground.config.storage.backups)
     sound = partial(make_sound, used=used, backup=backups.newest)
