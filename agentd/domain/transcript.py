@@ -169,6 +169,7 @@ class History:
     of the context; a compaction made for another generation is stale. Usage of rows up to
     `swapped_at` was measured on an older context and says nothing about this one, and if
     `is_excerpted` none does: turns have run on a part of this context, which was too long for them.
+    `left_out` are about as many characters of older rows of the context that were not read.
     """
 
     session: SessionKey
@@ -183,6 +184,7 @@ class History:
     choices: Choices = UNCHOSEN
     trouble: SummaryTrouble = NO_TROUBLE
     is_excerpted: bool = False
+    left_out: int = 0
 
     @property
     def used_tokens(self) -> int:

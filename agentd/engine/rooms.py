@@ -32,6 +32,7 @@ EXCERPTED = (
     " so excerpts stand in for it."
 )
 _LONG = 2  # windows; a context of more takes so many calls that no turn waits for them
+_READ = 4  # windows of a context that a turn reads at most
 _BASES = 4  # of the last turns, the running one among them
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
@@ -82,8 +83,11 @@ class Rooms:
             del self._unfinished[session]
 
     async def past(self, session: SessionKey, turn_id: int) -> History:
-        """The session's context for the turn: what has ended before it."""
-        history = await when_space(self._clock, lambda: self._store.load(session))
+        """The session's context for the turn: what has ended before it. Of one that is far too long only
+        as much is read as an excerpt is made from.
+        """
+        most = int(_READ * self._compaction.limits.window * tokens.BYTES_PER_TOKEN)
+        history = await when_space(self._clock, lambda: self._store.load(session, most))
         if history.flush_due or history.is_excerpted:
             self._owed.add(session)
         else:
@@ -115,7 +119,7 @@ class Rooms:
             return False
         if self._fits(used) and self._compaction.is_working(request.session):
             return False
-        if self._background and used >= _LONG * limits.window:
+        if self._background and (used >= _LONG * limits.window or past.left_out):
             return False
         await self._make_room(request.session, Trigger.THRESHOLD, request.blocks)
         return True
@@ -123,7 +127,7 @@ class Rooms:
     async def fitting(self, past: History, scene: Scene) -> History:
         """What of the session's context the turn can carry: all of it, or an excerpt."""
         used = await self._measured(past, scene.request.blocks)
-        if self._fits(used):
+        if self._fits(used) and not past.left_out:
             return past
         part = await quietly(past, lambda: self._compaction.excerpt(past, used))
         if part is not past:

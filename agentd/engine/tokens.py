@@ -78,4 +78,5 @@ def of_next_request(history: History, incoming: Iterable[Block], fixed: int) -> 
             break
         if row.role is RowRole.ASSISTANT and row.usage is not None and row.usage.total_tokens:
             return row.usage.total_tokens + of_rows(history.rows[index + 1 :]) + extra
-    return fixed + of_text(history.summary) + of_rows(history.rows) + extra
+    unread = ceil(history.left_out / BYTES_PER_TOKEN)
+    return fixed + of_text(history.summary) + unread + of_rows(history.rows) + extra

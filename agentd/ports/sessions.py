@@ -54,8 +54,10 @@ class SessionStore(Protocol):
     async def pending(self) -> tuple[PendingTurn, ...]:
         """Turns that are not ended, oldest first."""
 
-    async def load(self, session: SessionKey) -> History:
-        """What the next prompt is made from; empty for an unknown session."""
+    async def load(self, session: SessionKey, most: int | None = None) -> History:
+        """What the next prompt is made from; empty for an unknown session. Of a context of very many rows
+        only the newest are read that have about `most` characters together.
+        """
 
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """Add a notice row outside any turn."""

@@ -112,9 +112,9 @@ class SqliteSessions:
         """See SessionStore."""
         return await self._db.read(inbox.pending)
 
-    async def load(self, session: SessionKey) -> History:
+    async def load(self, session: SessionKey, most: int | None = None) -> History:
         """See SessionStore."""
-        return await self._db.read(lambda conn: transcript.load_history(conn, session))
+        return await self._db.read(lambda conn: transcript.load_history(conn, session, most))
 
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """See SessionStore. Raises NotFound."""

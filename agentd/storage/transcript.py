@@ -33,6 +33,7 @@ from agentd.storage.facts import unlink_session
 from agentd.storage.seals import COLUMNS, digest_of, is_proven
 
 TITLE_LENGTH = 80  # characters
+MANY_ROWS = 2_000  # of a context; fewer are always read
 
 _COUNT_ROW = """
 UPDATE sessions SET rows = rows + 1, turns = turns + :opens, updated_at = :at,
@@ -77,6 +78,16 @@ _SUMMARY = "SELECT source FROM rows WHERE session_id = ? AND seq = ? AND role = 
 _IN_CONTEXT = f"""
 {_PROVEN} WHERE session_id = ? AND seq >= ? AND role IN ('user', 'assistant', 'notice')
 ORDER BY seq
+"""
+_NEWEST = """
+SELECT min(seq) AS first FROM (
+    SELECT seq, sum(length(blocks)) OVER (ORDER BY seq DESC) AS size FROM rows
+    WHERE session_id = :session AND seq >= :first AND role IN ('user', 'assistant', 'notice')
+) WHERE size <= :most
+"""
+_SIZE = """
+SELECT coalesce(sum(length(blocks)), 0) AS size FROM rows
+WHERE session_id = ? AND seq >= ? AND seq < ? AND role IN ('user', 'assistant', 'notice')
 """
 
 
@@ -217,14 +228,20 @@ def said_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int)
     return tuple(load_row(r) for r in conn.execute(_SAID, (key, after, limit)))
 
 
-def load_history(conn: sqlite3.Connection, key: SessionKey) -> History:
-    """What a session's next prompt is made from."""
+def load_history(conn: sqlite3.Connection, key: SessionKey, most: int | None = None) -> History:
+    """What a session's next prompt is made from; of very many rows, if `most` is given, the newest of
+    about so many characters.
+    """
     found = find_session(conn, key)
     if found is None:
         return History(key)
+    first, left_out = found["context_from"], 0
+    if most is not None and found["rows"] - first >= MANY_ROWS:
+        first, left_out = _newest(conn, found, most)
     return History(
         session=key,
-        rows=_context_rows(conn, found["id"], found["context_from"]),
+        rows=_context_rows(conn, found["id"], first),
+        left_out=left_out,
         summary=_carried_summary(conn, found),
         context_from=found["context_from"],
         covered_to=found["covered_to"],
@@ -279,6 +296,14 @@ def drop_unused(conn: sqlite3.Connection, before: datetime) -> int:
 def _title_of(row: Row) -> str:
     """What a session is called whose oldest words are these."""
     return well_formed(row.text.strip().split("\n", 1)[0][:TITLE_LENGTH])
+
+
+def _newest(conn: sqlite3.Connection, found: sqlite3.Row, most: int) -> tuple[int, int]:
+    """The first of the newest rows of a context, and how many characters stand before it."""
+    session, start = found["id"], found["context_from"]
+    newest = conn.execute(_NEWEST, {"session": session, "first": start, "most": most}).fetchone()
+    first = found["rows"] if newest["first"] is None else newest["first"]
+    return first, conn.execute(_SIZE, (session, start, first)).fetchone()["size"]
 
 
 def _context_rows(conn: sqlite3.Connection, session_id: int, first: int) -> tuple[Row, ...]:

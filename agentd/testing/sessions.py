@@ -36,7 +36,9 @@ from agentd.domain.turn import (
 from agentd.errors import Busy, InvalidRequest, NotFound
 from agentd.ports import Clock
 from agentd.redaction import Redactor
+from agentd.storage.codec import dump_blocks
 from agentd.storage.kept import kept_intent, kept_output, kept_request, kept_row, kept_turn
+from agentd.storage.transcript import MANY_ROWS
 from agentd.testing.records import StoredSession, StoredTurn
 
 
@@ -105,12 +107,18 @@ class MemorySessions:
             if t.ended is None
         )
 
-    async def load(self, session: SessionKey) -> History:
+    async def load(self, session: SessionKey, most: int | None = None) -> History:
         found = self._sessions.get(session)
         if found is None:
             return History(session)
         rows = [r for r in found.rows if r.seq >= found.history.context_from]
-        return replace(found.history, rows=_without_summaries(rows))
+        left_out = 0
+        if most is not None and found.info.rows - found.history.context_from >= MANY_ROWS:
+            sizes = [len(dump_blocks(row.blocks)) for row in rows]
+            while len(rows) > 1 and sum(sizes) > most:
+                left_out += sizes.pop(0)
+                del rows[0]
+        return replace(found.history, left_out=left_out, rows=_without_summaries(rows))
 
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         return self._store(

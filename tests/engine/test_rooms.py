@@ -89,11 +89,11 @@ class Interrupted:
         self.left = 0  # readings until then; never again when it is used up
         self.before = self.behind = nothing
 
-    async def load(self, session: SessionKey):
+    async def load(self, session: SessionKey, most: int | None = None):
         self.left -= 1
         if self.left == 0:
             await self.before()
-        history = await self._store.load(session)
+        history = await self._store.load(session, most)
         if self.left == 0:
             await self.behind()
         return history

@@ -638,3 +638,22 @@ async def test_a_session_with_an_unended_flush_alone_can_be_deleted(stores):
     await store.receive(request("save", "flush:x", CHAT, origin=Origin.FLUSH))
     await store.delete(CHAT)
     assert not await store.exists(CHAT)
+
+
+async def test_of_very_many_rows_only_the_newest_are_read_where_that_is_enough(stores, clock):
+    store = stores.sessions
+    roles = (RowRole.USER, RowRole.ASSISTANT)
+    rows = [(said(f"row {n}", roles[n % 2]), clock.now()) for n in range(3_000)]
+    await store.add_rows(CHAT, rows)
+    await store.add_rows(MAIN, rows[:100])
+    whole = await store.load(CHAT)
+    assert (len(whole.rows), whole.left_out) == (3_000, 0)
+    newest = await store.load(CHAT, 10_000)
+    assert 200 < len(newest.rows) < 400
+    assert newest.rows == whole.rows[-len(newest.rows) :]
+    size = 10_000 / len(newest.rows)
+    assert abs(newest.left_out / size - (3_000 - len(newest.rows))) < 200
+    assert len((await store.load(CHAT, 1)).rows) == 1
+    assert len((await store.load(MAIN, 1)).rows) == 100, "few are always read"
+    await store.swap(CHAT, 0, 2_900, "a summary")
+    assert len((await store.load(CHAT, 1)).rows) == 101
