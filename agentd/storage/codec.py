@@ -24,8 +24,12 @@ def stamp(at: datetime) -> str:
 
 
 def moment(text: str) -> datetime:
-    """The time that `stamp` wrote."""
-    return datetime.fromisoformat(text)
+    """The time that `stamp` wrote; 1970 for what damage has left of one: whoever lists it goes on."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return _EPOCH
+    return found if found.tzinfo else _EPOCH
 
 
 def maybe_stamp(at: datetime | None) -> str | None:

@@ -16,6 +16,7 @@ from agentd.storage.erasing import is_unclean, write_anew
 from agentd.storage.faults import corrupt, translate
 from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema, check, migrate
+from agentd.storage.soundness import lenient
 
 Synchronous = Literal["FULL", "NORMAL"]
 
@@ -114,6 +115,10 @@ def _prepare(
     conn.execute("PRAGMA secure_delete = ON")
     conn.execute("PRAGMA temp_store = MEMORY")
     conn.execute("PRAGMA journal_size_limit = 16777216")
+    if guard is not None:
+        conn.text_factory = (
+            lenient  # one damaged text must not keep a whole session from being read
+        )
     migrate(conn, schema)
     if guard is not None:
         guard.open(conn)

@@ -92,6 +92,19 @@ class _Column:
             return False
         return self.form is None or not isinstance(value, str) or bool(self.form.match(value))
 
+    def forced(self, value: Value) -> Value:
+        """The value, or what is nearest to it of the column's kind."""
+        own = self.classes[0]
+        if self.is_rowid:
+            return None
+        if value is None:
+            return own() if self.is_needed else None
+        if isinstance(value, self.classes):
+            return value
+        if own is str:
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        return str(value).encode() if own is bytes else own()
+
 
 @dataclass(frozen=True, slots=True)
 class _Table:
@@ -108,6 +121,12 @@ class _Table:
             and all(column.takes(value) for column, value in zip(self.columns, given, strict=False))
             and all(column.has_default or not column.is_needed for column in left)
         )
+
+    def forced(self, record: Record) -> Record:
+        """The row as the table can hold it: damage has made other values of some of its own."""
+        given = (*record.values, *[None] * len(self.columns))[: len(self.columns)]
+        fit = zip(self.columns, given, strict=True)
+        return Record(record.rowid, tuple(column.forced(value) for column, value in fit))
 
     def insertion(self, record: Record) -> tuple[str, list[Value]]:
         """The statement that puts the row into a new table, and its values."""
@@ -234,7 +253,7 @@ def _tables(conn: sqlite3.Connection) -> Iterator[_Table]:
 def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, Record]]:
     """Every row with its table: those that the trees of the schema hold, then those on other pages."""
     seen: set[int] = set()
-    loose: list[Record] = []
+    loose: list[tuple[_Table, Record]] = []
     for table, root in list(_roots(pages, tables, seen)):
         family = TABLE if table.has_rowid else INDEX
         for number in pages.tree(root, seen, family):
@@ -242,10 +261,10 @@ def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, 
                 if table.takes(record):
                     yield table, record
                 else:
-                    loose.append(record)
-    for record in loose:
-        if (own := _fitting([record], tables)) is not None:
-            yield own, record
+                    loose.append((table, record))
+    for table, record in loose:
+        own = _fitting([record], tables)
+        yield (own, record) if own is not None else (table, table.forced(record))
     for number in range(1, pages.count + 1):
         if number in seen or pages.kind(number) not in _WITH_ROWS:
             continue

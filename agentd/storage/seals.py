@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 DIGEST_BYTES = 16
 COLUMNS = ("session_id", "seq", "role", "opens_turn", "at", "provider", "usage", "tag", "source")
-_TAGS = {type(None): b"n", int: b"i", float: b"f", str: b"s", bytes: b"b"}
+_NUMBERS = frozenset({"session_id", "seq", "opens_turn"})
+_TAGS = {type(None): b"n", int: b"i", float: b"f", str: b"s", bytes: b"s"}
 Value = None | int | float | str | bytes
 
 
@@ -21,8 +22,10 @@ def digest_of(prefix: str = "", **given: str) -> str:
     """The call that makes a row's digest in SQL: of the columns, each behind `prefix`, or of what is
     given in their place.
     """
-    names = (*COLUMNS, "blocks")
-    return f"row_digest({', '.join(given.get(name, prefix + name) for name in names)})"
+    values = {name: given.get(name, prefix + name) for name in (*COLUMNS, "blocks")}
+    # Text as bytes: damaged text may be none in Unicode, which no function could be given.
+    told = [v if name in _NUMBERS else f"CAST({v} AS BLOB)" for name, v in values.items()]
+    return f"row_digest({', '.join(told)})"
 
 
 def is_proven(prefix: str = "") -> str:

@@ -40,11 +40,20 @@ def look(path: Path, schema: Schema, seconds: float = SECONDS) -> Look:
         if not isinstance(told, StorageCorrupt):
             raise told from error
         return Look(str(error))
+    except UnicodeDecodeError:  # SQLite's own message names what is damaged
+        return Look("its schema cannot be read")
 
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that changes neither the file nor its log, not even when it is closed."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    conn = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    conn.text_factory = lenient
+    return conn
+
+
+def lenient(data: bytes) -> str:
+    """The text of a column, which damage may have made no Unicode."""
+    return data.decode("utf-8", "replace")
 
 
 def _damage(conn: sqlite3.Connection, schema: Schema) -> Look | None:

@@ -92,6 +92,18 @@ async def test_a_row_that_is_not_what_was_stored_is_said_and_never_shown(path, c
         assert (problem.code, f"{key} {row.seq}" in problem.text) == ("row_damaged", True)
 
 
+async def test_text_that_damage_has_made_no_unicode_keeps_nothing_else_from_being_read(path, clock):
+    await fill(path, clock)
+    change(path, "UPDATE rows SET blocks = CAST(x'5b22ff225d' AS TEXT) WHERE seq = 4")
+    change(path, "UPDATE sessions SET created_at = CAST(x'ff' AS TEXT)")
+    async with Database.open(path, STATE) as db:
+        sessions = SqliteSessions(db, clock)
+        assert [row.tag for row in await sessions.rows("chat:a")] == ["", "", "", DAMAGED]
+        assert await Proving(db, clock).look() == 1
+        assert [info.created_at.year for info in await sessions.sessions()][-1] in {1970, 2026}
+        assert len((await sessions.load("chat:a")).rows) == 4
+
+
 async def test_without_the_proof_a_changed_row_passes_in_silence(path, clock):
     await fill(path, clock)
     change(path, "UPDATE rows SET blocks = replace(blocks, 'tea', 'gin') WHERE seq = 4")

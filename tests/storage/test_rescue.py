@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentd.domain.message import Text
-from agentd.domain.transcript import NewRow, RowRole
+from agentd.domain.transcript import DAMAGED, NewRow, RowRole
 from agentd.errors import StateMissing, StorageCorrupt, StorageError
 from agentd.storage.damages import Damages
 from agentd.storage.migrations import STATE
@@ -104,6 +104,27 @@ async def test_an_index_that_lies_is_damage_too(path, clock):
     assert "index" in look(path, STATE).damage
     sound(path)
     assert len(await found(path, clock)) == COUNT
+
+
+async def test_a_row_of_which_damage_made_another_kind_is_salvaged_with_a_mark(path, clock):
+    await fill(path, clock)
+    data = bytearray(path.read_bytes())
+    places = [at for at in range(len(data)) if data.startswith(b"user", at)]
+    # In the header of a record: a text of four bytes becomes a number of eight, so all behind it moves.
+    head = next(at for at in range(places[0] - 30, places[0]) if data[at] == 13 + 2 * len("user"))
+    data[head] = 6
+    path.write_bytes(data)
+    sound(path)
+    assert codes(path) == ["state_salvaged"]
+    async with Database.open(path, STATE) as db:
+        rows = [
+            row
+            for info in await SqliteSessions(db, clock).sessions()
+            for row in await SqliteSessions(db, clock).rows(info.key)
+        ]
+        assert len(rows) == COUNT
+        assert sum(row.tag == DAMAGED for row in rows) == 1
+        assert [problem.code for problem in db.problems()] == ["row_damaged"]
 
 
 @pytest.mark.parametrize("used", [True, False])
@@ -210,8 +231,8 @@ def test_reading_all_of_it_ends_when_its_time_is_over(path):
         conn.executescript("".join(STATE.steps))
         conn.execute(f"PRAGMA application_id = {STATE.application_id}")
         conn.execute(f"PRAGMA user_version = {len(STATE.steps)}")
-        made = "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)"
+        made = "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600000)"
         conn.execute(f"{made} INSERT INTO items SELECT i || 'x', '', '' FROM n")
         conn.commit()
-    assert not look(path, STATE, 0.0001).is_complete
+    assert not look(path, STATE, 0.01).is_complete
     assert look(path, STATE, 60).is_complete
