@@ -234,6 +234,7 @@ class Home:
     model: ModelServer
     name: str = field(default_factory=lambda: f"h{os.getpid()}x{next(_names)}")
     settings: str = ""
+    wire: str = "anthropic"  # or "openai": in which words the model is asked
     clients: list[Client] = field(default_factory=list)
     daemons: list[Daemon] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
@@ -249,9 +250,11 @@ class Home:
     def configure(self, text: str = "") -> None:
         """Write the configuration; `text` is what comes after the usual."""
         url = f"http://127.0.0.1:{self.model.port}/{self.name}"
+        service = f'kind = "{self.wire}"\nbase_url = "{url}"\n'
+        if self.wire == "openai":
+            service = f'kind = "openai"\nmodel = "fake"\nbase_url = "{url}/v1"\n'
         (self.root / "config.toml").write_text(
-            f'[agent]\ntimezone = "UTC"\n[provider]\nkind = "anthropic"\nbase_url = "{url}"\n{text}',
-            encoding="utf-8",
+            f'[agent]\ntimezone = "UTC"\n[provider]\n{service}{text}', encoding="utf-8"
         )
 
     def furnish(self) -> None:
@@ -260,7 +263,7 @@ class Home:
 
     def environ(self, failpoint: str = "") -> dict[str, str]:
         """What a daemon is started with."""
-        given = {"AGENTD_HOME": str(self.root), "ANTHROPIC_API_KEY": "test-key"}
+        given = {"AGENTD_HOME": str(self.root), f"{self.wire.upper()}_API_KEY": "test-key"}
         # The same answers where better embedders are installed.
         given["AGENTD__MEMORY_SEARCH__PROVIDER"] = "static"
         if failpoint:
@@ -342,10 +345,12 @@ class Home:
 
 
 @asynccontextmanager
-async def a_home(model: ModelServer, settings: str = "") -> AsyncIterator[Home]:
+async def a_home(
+    model: ModelServer, settings: str = "", wire: str = "anthropic"
+) -> AsyncIterator[Home]:
     """A home that is gone after the block, its daemons with it; checked if all went well."""
     root = Path(tempfile.mkdtemp(prefix="ae-"))
-    home = Home(root, model)
+    home = Home(root, model, wire=wire)
     home.configure(settings)
     try:
         yield home

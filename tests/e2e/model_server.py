@@ -1,4 +1,4 @@
-"""A model behind the Messages API that does what the user's last words say, and remembers what it was asked.
+"""A model behind the Messages API, and that of chat completions, that does what the user's last words say, and remembers what it was asked.
 
 It lives in a process of its own and survives the daemon's deaths. Nothing is left to chance: the same
 conversation always gets the same answer. Words it understands, at the start of the user's last text:
@@ -42,6 +42,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
+
+if __package__:
+    from tests.e2e import chat_completions
+else:  # the process of its own, which is started by its file
+    import chat_completions
 
 CANARY = "canary-of-the-flush"  # with the asker's name behind it
 WHISPER = "whispered-while-flushing"
@@ -299,9 +304,12 @@ class Server:
         if rest.startswith("open/"):
             self._model.gates[who, rest.removeprefix("open/")].set()
             return await _send(writer, 200, b"{}")
-        if not path.split("?", maxsplit=1)[0].endswith("/v1/messages"):
+        wire = path.split("?", maxsplit=1)[0].partition("/v1/")[2]
+        if wire not in ("messages", "chat/completions"):
             return await _send(writer, 404, b"{}")
         body = json.loads(data)
+        if wire == "chat/completions":
+            body = chat_completions.messages_body(body)
         number = next(self._ids)
         if self._log:
             self._log.write(json.dumps({"n": number, "who": who, "body": body}) + "\n")
@@ -311,15 +319,18 @@ class Server:
             kind = "overloaded_error" if reply.status in (429, 503, 529) else "api_error"
             error = {"type": "error", "error": {"type": kind, "message": "asked for"}}
             return await _send(writer, reply.status, json.dumps(error).encode())
-        return await self._stream(reply, number, who, len(data), body, writer)
+        if wire == "messages":
+            told = events_of(reply, number, str(body.get("model")), len(data) // 4)
+            events = [_event(event) for event in told]
+        else:
+            calls = _named(reply, number)
+            events = list(chat_completions.chunks(_pieces(reply), calls, number, len(data) // 4))
+        return await self._stream(reply, who, events, writer)
 
-    async def _stream(
-        self, reply: Reply, number: int, who: str, size: int, body: Json, writer: Any
-    ) -> bool:
+    async def _stream(self, reply: Reply, who: str, events: list[bytes], writer: Any) -> bool:
         if reply.gate:
             await self._model.gates[who, reply.gate].wait()
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        events = [_event(e) for e in events_of(reply, number, str(body.get("model")), size // 4)]
         if reply.hangs or reply.cut:
             writer.write(head + _chunk(b"".join(events[:3])))
             await writer.drain()
@@ -347,18 +358,11 @@ def events_of(reply: Reply, number: int, model: str, read: int) -> Iterator[Json
     index = 0
     if reply.text:
         yield _opening(index, {"type": "text", "text": ""})
-        pieces = reply.text.split(" ") if reply.pause else [reply.text]
-        if reply.bits:
-            starts = range(0, len(reply.text), reply.bits)
-            pieces = [reply.text[start : start + reply.bits] for start in starts]
-        for position, piece in enumerate(pieces):
-            gap = " " if position and reply.pause else ""
-            yield _delta(index, {"type": "text_delta", "text": gap + piece})
+        for piece in _pieces(reply):
+            yield _delta(index, {"type": "text_delta", "text": piece})
         yield {"type": "content_block_stop", "index": index}
         index += 1
-    for place, (name, arguments) in enumerate(reply.calls):
-        id_ = arguments.get("_id", "toolu_") + f"{number}_{place}"
-        arguments = {key: value for key, value in arguments.items() if key != "_id"}
+    for id_, name, arguments in _named(reply, number):
         block = {"type": "tool_use", "id": id_, "name": name, "input": {}}
         yield _opening(index, block)
         yield _delta(index, {"type": "input_json_delta", "partial_json": json.dumps(arguments)})
@@ -367,6 +371,27 @@ def events_of(reply: Reply, number: int, model: str, read: int) -> Iterator[Json
     stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
     yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 5 + index}}
     yield {"type": "message_stop"}
+
+
+def _pieces(reply: Reply) -> list[str]:
+    """The words of an answer, as they come."""
+    if reply.bits:
+        starts = range(0, len(reply.text), reply.bits)
+        return [reply.text[start : start + reply.bits] for start in starts]
+    words = reply.text.split(" ") if reply.pause else [reply.text]
+    return [piece if not place else f" {piece}" for place, piece in enumerate(words)]
+
+
+def _named(reply: Reply, number: int) -> list[tuple[str, str, Json]]:
+    """The calls of an answer with their ids."""
+    return [
+        (
+            arguments.get("_id", "toolu_") + f"{number}_{place}",
+            name,
+            {key: value for key, value in arguments.items() if key != "_id"},
+        )
+        for place, (name, arguments) in enumerate(reply.calls)
+    ]
 
 
 def _opening(index: int, block: Json) -> Json:

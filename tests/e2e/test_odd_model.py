@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 
+from agentd.storage.seals import Seals, digest_of
 from tests.e2e.harness import Home, Refused
 
 
@@ -77,6 +78,10 @@ async def test_a_session_whose_stored_words_cannot_be_sent_goes_on(home: Home) -
     with closing(sqlite3.connect(home.root / "state" / "state.db")) as db, db:
         halves = "replace(replace(blocks, 'oddwords', '\\ud800'), 'oddbread', '\\udfff')"
         assert db.execute(f"UPDATE rows SET blocks = {halves}").rowcount > 4
+        Seals((home.root / "state" / "rows.key").read_bytes()).attach(
+            db
+        )  # as if they were stored so
+        db.execute(f"UPDATE rows SET digest = {digest_of()}")
     daemon = await home.start()
     client = await daemon.connect()
     for number in range(6):

@@ -103,9 +103,11 @@ async def outcome_of(client: Client, session: str, text: str, message_id: str) -
         return refusal.code
 
 
-async def killed_often(model: ModelServer, seed: int, lives: int) -> tuple[int, int]:
+async def killed_often(
+    model: ModelServer, seed: int, lives: int, wire: str = "anthropic"
+) -> tuple[int, int]:
     """How many messages were accepted in so many lives, and how many of them were given up."""
-    async with a_home(model) as home:
+    async with a_home(model, wire=wire) as home:
         talk = Talk(home, random.Random(seed))
         for _ in range(lives):
             await talk.live()
@@ -113,15 +115,17 @@ async def killed_often(model: ModelServer, seed: int, lives: int) -> tuple[int, 
 
 
 @pytest.mark.timeout(150)
-async def test_some_random_kills_lose_nothing(model: ModelServer) -> None:
-    accepted, _ = await killed_often(model, 7, 4)
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_some_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
+    accepted, _ = await killed_often(model, 7, 4, wire)
     assert accepted
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(2400)
-async def test_hundreds_of_random_kills_lose_nothing(model: ModelServer) -> None:
-    told = await asyncio.gather(*(killed_often(model, seed, LIVES) for seed in range(HOMES)))
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_hundreds_of_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
+    told = await asyncio.gather(*(killed_often(model, seed, LIVES, wire) for seed in range(HOMES)))
     accepted, given_up = (sum(column) for column in zip(*told, strict=True))
     assert accepted > HOMES * LIVES
     assert given_up < accepted / 10
