@@ -21,11 +21,12 @@ import structlog
 from agentd import backup
 from agentd.domain.health import Problem
 from agentd.engine.daily import Daily
-from agentd.errors import StorageError
+from agentd.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.paths import Places, ensure_private_dir
 from agentd.ports import Clock
 from agentd.storage.faults import translate
 from agentd.storage.migrations import STATE, check
+from agentd.storage.rescue import unsound_mark
 from agentd.storage.soundness import read_only
 from agentd.storage.sqlite import Database
 
@@ -48,6 +49,7 @@ class AutoBackups:
         self._keep = keep
         self._folder = places.state_dir / FOLDER
         self._daily: Daily | None = None
+        self._damage: Problem | None = None
 
     def newest(self) -> Path | None:
         """The file of the newest one."""
@@ -76,9 +78,13 @@ class AutoBackups:
                 cure=f"make room on the disk of {self._folder}, or set [storage] backups = 0",
             ) from error
 
-    async def run(self, db: Database) -> None:
-        """Make the daily one until cancelled."""
+    async def run(self, db: Database, *, is_checked: bool = True) -> None:
+        """Make the daily one until cancelled. A database that was not read as a whole when it was opened,
+        `is_checked`, is read at once.
+        """
         self._daily = Daily("backup", lambda: self.make(db), self._clock)
+        if not is_checked:
+            await self._check(db)
         await self._daily.run()
 
     async def make(self, db: Database) -> None:
@@ -93,8 +99,28 @@ class AutoBackups:
             await asyncio.to_thread(self._write, copy, "daily")
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why the last one could not be made."""
-        return self._daily.problems() if self._daily else ()
+        """Why the last one could not be made, and damage that a reading of all has found."""
+        told = self._daily.problems() if self._daily else ()
+        return (*told, *((self._damage,) if self._damage else ()))
+
+    async def _check(self, db: Database) -> None:
+        try:
+            with self._copied() as copy:
+                await db.copy(copy)
+                await asyncio.to_thread(self._read, copy)
+        except (AgentdError, OSError) as error:
+            log.warning("state_not_read", error=str(error))
+
+    def _read(self, copy: Path) -> None:
+        """Read all of a copy. Raises StorageCorrupt; the next start will salvage it then."""
+        try:
+            backup.check_database(copy)
+        except StorageCorrupt as error:
+            unsound_mark(self._places.database).touch(mode=0o600)
+            cure = "`agentd restart` salvages what can be read of it"
+            self._damage = Problem("state_damaged", f"{error.message}", cure)
+            raise
+        self._damage = None
 
     @contextmanager
     def _copied(self) -> Iterator[Path]:
@@ -105,8 +131,8 @@ class AutoBackups:
             shutil.rmtree(folder)
 
     def _write(self, copy: Path, why: str) -> dict[str, Any] | None:
+        self._read(copy)
         if not self._keep:
-            backup.check_database(copy)
             return None
         places, now = self._places, self._clock.now()
         contents = backup.Contents(

@@ -108,17 +108,36 @@ async def test_the_daily_copy_is_checked_as_a_whole_even_where_no_backup_is_kept
         backups = AutoBackups(places, clock, keep)
         async with Database.open(places.database, STATE) as db:
             await SqliteSessions(db, clock).create(f"chat:{keep}")
-        with closing(sqlite3.connect(places.database)) as conn:
-            query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_sessions_1'"
-            (root,) = conn.execute(query).fetchone()
-        data = bytearray(places.database.read_bytes())
-        data[data.index(f"chat:{keep}".encode(), 4096 * (root - 1)) + 3] ^= 1
-        places.database.write_bytes(data)
+        damage_an_index(places.database, f"chat:{keep}")
         async with Database.open(places.database, STATE) as db:
             with pytest.raises(StorageCorrupt, match="damaged"):
                 await backups.make(db)
+            assert [problem.code for problem in backups.problems()] == ["state_damaged"]
         assert files(places) == []
-        make_sound(places.database, STATE, clock.now(), used=lambda: True)
+        # So short a look sees nothing; but it was found damaged, and is read to its end.
+        make_sound(places.database, STATE, clock.now(), used=lambda: True, seconds=0)
+        assert len(Damages(places.database).all()) == (1 if keep else 2)
+
+
+async def test_a_database_that_was_not_read_to_its_end_is_read_once_it_is_open(places, clock):
+    backups = AutoBackups(places, clock, 3)
+    async with Database.open(places.database, STATE) as db:
+        await SqliteSessions(db, clock).create("chat:a")
+    damage_an_index(places.database, "chat:a")
+    async with Database.open(places.database, STATE) as db, asyncio.TaskGroup() as group:
+        task = group.create_task(backups.run(db, is_checked=False))
+        await until(backups.problems)
+        assert [problem.code for problem in backups.problems()] == ["state_damaged"]
+        task.cancel()
+
+
+def damage_an_index(path, key):
+    with closing(sqlite3.connect(path)) as conn:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_sessions_1'"
+        (root,) = conn.execute(query).fetchone()
+    data = bytearray(path.read_bytes())
+    data[data.index(key.encode(), 4096 * (root - 1)) + 3] ^= 1
+    path.write_bytes(data)
 
 
 async def test_one_that_cannot_be_made_is_a_problem_until_the_next_one(places, clock):

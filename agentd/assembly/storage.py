@@ -61,11 +61,13 @@ class Stores:
     proving: Proving
     backups: AutoBackups
     note: Work  # of what stands beside the database
+    is_checked: bool  # whether all of the database was read before it was opened
 
     @property
     def work(self) -> tuple[Work, ...]:
         """What runs on."""
-        return (self.note, self.proving.run, partial(self.backups.run, self.db))
+        backups = partial(self.backups.run, self.db, is_checked=self.is_checked)
+        return (self.note, self.proving.run, backups)
 
 
 @asynccontextmanager
@@ -79,7 +81,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     used = partial(is_used, places.state_dir, ground.workspace)
     backups = AutoBackups(places, clock, ground.config.storage.backups)
     sound = partial(make_sound, used=used, backup=backups.newest)
-    await asyncio.to_thread(sound, places.database, STATE, clock.now())
+    looked = await asyncio.to_thread(sound, places.database, STATE, clock.now())
     await asyncio.to_thread(_quietly, partial(look_beside, places, clock.now()))
     await asyncio.to_thread(backups.before_migration)
     async with (
@@ -110,6 +112,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             Proving(db, clock),
             backups,
             partial(asyncio.to_thread, _quietly, note),
+            looked.is_complete,
         )
         await asyncio.to_thread(_quietly, note)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime
@@ -81,7 +82,10 @@ def make_sound(
             if used():
                 raise _missing(path, backup())
             return Look()
-        found = look(path, schema, seconds) if path.stat().st_size else _empty(path, used)
+        suspected = unsound_mark(path)
+        limit = threading.TIMEOUT_MAX if suspected.exists() else seconds
+        found = look(path, schema, limit) if path.stat().st_size else _empty(path, used)
+        suspected.unlink(missing_ok=True)
         if found.damage:
             log.error("state_damaged", database=path.name, damage=found.damage)
             _rescue(path, schema, found.damage, backup(), now)
@@ -136,6 +140,13 @@ def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: d
     _sync(folder)
     _move(path, folder)
     log.warning("state_salvaged", rows=sum(found.found.values()), folder=str(folder))
+
+
+def unsound_mark(path: Path) -> Path:
+    """The file that says that a full check has found damage: the next start reads all, however long it
+    takes.
+    """
+    return path.with_name(f"{path.name}-unsound")
 
 
 def forget_count(path: Path) -> None:
