@@ -277,7 +277,7 @@ class Home:
 
     async def start(self, failpoint: str = "") -> Daemon:
         """A daemon on this home."""
-        return self._started(self._forked(failpoint))
+        return self.started(self._forked(failpoint))
 
     async def start_alone(self) -> Daemon:
         """A daemon that is forked from nothing that has loaded more than it."""
@@ -289,7 +289,7 @@ class Home:
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
             )
-        return self._started(process)
+        return self.started(process)
 
     def _forked(self, failpoint: str) -> Forked:
         with Path(os.devnull).open("r+b") as null, (self.root / "stderr").open("ab") as stderr:
@@ -298,7 +298,7 @@ class Home:
                 ["run"], streams, environ=self.environ(failpoint), folder=self.root
             )
 
-    def _started(self, process: asyncio.subprocess.Process | Forked) -> Daemon:
+    def started(self, process: asyncio.subprocess.Process | Forked) -> Daemon:
         daemon = Daemon(process, self)
         self.daemons.append(daemon)
         return daemon
