@@ -237,6 +237,7 @@ ELSEWHERE: dict[str | int, tuple[str, str]] = {
     "storage": ("tests/storage/test_migrations.py", "StorageError"),
     "storage_full": ("tests/e2e/test_disk_full.py", "storage_full"),
     "storage_corrupt": ("tests/storage/test_migrations.py", "StorageCorrupt"),
+    "state_missing": ("tests/e2e/test_damage.py", "init --new-state"),
     "workspace": ("tests/workspace/test_files.py", "WorkspaceError"),
     "too_large": ("tests/server/test_connection.py", "too_large"),
     "edit_conflict": ("tests/workspace/test_files.py", "EditConflict"),
