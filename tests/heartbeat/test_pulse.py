@@ -12,6 +12,8 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd import failpoints
 from agentd.domain.alert import Alert, Recipients
@@ -260,6 +262,51 @@ async def test_a_jump_of_the_clock_neither_storms_nor_silences(days: int) -> Non
     rows = ran(await world.live(timedelta(hours=5)))
     assert 4 <= len(rows) <= 6
     assert all(beat.reason is Reason.ACK for beat in rows)
+
+
+_NIGHTS = (  # some hours before clocks change
+    ("Europe/Berlin", datetime(2026, 3, 28, 20, 0, tzinfo=UTC)),
+    ("Europe/Berlin", datetime(2026, 10, 24, 20, 0, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 4, 4, 10, 0, tzinfo=UTC)),
+    ("America/St_Johns", datetime(2026, 11, 1, 0, 0, tzinfo=UTC)),
+)
+_STEPS = st.lists(
+    st.tuples(st.sampled_from(["live", "sleep", "back", "restart"]), st.integers(1, 400)),
+    min_size=1,
+    max_size=10,
+)
+
+
+@given(night=st.sampled_from(_NIGHTS), steps=_STEPS)
+def test_nights_of_suspends_restarts_and_turned_clocks_keep_the_beat(
+    night: tuple[str, datetime], steps: Sequence[tuple[str, int]]
+) -> None:
+    """Awake for so long, it beats every half hour, one more or less, and no slot twice between two turns
+    of the clock backwards.
+    """
+
+    async def spend() -> None:
+        zone, start = night
+        hours = {"active_hours_start": "00:00", "active_hours_end": "24:00"}
+        world = World("- [ ] look", start=start, zone=zone, **hours)
+        slots: list[datetime | None] = []
+        for step, minutes in (*steps, ("live", 120)):
+            match step:
+                case "live":
+                    rows = ran(await world.live(timedelta(minutes=minutes)))
+                    assert minutes // 30 - 1 <= len(rows) <= minutes // 30 + 2
+                    slots += [beat.due for beat in rows]
+                case "sleep":
+                    world.clock.jump(timedelta(minutes=minutes))
+                case "back":
+                    assert len(set(slots)) == len(slots), "a slot came twice"
+                    slots.clear()
+                    world.clock.jump(-timedelta(minutes=minutes))
+                case "restart":
+                    world.restart()
+        assert len(set(slots)) == len(slots), "a slot came twice"
+
+    asyncio.run(spend())
 
 
 async def test_a_suspend_into_the_night_leaves_one_row_and_waits_for_the_morning() -> None:
