@@ -159,6 +159,26 @@ async def test_six_hours_with_every_fault(world, fault) -> None:
         check_messages(prompt.messages)
 
 
+async def test_one_tries_for_all_however_many_wait(world) -> None:
+    service = world.service_double
+    await world.say("hello")
+    service.fault = "overloaded"
+    calls = []
+    for count in (1, 15):
+        for n in range(count):
+            await world.submit("question", f"{count}-{n}", f"chat:{count}-{n}")
+        await pass_time(world, 30 * MINUTE, MINUTE)
+        before = service.calls
+        await pass_time(world, 120 * MINUTE, MINUTE)
+        calls.append(service.calls - before)
+    few, many = calls
+    assert 0 < many <= few + 4
+    service.fault = ""
+    await pass_time(world, 12 * MINUTE, MINUTE)
+    assert len(await outcomes(world)) == 1 + 1 + 15
+    assert service.most == 1, "and then one after the other"
+
+
 async def test_a_message_is_given_up_when_its_patience_ends(world) -> None:
     service = world.service_double
     await world.say("hello")

@@ -76,6 +76,19 @@ async def test_refused_summaries_cost_no_more_calls_however_much_is_said(world, 
         check_messages(prompt.messages)
 
 
+async def test_it_is_the_pauses_that_bound_the_calls(world) -> None:
+    """The control: where each message comes after the longest of them, the calls grow with what is said."""
+    world.window = 16_000
+    world.compaction_settings = CompactionSettings(background=True, retry_daily_tokens=0)
+    world.provider = model(lambda: "ok fine", world.window)
+    await world.start()
+    for n in range(96):
+        await world.say(f"message {n} {WORDS}")
+        await quiet(world)
+        world.clock.jump(timedelta(hours=9))
+    assert calls(world, Origin.SUMMARY) > 20
+
+
 async def test_the_days_budget_ends_the_tries_before_the_pauses_do(world) -> None:
     world.window = 16_000
     world.compaction_settings = CompactionSettings(background=True, retry_daily_tokens=1_000)
