@@ -55,8 +55,8 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """One delay of the loop. `cpu` is the processor time of it, of whichever thread caused it; `stack`
-    is that thread's, innermost first, from the second half of the delay.
+    """One delay of the loop. `cpu` is what its own thread computed in it, in seconds; `stack` is that of
+    the thread that caused it, innermost first, from the second half of the delay.
     """
 
     seconds: float
@@ -182,7 +182,7 @@ class LoopMonitor:
 
     def _watch(self, loop: _Loop) -> None:
         work_seen = -math.inf
-        before = loop.usage()
+        before, queued = loop.usage(), _queued()
         while not self._is_ending:
             is_resting = not self._is_watching
             pause = _REST if is_resting else _STEP
@@ -190,18 +190,23 @@ class LoopMonitor:
             is_rung = self._bell.acquire(timeout=pause)
             now, used = self._clock.monotonic(), loop.usage()
             late = now - (min(due, self._rung) if is_rung else due)
+            # That long somebody kept the interpreter: not while this thread waited for the processor.
+            held = late - (_queued() - queued) if late > _LATE else 0.0
             # Work that began at rest, in no new task, began as long ago as it has computed.
             begun = min(used.loop - before.loop, pause) if is_resting and not is_rung else 0.0
             if is_rung or late > _LATE or begun > LIMIT or loop.is_at_work():
                 work_seen = now
                 is_known = late > _LATE or begun > 0.0
-                self._measure(loop, before if is_known else used, late, max(begun, 0.0))
+                self._measure(loop, before if is_known else used, max(late, begun, 0.0), held)
             self._is_watching = now - work_seen < _ALERT
-            before = loop.usage()
+            before, queued = loop.usage(), _queued()
 
-    def _measure(self, loop: _Loop, before: _Usage, late: float, begun: float) -> None:
-        since = self._clock.monotonic() - max(late, begun)
-        look = loop.ask(late)
+    def _measure(self, loop: _Loop, before: _Usage, passed: float, held: float) -> None:
+        """Measure the delay that has lasted for `passed` seconds, for `held` of which somebody kept the
+        interpreter. `before` is what was computed before it.
+        """
+        since = self._clock.monotonic() - passed
+        look = loop.ask(passed)
         while not look.answered.acquire(timeout=look.patience):
             if self._is_ending:  # the loop is about to wait for this thread
                 return
@@ -210,12 +215,12 @@ class LoopMonitor:
         used = loop.usage()
         own, others = used.loop - before.loop, used.others - before.others
         self.delays.count(seconds)
-        # Where this thread was not late, others computed beside the loop, not in its place.
-        cpu = min(seconds, max(own, others if late > _LATE else 0.0))
+        others = min(others, max(held, 0.0))  # else they computed beside the loop, not in its place
+        cpu = min(seconds, own)
         is_long = seconds > LIMIT
         if not is_long and not self.delays.is_remarkable(seconds, cpu):
             return
-        cause = look.cause(seconds, own, others, is_held=late > _LATE)
+        cause = look.cause(seconds, own, others)
         thread, stack = look.culprit(cause)
         delay = Delay(seconds, cpu, self._clock.now(), cause, thread, stack)
         is_worst = self.delays.worst is None or seconds > self.delays.worst.seconds
@@ -255,11 +260,11 @@ class _Loop:
         frame = sys._current_frames().get(self.ident)
         return frame is not None and frame.f_globals.get("__name__") not in _WAITING
 
-    def ask(self, late: float) -> _Look:
-        """Have the loop answer as soon as it comes to it; `late` seconds have passed already."""
+    def ask(self, passed: float) -> _Look:
+        """Have the loop answer as soon as it comes to it; so many seconds have passed already."""
         look = _Look(self)
-        if late > _LATE:
-            look.take(late)
+        if passed > _LATE:
+            look.take(passed)
         try:
             self._loop.call_soon_threadsafe(look.answered.release)
         except RuntimeError:  # it is closed
@@ -292,14 +297,14 @@ class _Look:
         frames.pop(threading.get_ident(), None)
         self._other = next(_at_work(frames), ("", ()))
 
-    def cause(self, seconds: float, own: float, others: float, *, is_held: bool) -> Cause:
+    def cause(self, seconds: float, own: float, others: float) -> Cause:
         """What the delay was spent on, in which the loop's thread computed `own` seconds and all others
-        `others`, keeping the interpreter if it `is_held`.
+        `others`, in its place.
         """
         much = min(seconds / 2, LIMIT)  # of a longer one on a busy machine most is spent waiting
         if own >= max(much, others):
             return Cause.COMPUTING
-        if others >= much and (is_held or self._is_waiting):
+        if others >= much:
             return Cause.INTERPRETER
         return Cause.MACHINE if self._is_waiting else Cause.BLOCKED
 
@@ -324,6 +329,15 @@ def _stack(frame: FrameType | None) -> tuple[str, ...]:
         lines.append(f"{where}:{frame.f_lineno} in {code.co_qualname}")
         frame = frame.f_back
     return tuple(lines)
+
+
+def _queued() -> float:
+    """Seconds for which this thread has waited for the processor so far; 0 where nobody counts them."""
+    try:
+        text = Path("/proc/thread-self/schedstat").read_text("ascii")
+        return int(text.split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _is_ready(status: Path) -> bool:

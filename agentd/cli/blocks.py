@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-_FENCE = re.compile(r"(\s*)(`{3,}|~{3,})\s*([^`]*)$")
+_FENCE = re.compile(r"(\s*)(`{3,}|~{3,})\s*+([^`]*)$")
 _FENCE_BEGUN = re.compile(r"\s*(`{1,}|~{2,})[^`]*$")
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])(\s|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}(\s|$)")

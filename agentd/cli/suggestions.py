@@ -61,7 +61,7 @@ _KINDS = frozenset({"anthropic", "openai"})
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
-_NAME = re.compile(rf"({_STRING})|([A-Za-z_$][\w$]*)(?=\s*:)", re.DOTALL)
+_NAME = re.compile(rf"({_STRING})|(?<![\w$])([A-Za-z_$][\w$]*+)(?=\s*+:)", re.DOTALL)
 
 
 def openclaw(text: str) -> list[dict[str, Any]]:

@@ -42,6 +42,7 @@ from agentd.engine.submission import announce
 from agentd.engine.toolbox import Toolbox
 from agentd.errors import ProviderError, ShuttingDown
 from agentd.failpoints import hit
+from agentd.offloading import ROWS, offload
 from agentd.ports import Clock, Journal, Ledger, Provider, SessionStore
 from agentd.redaction import Redactor
 
@@ -168,7 +169,9 @@ class Loop:
 
     async def _stream(self, progress: Progress) -> Answered:
         session = progress.scene.request.session
-        prompt = prompts.build(progress.scene, progress.rows, clip_results=progress.clip)
+        scene, rows = progress.scene, tuple(progress.rows)
+        build = partial(prompts.build, scene, rows, clip_results=progress.clip)
+        prompt = await offload(len(scene.past) + len(rows), build, light=ROWS)
         progress.shown.clear()
         events = self._provider.stream(prompt)
         try:

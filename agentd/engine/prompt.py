@@ -21,7 +21,7 @@ from agentd.domain.turn import TurnRequest
 
 ALERT_TAG = "alert"
 FAILURE_TAG = "failure"
-_TAG = re.compile(r"<(?=\s*/?\s*data)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?data)", re.IGNORECASE)
 _BLANK = "(a message without words)"
 _BEGINNING = "(The conversation begins here.)"
 CLIPPED = "\n[… {cut} of {total} characters left out to make room]"

@@ -24,7 +24,7 @@ from agentd.domain.settings import parse_duration
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+[.)]")
 _ENTRY = re.compile(r"(?:[-*+]|\d+[.)])\s+(?:\[(?P<box>[ xX]?)\](?=\s|$)\s*)?(?P<text>.*)")
-_WHEN = re.compile(r"\(\s*(due|every)\s*:\s*([^()]+?)\s*\)", re.IGNORECASE)
+_WHEN = re.compile(r"\(\s*+(due|every)\s*+:([^()]++)\)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:[-*+]\s+)?(name|interval|every|due|prompt)\s*:\s*(.*)", re.IGNORECASE)
 
 
@@ -159,7 +159,7 @@ def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> Part:
         return Part(lines, is_off=True)
     if not entry["text"] and len(lines) == 1:
         return Part(lines)
-    whens = {kind.lower(): value for kind, value in _WHEN.findall(lines[0])}
+    whens = {kind.lower(): value.strip() for kind, value in _WHEN.findall(lines[0])}
     if in_tasks and not whens:
         whens = _task_fields(lines)
     due, every = _date(whens.get("due", ""), zone), _duration(whens.get("every", ""))

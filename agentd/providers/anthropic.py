@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from agentd.domain.prompt import Prompt, ProviderEvent
-from agentd.offloading import offload
+from agentd.offloading import ROWS, offload
 from agentd.ports import Blobs
 from agentd.providers.anthropic_answer import Assembly
 from agentd.providers.anthropic_request import PROVIDER, request_body
@@ -80,7 +80,8 @@ class AnthropicProvider:
         model = prompt.model or self._model
         assembly = Assembly(model)
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
-        events = api.events(request_body(seen, self._settings, model, pictures))
+        build = partial(request_body, seen, self._settings, model, pictures)
+        events = api.events(await offload(len(seen.messages), build, light=ROWS))
         async with contextlib.aclosing(limited(events, self._settings.call_timeout)) as heard:
             async for event in heard:
                 shown = assembly.feed(event)

@@ -20,7 +20,7 @@ from pydantic_core import to_json
 
 from agentd.domain import strict
 from agentd.errors import ProviderError
-from agentd.offloading import offload
+from agentd.offloading import ROWS, offload
 from agentd.providers.faults import failure
 from agentd.providers.refusal import refused
 from agentd.providers.settings import ServiceSettings
@@ -67,7 +67,8 @@ class AnthropicApi:
         """The stream's events as parsed JSON. Raises ProviderError for every failure of the service or
         of the way to it; what goes wrong before a request is sent is none.
         """
-        content = _encoded({**body, "stream": True})
+        count, encode = len(body["messages"]), partial(_encoded, {**body, "stream": True})
+        content = await offload(count, encode, light=ROWS)
         try:
             stream = await self._client.post(
                 "/v1/messages",

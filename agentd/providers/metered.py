@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import partial
 
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent, TextDelta, ThoughtDelta
 from agentd.domain.turn import SessionKey, Usage
 from agentd.engine import tokens
 from agentd.engine.budget import Budget, BudgetSettings
 from agentd.errors import BudgetReached, ProviderError
+from agentd.offloading import ROWS, offload
 from agentd.ports import Clock, Ledger, Provider
 from agentd.providers.events import closing
 from agentd.providers.faults import failure
@@ -62,7 +64,8 @@ class Metered:
                     yield event
             return
         model = prompt.model or self.model
-        most = most_of(_input_tokens(prompt), prompt.max_tokens or self._max_tokens)
+        count = await offload(len(prompt.messages), partial(_input_tokens, prompt), light=ROWS)
+        most = most_of(count, prompt.max_tokens or self._max_tokens)
         price = self._limits.price
         try:
             held = await self._ledger.reserve(prompt.origin, model, most, price(model, most), caps)

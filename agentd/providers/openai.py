@@ -14,7 +14,7 @@ from agentd.domain.prompt import Prompt, ProviderEvent
 from agentd.domain.turn import Usage
 from agentd.engine import tokens
 from agentd.errors import ProviderError
-from agentd.offloading import offload
+from agentd.offloading import ROWS, offload
 from agentd.ports import Blobs
 from agentd.providers.events import drain, limited
 from agentd.providers.faults import missing_key
@@ -85,7 +85,8 @@ class OpenAIProvider:
         model = prompt.model or self._settings.model
         seen, pictures = await with_pictures(prompt, self._blobs, can_see=self._settings.images)
         assembly = Assembly(model, think_tags=self._settings.capabilities.think_tags)
-        body = request_body(seen, self._settings, model, pictures)
+        build = partial(request_body, seen, self._settings, model, pictures)
+        body = await offload(len(seen.messages), build, light=ROWS)
         events = limited(api.events(body), self._settings.call_timeout)
         async with contextlib.aclosing(events):
             async for data in events:
@@ -96,7 +97,10 @@ class OpenAIProvider:
             for data in await _tail(events) if not assembly.is_done else ():
                 assembly.feed(data)
             await drain(events)
-        usage = assembly.usage or self._estimate(seen, model, assembly)
+        usage = assembly.usage
+        if usage is None:
+            estimate = partial(self._estimate, seen, model, assembly)
+            usage = await offload(len(seen.messages), estimate, light=ROWS)
         yield await offload(assembly.written.size, partial(assembly.answered, usage))
 
     def _estimate(self, prompt: Prompt, model: str, assembly: Assembly) -> Usage:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ import structlog
 from agentd.domain import strict
 from agentd.domain.service import OPENAI_URL
 from agentd.errors import ProviderError
+from agentd.offloading import ROWS, offload
 from agentd.providers.faults import failure
 from agentd.providers.openai_answer import error_word, reported
 from agentd.providers.openai_sse import data_of
@@ -63,7 +65,7 @@ class OpenAIApi:
         """The data of the stream's events. Raises ProviderError for every failure of the service or
         of the way to it; what goes wrong before a request is sent is none.
         """
-        content = _encoded(body)
+        content = await offload(len(body["messages"]), partial(_encoded, body), light=ROWS)
         try:
             async with self._client.stream("POST", self._url, content=content) as response:
                 if response.status_code != 200:

@@ -25,13 +25,13 @@ def is_lost_sync(error: sqlite3.Error) -> bool:
 def translate(error: sqlite3.Error, path: Path) -> StorageError:
     """The error of our own that says the same about the database `path`."""
     primary = _code(error) & 0xFF
+    may_lack_room = primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+    if may_lack_room and _takes_no_more_files(path.parent):
+        return no_room(path)
     if primary == sqlite3.SQLITE_FULL or (
         primary == sqlite3.SQLITE_IOERR and _is_full(error, path)
     ):
-        return StorageFull(
-            f"no space left for {path.name}; nothing was stored",
-            cure=f"free space on the file system of {path.parent}; agentd goes on by itself",
-        )
+        return no_room(path)
     if primary in _DAMAGE or _code(error) == sqlite3.SQLITE_IOERR_SHORT_READ:
         return corrupt(path)
     if primary == sqlite3.SQLITE_ERROR and str(error).startswith(_MISSING):
@@ -44,6 +44,20 @@ def translate(error: sqlite3.Error, path: Path) -> StorageError:
     return StorageError(
         f"{path.name} could not be used ({_name(error)})",
         cure=f"check the disk and the rights of {path.parent}, then restart agentd",
+    )
+
+
+def no_room(path: Path) -> StorageFull:
+    """The error for a file that its file system has no room for: no space, or no inode."""
+    if _takes_no_more_files(path.parent):
+        return StorageFull(
+            f"no inodes left for {path.name}; nothing was stored",
+            cure=f"delete files on the file system of {path.parent} (`df -i` counts them); "
+            "agentd goes on by itself",
+        )
+    return StorageFull(
+        f"no space left for {path.name}; nothing was stored",
+        cure=f"free space on the file system of {path.parent}; agentd goes on by itself",
     )
 
 
@@ -62,6 +76,15 @@ def corrupt(path: Path) -> StorageCorrupt:
         f"{path.name} is damaged",
         cure="`agentd restart` salvages what can be read of it and keeps the file; or restore a backup",
     )
+
+
+def _takes_no_more_files(folder: Path) -> bool:
+    """Whether the file system counts its files and has room for no further one."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return disk.f_files > 0 and disk.f_favail == 0
 
 
 def _is_full(error: sqlite3.Error, path: Path) -> bool:

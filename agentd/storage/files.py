@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -13,7 +14,7 @@ from typing import Literal
 from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError
 from agentd.storage.erasing import is_unclean, write_anew
-from agentd.storage.faults import corrupt, translate
+from agentd.storage.faults import corrupt, no_room, translate
 from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema, check, migrate
 from agentd.storage.soundness import lenient
@@ -42,6 +43,8 @@ def open_file(
             problem = put_aside(path, schema, error)
         return _connect(path, schema, synchronous, guard), problem
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise no_room(path) from error
         raise StorageError(
             f"{path} cannot be opened ({error.strerror})",
             cure=f"make {path.parent} a directory that agentd's user can write",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-_HEADING = re.compile(r"(#{1,6})(?:\s+(.*?)(?:\s+#+)?)?\s*$")
+_HEADING = re.compile(r"(#{1,6})(?:\s+(.*)|\s*)$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ENTRY = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s+\S|\s*$)")
 _WORDS = re.compile(r"\w")
@@ -59,8 +59,7 @@ def is_bare(line: str) -> bool:
 def _block(lines: Sequence[str], at: int) -> Block:
     line = lines[at]
     if heading := _HEADING.match(line):
-        title = heading[2] or ""
-        return Block(Shape.HEADING, at, at + 1, len(heading[1]), title.strip())
+        return Block(Shape.HEADING, at, at + 1, len(heading[1]), _title(heading[2] or ""))
     if fence := _FENCE.match(line):
         return Block(Shape.CODE, at, _after_fence(lines, at, fence[1]))
     if at == 0 and line.rstrip() == "---" and (end := _after_front(lines)):
@@ -106,6 +105,13 @@ def _begins(line: str, shape: Shape) -> bool:
     """Whether a line begins another block than the one of this shape before it."""
     other = _shape(line) is not shape
     return other or any(mark.match(line) for mark in (_HEADING, _FENCE, _ENTRY))
+
+
+def _title(words: str) -> str:
+    """What a heading says, without the marks that may end it."""
+    words = words.strip()
+    bare = words.rstrip("#")
+    return bare.rstrip() if bare[-1:].isspace() else words
 
 
 def _after_fence(lines: Sequence[str], at: int, mark: str) -> int:

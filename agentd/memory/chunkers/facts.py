@@ -14,7 +14,8 @@ from agentd.memory.chunkers.piece import Lines, Piece
 
 EARLIER = 0.3  # the importance of what is no longer so
 
-_BULLET = re.compile(r"[-*+]\s+(.*?)\s*(?:<!--\s*fact\b(.*?)-->\s*)?")
+_BULLET = re.compile(r"[-*+]\s+(.*)")
+_ANNOTATION = re.compile(r"<!--\s*+fact\b")
 _SINCE, _UNTIL = re.compile(r"\bsince=(\S+)"), re.compile(r"\buntil=(\S+)")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*)?")
 _HEADING = re.compile(r"#{1,6}\s")
@@ -31,12 +32,19 @@ def pieces(file: Lines) -> Iterator[Piece]:
         if bullet is None:
             yield file.whole(number, number + 1)
             continue
-        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], bullet[1])
-        since, until = (_day(mark, bullet[2] or "") for mark in (_SINCE, _UNTIL))
+        said, annotation = _apart(bullet[1].rstrip())
+        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], said)
+        since, until = (_day(mark, annotation) for mark in (_SINCE, _UNTIL))
         piece = Piece(number, number + 1, text, day=since)
         if until is not None:
             piece = replace(piece, text=f"Until {until}: {text}", importance=EARLIER)
         yield piece
+
+
+def _apart(said: str) -> tuple[str, str]:
+    """The words of a line, and what the annotation behind them says."""
+    found = _ANNOTATION.search(said) if said.endswith("-->") else None
+    return (said[: found.start()].rstrip(), said[found.end() : -3]) if found else (said, "")
 
 
 def _day(mark: re.Pattern[str], annotation: str) -> date | None:

@@ -10,7 +10,7 @@ from datetime import date
 from itertools import accumulate
 
 _WIDE = re.compile(r"[^\x00-\u2e7f]")  # scripts of which each letter is about a token
-_SENTENCE = re.compile(r"\n|[.!?…]+[\"'”’)\]*_]*\s+|[。！？]+")
+_SENTENCE = re.compile(r"\n|(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+\s+|[。！？]+")
 _SPACE = re.compile(r"\s+")
 _GAP = re.compile(r"\s*")
 

@@ -100,7 +100,7 @@ def days_of(evidence: Sequence[Evidence], zone: tzinfo) -> int:
 def says(text: str, fact: Fact) -> bool:
     """Whether a line of the text, or a sentence in one, is the fact's sentence."""
     wanted = comparable(fact.text)
-    lines = (_MARK.sub("", line, count=1) for line in text.splitlines())
+    lines = (line[found.end() :] for line in text.splitlines() if (found := _MARK.match(line)))
     said = (one for line in lines for one in (line, *sentences(line)))
     return any(comparable(one) == wanted for one in said)
 

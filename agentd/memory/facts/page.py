@@ -26,10 +26,10 @@ from agentd.memory.facts.annotation import (
 )
 
 _TITLE = "# Facts"
-_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
 _BULLET = re.compile(r"[-*+]\s+(.*)", re.DOTALL)
-_FACT = re.compile(r"(?P<text>.*?)\s*<!--\s*fact\s(?P<annotation>.*?)\s*-->\s*", re.DOTALL)
-_FORGOTTEN = re.compile(r"<!--\s*forgotten\s(.*?)\s*-->\s*")
+_FACT = re.compile(r"<!--\s*+fact\s")
+_FORGOTTEN = re.compile(r"<!--\s*+forgotten\s(.*?)-->\s*")
 _OURS = re.compile(r"<!--\s*(?:fact|forgotten)\b|\bid=[a-z0-9]{4,8}\b|\bcategory=\w+ source=\w+")
 _NAMED = re.compile(r"\bid=\"?([A-Za-z0-9_-]{1,32})")
 _NOT_UTF_8 = re.compile("[\ud800-\udfff]")
@@ -178,7 +178,7 @@ def parse(text: str) -> Page:
     seen: set[str] = set()
     for raw in _joined(text.split("\n")):
         if heading := _HEADING.match(raw):
-            part = _PARTS.get(heading[1].casefold(), Part.NOW)
+            part = _PARTS.get(_title(heading[1]), Part.NOW)
         if _FENCE.match(raw):
             in_fence = not in_fence
         line = _line(raw, part, is_quoted=in_fence)
@@ -215,10 +215,10 @@ def _line(raw: str, part: Part, *, is_quoted: bool) -> Line:
         if _GARBLED.search(raw):
             raise BadLine("it has characters that no text has: it is damaged")
         if found := _FORGOTTEN.fullmatch(raw):
-            return Line(raw, part, buried=read_tombstone(found[1]))
+            return Line(raw, part, buried=read_tombstone(found[1].rstrip()))
         body = _BULLET.fullmatch(raw)
-        if body and (found := _FACT.fullmatch(body[1])):
-            return Line(raw, part, read_bullet(found["text"], found["annotation"]))
+        if body and (told := _annotated(body[1].rstrip())):
+            return Line(raw, part, read_bullet(*told))
         if _OURS.search(raw):
             raise BadLine("it has a part of a comment of agentd's")
         if not body or is_quoted or not body[1].strip():
@@ -228,12 +228,22 @@ def _line(raw: str, part: Part, *, is_quoted: bool) -> Line:
         return Line(raw, part, trouble=why)
 
 
+def _annotated(said: str) -> tuple[str, str] | None:
+    """The words and the annotation behind them, if there is one."""
+    found = _FACT.search(said) if said.endswith("-->") else None
+    return (said[: found.start()].rstrip(), said[found.end() : -3].rstrip()) if found else None
+
+
+def _title(words: str) -> str:
+    return words.rstrip().rstrip("#").rstrip().casefold()
+
+
 def _parted(lines: Sequence[Line]) -> Iterator[Line]:
     """The lines, each with the part that it stands in now."""
     part = Part.NOW
     for line in lines:
         if line.entry is None and (heading := _HEADING.match(line.raw)):
-            part = _PARTS.get(heading[1].casefold(), Part.NOW)
+            part = _PARTS.get(_title(heading[1]), Part.NOW)
         yield line if line.part is part else replace(line, part=part)
 
 

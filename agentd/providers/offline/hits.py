@@ -23,7 +23,7 @@ _SPOKEN = re.compile(r"\[(user|assistant)\] ")
 _STAMP = re.compile(r"\s*(?:[-*+]\s+)?(?:\[\d{2}:\d{2}\]\s*)?(?:\[[ xX]?\]\s+)?")
 _ENTRY = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\S")
 _TICKED = re.compile(r"\s*[-*+]\s+\[[xX]\]")
-_REMARK = re.compile(r"\s*<!--[^<>]{0,200}-->")
+_REMARK = re.compile(r"(?<!\s)\s*+<!--[^<>]{0,200}-->")
 _HEADING = re.compile(r"\s*#{1,6}\s|\s*---+\s*\Z")
 _DEPTH, _PARENT_CHARS = 6, 200  # of the entries that a line stands under
 

@@ -43,8 +43,8 @@ _TRANSLATED = (
 )
 # Clauses with a subject of their own.
 _CLAUSE = re.compile(
-    r"(?:;|,)?\s+(?:and|but|und|aber)\s+(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich|mein|meine|wir|er|sie|es)\s)"
-    r"|;\s+|,\s+(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich|mein|meine|wir)\s)",
+    r"(?:;|,)?(?<!\s)\s++(?:and|but|und|aber)\s++(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich|mein|meine|wir|er|sie|es)\s)"
+    r"|;\s++|,\s++(?=(?:i|i'm|i've|my|we|our|he|she|it|they|ich|mein|meine|wir)\s)",
     re.IGNORECASE,
 )
 _OWN_CLAUSE = re.compile(r"(?:i|i'm|i've|we|we're|ich|wir)\b", re.IGNORECASE)
