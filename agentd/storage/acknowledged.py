@@ -13,7 +13,7 @@ import os
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,27 +82,35 @@ def commits_in(ring: Path) -> Mapping[int, Commit]:
 
 
 def named(conn: sqlite3.Connection, commits: Sequence[Commit]) -> list[str]:
-    """What came with the commits and is not in the database, in words."""
-    told: list[str] = []
+    """What came with the commits and is not in the database, in words: rows by session, then messages."""
+    rows: dict[int, set[int]] = {}
+    messages: set[int] = set()
     for commit in commits:
         for session, first, last in commit.rows:
-            query = "SELECT count(*) FROM rows WHERE session_id = ? AND seq BETWEEN ? AND ?"
-            if conn.execute(query, (session, first, last)).fetchone()[0] <= last - first:
-                told.append(f"{_key(conn, session)} {_range(first, last)}")
+            rows.setdefault(session, set()).update(range(first, last + 1))
         if commit.messages is not None:
-            first, last = commit.messages
-            query = "SELECT count(*) FROM turns WHERE id BETWEEN ? AND ?"
-            if conn.execute(query, (first, last)).fetchone()[0] <= last - first:
-                told.append(f"message {_range(first, last)}")
+            messages.update(range(commit.messages[0], commit.messages[1] + 1))
+    told = []
+    for session, numbers in rows.items():
+        if lost := numbers - _there(conn, "SELECT seq FROM rows WHERE session_id = ?", session):
+            told.append(f"{_key(conn, session)} {_range(lost)}")
+    known = "SELECT id FROM turns WHERE id >= ?"
+    if messages and (lost := messages - _there(conn, known, min(messages))):
+        told.append(f"{'message' if len(lost) == 1 else 'messages'} {_range(lost)}")
     return told
+
+
+def _there(conn: sqlite3.Connection, query: str, value: int) -> set[int]:
+    return {number for (number,) in conn.execute(query, (value,))}
 
 
 def _key(conn: sqlite3.Connection, session: int) -> str:
     found = conn.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchone()
-    return str(found[0]) if found else "a session that is gone, too:"
+    return str(found[0]) if found else "a session that is gone, too,"
 
 
-def _range(first: int, last: int) -> str:
+def _range(numbers: Collection[int]) -> str:
+    first, last = min(numbers), max(numbers)
     return str(first) if first == last else f"{first} to {last}"
 
 

@@ -122,7 +122,12 @@ def _prepare(
         conn.text_factory = (
             lenient  # one damaged text must not keep a whole session from being read
         )
+    done = check(conn, schema)
     migrate(conn, schema)
+    if done < len(schema.steps) and not schema.derived:
+        # The tables are to stand in the file itself, so that what befalls the log does not take them.
+        with suppress(sqlite3.OperationalError):
+            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if guard is not None:
         guard.open(conn)
     if is_unclean(path):

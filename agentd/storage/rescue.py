@@ -37,7 +37,7 @@ _FILES = ("", "-wal", "-shm", "-journal", "-acknowledged")
 _SALVAGED = "salvaged.db"
 _MOST_BYTES = 1 << 20  # of a note that are looked at for our marks
 _OUR_MARK = b"<!-- agentd:"
-_OUR_FILES = ("index.db", "facts.key", "rows.key", "versions")
+_OUR_FILES = ("index.db", "facts.key", "rows.key", "versions", "state.db-acknowledged")
 
 
 _MOST_NAMED = 8
@@ -86,6 +86,8 @@ def make_sound(
         limit = threading.TIMEOUT_MAX if suspected.exists() else seconds
         found = look(path, schema, limit) if path.stat().st_size else _empty(path, used)
         suspected.unlink(missing_ok=True)
+        if not found.damage and path.stat().st_size and _holds_nothing(path) and used():
+            found = Look("it holds nothing")  # all of it was in the log, and that is gone
         if found.damage:
             log.error("state_damaged", database=path.name, damage=found.damage)
             _rescue(path, schema, found.damage, backup(), now)
@@ -116,6 +118,11 @@ def begin_anew(path: Path, schema: Schema, now: datetime) -> list[Path]:
     conn, _ = open_file(path, schema, "FULL")
     conn.close()
     return aside
+
+
+def _holds_nothing(path: Path) -> bool:
+    with closing(read_only(path)) as conn:
+        return conn.execute("SELECT 1 FROM sqlite_schema").fetchone() is None
 
 
 def _empty(path: Path, used: Callable[[], bool]) -> Look:
@@ -161,9 +168,9 @@ def _unproven(path: Path, backup: Path | None) -> Problem | None:
     ring = commits_in(ring_of(path))
     try:
         with closing(read_only(path)) as conn:
-            if not conn.execute(_COUNTS).fetchone():
-                return None  # of a version that did not count
-            commits, key_id = conn.execute("SELECT commits, key_id FROM proof").fetchone()
+            commits, key_id = 0, None
+            if conn.execute(_COUNTS).fetchone():  # else of a version that did not count
+                commits, key_id = conn.execute("SELECT commits, key_id FROM proof").fetchone()
             lost = [ring[number] for number in sorted(ring) if number > commits]
             names = named(conn, lost)
     except sqlite3.Error as error:
