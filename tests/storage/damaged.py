@@ -87,9 +87,9 @@ class Verdict:
         )
 
 
-async def a_home(root: Path) -> Home:
+async def a_home(root: Path, *, is_young: bool = False) -> Home:
     """Conversations as they are: long and short rows, calls and results, masked words, a message that
-    waits, alerts; the newer half of it in the write-ahead log alone.
+    waits, alerts; the newer half of it in the write-ahead log alone, all of it in a young one.
     """
     clock, chance = FakeClock(), random.Random(1)
     path = root / "live" / "state.db"
@@ -98,12 +98,14 @@ async def a_home(root: Path) -> Home:
     path.parent.mkdir()
     async with Database.open(path, STATE) as db:
         sessions, outbox = SqliteSessions(db, clock), SqliteOutbox(db, clock)
+        if is_young:
+            await db.read(lambda c: c.execute("PRAGMA wal_autocheckpoint = 0").fetchall())
         for number in range(90):
             key = chance.choice(KEYS)
             await a_turn(sessions, key, number, chance)
             await outbox.put(NewAlert(f"alert {number}", "job", f"{number:064x}", ("main",)))
             await clock.advance(timedelta(minutes=5).total_seconds())
-            if number == 40:
+            if number == 40 and not is_young:
                 await Masking(db, nobody).erase(Erasure(sentences=("secret 7",)))
                 await db.read(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
         await sessions.receive(TurnRequest("chat:a", "waits", "waits"))

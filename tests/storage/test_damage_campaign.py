@@ -12,8 +12,11 @@ FEW, MANY = 50, 500
 
 
 @pytest.mark.timeout(600)
-async def test_some_damage_loses_nothing_in_silence_and_salvages_what_can_be_read(tmp_path):
-    verdict = await campaign(await a_home(tmp_path), range(FEW))
+@pytest.mark.parametrize("is_young", [False, True])
+async def test_some_damage_loses_nothing_in_silence_and_salvages_what_can_be_read(
+    tmp_path, is_young
+):
+    verdict = await campaign(await a_home(tmp_path, is_young=is_young), range(FEW))
     print(verdict)
     assert verdict.failed == []
     assert verdict.silent == []
