@@ -18,7 +18,9 @@ from contextlib import suppress
 
 import pytest
 
-from tests.e2e.harness import PATIENCE, Client, Gone, Home, ModelServer, Refused, a_home
+from agentd.errors import AlreadyRunning
+from agentd.storage.lock import state_lock
+from tests.e2e.harness import PATIENCE, Client, Gone, Home, ModelServer, Refused, a_home, until
 from tests.e2e.test_days_of_kills import without_a_message
 from tests.e2e.test_random_kills import Talk, connected
 
@@ -99,9 +101,19 @@ async def lived(home: Home, talk: Talk, scenario: str, call: str, number: int) -
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        await until(lambda: is_free(home), "the daemon below strace is gone, too")
     met = _FAILED in trace.read_text(encoding="utf-8", errors="replace")
     trace.unlink()
     return met
+
+
+def is_free(home: Home) -> bool:
+    """Whether no daemon owns the home."""
+    try:
+        with state_lock(home.root / "state"):
+            return True
+    except AlreadyRunning:
+        return False
 
 
 async def swept(model: ModelServer, scenario: str, call: str, *, most: int, every: int) -> int:
