@@ -1,6 +1,6 @@
 """How long the event loop keeps work waiting, measured from a thread of its own, and what kept it.
 
-While the loop has nothing to do the thread looks at it four times a second. When a task is made, or
+While the loop has nothing to do the thread looks at it twice a second. When a task is made, or
 the loop is found at work, it looks every 20 ms, and asks a loop that is at work to call back: the time
 to the answer is the delay that any other work had. A delay may have begun 20 ms before it is asked for: so
 much may be missing of each. A thread that keeps the interpreter delays the loop and this one alike,
@@ -27,7 +27,7 @@ import structlog
 from agentd.ports import Clock
 
 LIMIT = 0.1  # seconds; a longer delay is logged
-_REST = 0.25  # seconds between two looks at a loop that has nothing to do
+_REST = 0.5  # seconds between two looks at a loop that has nothing to do
 _STEP = 0.02  # seconds between two looks at one that works
 _ALERT = 1.0  # seconds without work after which it counts as having nothing to do
 _LATE = 0.02  # seconds by which the thread wakes late where somebody keeps the interpreter
@@ -182,7 +182,7 @@ class LoopMonitor:
 
     def _watch(self, loop: _Loop) -> None:
         work_seen = -math.inf
-        before, queued = loop.usage(), _queued()
+        before, queued = loop.usage(), 0.0
         while not self._is_ending:
             is_resting = not self._is_watching
             pause = _REST if is_resting else _STEP
@@ -191,7 +191,9 @@ class LoopMonitor:
             now, used = self._clock.monotonic(), loop.usage()
             late = now - (min(due, self._rung) if is_rung else due)
             # That long somebody kept the interpreter: not while this thread waited for the processor.
-            held = late - (_queued() - queued) if late > _LATE else 0.0
+            held = late if late > _LATE else 0.0
+            if held and not is_resting:
+                held -= _queued() - queued
             # Work that began at rest, in no new task, began as long ago as it has computed.
             begun = min(used.loop - before.loop, pause) if is_resting and not is_rung else 0.0
             if is_rung or late > _LATE or begun > LIMIT or loop.is_at_work():
@@ -199,7 +201,9 @@ class LoopMonitor:
                 is_known = late > _LATE or begun > 0.0
                 self._measure(loop, before if is_known else used, max(late, begun, 0.0), held)
             self._is_watching = now - work_seen < _ALERT
-            before, queued = loop.usage(), _queued()
+            before = loop.usage()
+            if self._is_watching:  # at rest it would cost more than all else
+                queued = _queued()
 
     def _measure(self, loop: _Loop, before: _Usage, passed: float, held: float) -> None:
         """Measure the delay that has lasted for `passed` seconds, for `held` of which somebody kept the
