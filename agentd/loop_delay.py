@@ -196,8 +196,10 @@ class LoopMonitor:
                 held -= _queued() - queued
             # Work that began at rest, in no new task, began as long ago as it has computed.
             begun = min(used.loop - before.loop, pause) if is_resting and not is_rung else 0.0
-            if is_rung or late > _LATE or begun > LIMIT or loop.is_at_work():
-                work_seen = now
+            is_at_work = is_rung or begun > LIMIT or loop.is_at_work()
+            if is_at_work or late > _LATE:
+                if is_at_work:  # a busy machine that wakes this thread late is no work of the loop
+                    work_seen = now
                 is_known = late > _LATE or begun > 0.0
                 self._measure(loop, before if is_known else used, max(late, begun, 0.0), held)
             self._is_watching = now - work_seen < _ALERT
