@@ -90,14 +90,34 @@ def _connect(
         raise StorageCorrupt(f"{found.name} is no file of its own", cure=f"move {found} away")
     _private_file(path)
     try:
-        conn = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
         try:
-            _prepare(conn, path, schema, synchronous, guard)
-        except BaseException:
-            conn.close()
-            raise
+            return _opened(path, schema, synchronous, guard)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR:
+                raise
+            # A full disk has no room for the file by which connections share the index of the log. To a
+            # connection that is alone it is in memory: what is stored can be read, and a write says why not.
+            return _opened(path, schema, synchronous, guard, alone=True)
     except sqlite3.Error as error:
         raise translate(error, path) from error
+
+
+def _opened(
+    path: Path,
+    schema: Schema,
+    synchronous: Synchronous,
+    guard: Guard | None,
+    *,
+    alone: bool = False,
+) -> sqlite3.Connection:
+    conn = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+    try:
+        if alone:
+            conn.execute("PRAGMA locking_mode = EXCLUSIVE")
+        _prepare(conn, path, schema, synchronous, guard)
+    except BaseException:
+        conn.close()
+        raise
     return conn
 
 

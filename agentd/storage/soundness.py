@@ -45,8 +45,14 @@ def look(path: Path, schema: Schema, seconds: float = SECONDS) -> Look:
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that changes neither the file nor its log, not even when it is closed."""
-    conn = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    """A connection that changes neither the file nor its log, not even when it is closed. Nobody may have
+    the database open.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    # Without a log the file is all there is: read as such it needs no index of a log beside it, for which a
+    # full disk has no room.
+    kind = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+    conn = sqlite3.connect(f"{path.absolute().as_uri()}?{kind}", uri=True, isolation_level=None)
     conn.text_factory = lenient
     return conn
 
