@@ -40,19 +40,24 @@ def words(client: Client) -> str:
 async def test_a_block_of_200_ms_is_reported_in_status_and_log_with_its_function(
     home: Home,
 ) -> None:
-    daemon = await home.start("turn.begun:1:stall")
-    client = await daemon.connect()
-    assert await client.say("say hello", "m1") == "hello"
-    loop = (await client.call("_agentd/status"))["loop"]
-    worst = loop["worst_cpu"]
-    assert loop["over_limit"] >= 1
-    assert 100 < worst["cpu_ms"] <= worst["ms"]
-    assert worst["reason"] == "computing"
-    assert any(line.endswith(" in _stall") for line in worst["stack"]), worst
-    await daemon.stop()
-    log = home.complaints().splitlines()
-    told = [json.loads(line) for line in log if '"loop_stalled"' in line]
-    assert any("_stall" in line for entry in told for line in entry["frames"]), log
+    for tries_left in reversed(range(8)):  # the thread that looks may come too late to see it
+        daemon = await home.start("turn.begun:1:stall")
+        client = await daemon.connect()
+        assert await client.say("say hello", f"m{tries_left}") == "hello"
+        loop = (await client.call("_agentd/status"))["loop"]
+        await daemon.stop()
+        worst = loop["worst_cpu"]
+        assert loop["over_limit"] >= 1
+        assert 100 < worst["cpu_ms"] <= worst["ms"]
+        assert worst["reason"] == "computing"
+        log = home.complaints().splitlines()
+        told = [json.loads(line) for line in log if '"loop_stalled"' in line]
+        assert told
+        frames = [frame for entry in told for frame in entry["frames"]]
+        if any("_stall" in frame for frame in frames):
+            assert any(line.endswith(" in _stall") for line in worst["stack"]), worst
+            break
+        assert tries_left, log
 
 
 async def test_arguments_of_ten_megabytes_are_answered_without_a_stall(home: Home) -> None:
