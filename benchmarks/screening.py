@@ -62,13 +62,27 @@ async def rows() -> AsyncIterator[Row]:
 
 def attacks() -> list[str]:
     """The attacks of those of the packages that are installed."""
+    return _texts("attacks")
+
+
+def benign() -> list[str]:
+    """The honest texts of those of the packages that are installed."""
+    return _texts("benign")
+
+
+def documentation() -> list[str]:
+    """The paragraphs of what all packages that are installed say about themselves."""
+    return sorted(set(_documentation()))
+
+
+def _texts(beginning: str) -> list[str]:
     found: set[str] = set()
     for name, source in _SOURCES.items():
         try:
             sets = dict(source(distribution(name)))
         except PackageNotFoundError:
             continue
-        found.update(*(texts for what, texts in sets.items() if what.startswith("attacks")))
+        found.update(*(texts for what, texts in sets.items() if what.startswith(beginning)))
     return sorted(found)
 
 

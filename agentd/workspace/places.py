@@ -43,11 +43,13 @@ class Places:
 
     def standing(self, path: str) -> Name:
         """The name under which the file is there: as it is asked for, even where another of that name
-        is in the folder of daily notes; else the canonical one, or one below an alias. Blocks. Raises
-        PathRefused.
+        is in the folder of daily notes; else the canonical one, or one below an alias. In a scope that
+        there is not, nothing stands: the canonical one. Blocks. Raises PathRefused.
         """
         asked, name = parse_file(path), self.spelled(path)
-        folder, depth = self._folders[name.scope], len(self._daily)
+        folder, depth = self._folders.get(name.scope), len(self._daily)
+        if folder is None:
+            return name
         if asked != name and _stands(folder, asked.parts):
             return asked
         if name.parts[:depth] != self._daily or _stands(folder, name.parts):
