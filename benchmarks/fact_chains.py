@@ -22,6 +22,7 @@ from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.facts.told import FactsInPrompt
 from agentd.ports import Embedder
 from agentd.search.facts import LiveFacts
+from agentd.search.patience import patient
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -55,9 +56,11 @@ async def found_in(
     """An index of these facts that has embedded all of them."""
     with folder() as root:
         async with Database.open(root / "state.db", STATE) as db:
-            store = SqliteFacts(db)
+            store, clock = SqliteFacts(db), SystemClock()
             await store.write(FactWrite(facts))
-            async with LiveFacts.open(store, embedders, SystemClock(), patience=30.0) as index:
+            async with LiveFacts.open(
+                store, patient(embedders, clock), clock, patience=30.0
+            ) as index:
                 await index.settle()
                 yield index
 

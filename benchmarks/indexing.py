@@ -21,6 +21,7 @@ from agentd.memory.indexer import Indexer
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
 from agentd.search.mirrors import Mirrors
+from agentd.search.patience import patient
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -103,7 +104,7 @@ async def _workspace(folder: Path) -> AsyncIterator[tuple[Indexer, Indexer, Live
     files = Files(folder / "workspace", WorkspaceSettings(), clock, {}, folder / "versions")
     async with (
         Database.open(folder / "index.db", INDEX, synchronous="NORMAL") as db,
-        LiveIndex.open(SqliteChunks(db), clock, [packaged()]) as index,
+        LiveIndex.open(SqliteChunks(db), clock, patient([packaged()], clock)) as index,
     ):
         sessions = MemorySessions(clock)
         one, other = (Indexer(index, files, sessions, clock) for _ in range(2))

@@ -113,7 +113,7 @@ async def open_facts(
         yield Facts(forgetting, memory.recall, (waiting,), (forgetting.run,), forgetting.problems)
         return
     async with LiveFacts.open(
-        stores.facts, memory.embedders.chain, clock, settings.similarity_threshold
+        stores.facts, memory.asked, clock, settings.similarity_threshold
     ) as index:
         book = FactBook(
             stores.facts,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from agentd.memory.retention import Retention
 from agentd.paths import shipped
 from agentd.ports import EventSink
 from agentd.search.live import LiveIndex
+from agentd.search.patience import PatientEmbedder, patient
 from agentd.workspace import template
 from agentd.workspace.archiving import Archiving
 from agentd.workspace.files import Files
@@ -36,6 +37,7 @@ class Memory:
     files: Files
     injection: Injection
     embedders: Embedders
+    asked: tuple[PatientEmbedder, ...]  # of all searches, the best first
     index: LiveIndex
     indexer: Indexer
     watching: Watching
@@ -77,15 +79,18 @@ async def open_memory(ground: Ground, stores: Stores) -> AsyncIterator[Memory]:
     await injection.audit(Kind.MAIN)
     async with (
         open_embedders(ground, stores.ledger) as embedders,
-        LiveIndex.open(
-            stores.chunks,
-            clock,
-            embedders.chain,
-            ground.config.memory_search,
-            redactor=ground.redactor,
-        ) as index,
+        _open_index(ground, stores, asked := patient(embedders.chain, clock)) as index,
     ):
-        yield _around(ground, stores, files, injection, embedders, index)
+        yield _around(ground, stores, files, injection, embedders, asked, index)
+
+
+def _open_index(
+    ground: Ground, stores: Stores, embedders: Sequence[PatientEmbedder]
+) -> AbstractAsyncContextManager[LiveIndex]:
+    settings = ground.config.memory_search
+    return LiveIndex.open(
+        stores.chunks, ground.clock, embedders, settings, redactor=ground.redactor
+    )
 
 
 def _around(
@@ -94,6 +99,7 @@ def _around(
     files: Files,
     injection: Injection,
     embedders: Embedders,
+    asked: tuple[PatientEmbedder, ...],
     index: LiveIndex,
 ) -> Memory:
     settings, clock = ground.config.workspace, ground.clock
@@ -129,6 +135,7 @@ def _around(
         files,
         injection,
         embedders,
+        asked,
         index,
         indexer,
         watching,

@@ -60,7 +60,8 @@ class Parts:
             self.engine.compaction,
             self.engine.outage,
         )
-        return tuple(problem for part in asked for problem in part.problems())
+        told = (problem for part in asked for problem in part.problems())
+        return tuple(dict.fromkeys(told))  # several may have met the same one
 
 
 @asynccontextmanager

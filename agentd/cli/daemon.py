@@ -123,7 +123,8 @@ def _index(index: dict[str, Any]) -> str:
     files, chunks = (counted(index.get(f"{noun}s", 0), noun) for noun in ("file", "chunk"))
     counts = f"{files}, {chunks}, {index.get('pending', 0)} pending"
     why = f" ({index['why']})" if index.get("why") else ""
-    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}"
+    reason = f", {index['reason']}" if index.get("reason") else ""
+    return f"{counts}; {index.get('state')}, embedder {index.get('embedder')}{why}{reason}"
 
 
 def _facts(facts: dict[str, Any]) -> str:

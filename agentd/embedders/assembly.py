@@ -55,10 +55,13 @@ class Embedders:
         return tuple(embedder for embedder in (self.best, self.first) if embedder is not None)
 
     def status(self) -> dict[str, str]:
-        """For `agentd status`: which was chosen, why, and what its process is at."""
+        """For `agentd status`: which was chosen, why, what its process is at, and, where it is not the one
+        that was asked for, the code of the problem as `reason`.
+        """
         progress = self.worker.progress if self.worker is not None else ""
         why = "; ".join(filter(None, (self.choice.why, progress)))
-        return {"provider": self.choice.kind, "why": why}
+        degraded = {"reason": one.code for one in self.refusals[:1]}
+        return {"provider": self.choice.kind, "why": why, **degraded}
 
     def problems(self) -> tuple[Problem, ...]:
         """Why it is not the one that was asked for. Who asks it tells of its failures."""

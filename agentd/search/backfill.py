@@ -1,43 +1,64 @@
-"""Gives every chunk its vector of one model, in the background or when somebody waits for it."""
+"""Gives all texts of a collection their vectors of one model, in the background or when somebody waits."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol
 
 import structlog
 
 from agentd.domain.health import Problem
-from agentd.domain.index import Unembedded
-from agentd.ports import ChunkStore, Clock, Embedder
-from agentd.search.patience import PatientEmbedder, TextFault, named
-from agentd.search.units import embedded_text
+from agentd.search.patience import PatientEmbedder
 
-FIRST = 16  # texts at once
-COUNTED = 100_000  # pending chunks; more are not counted
+PROBE = "memory"  # what an embedder that works can embed
+STRIKES = 2  # failures at one text, right after the probe worked: it is the text
 
 log = structlog.get_logger()
 
-Tell = Callable[[str, Sequence[tuple[int, bytes]]], Awaitable[None]]
+
+class Backlog(Protocol):
+    """The texts of one collection that have no vector of one model yet. All raise StorageError."""
+
+    @property
+    def left(self) -> int:
+        """How many they were at the last look, without those that were done since."""
+
+    def notice(self) -> None:
+        """There are new texts."""
+
+    async def look(self) -> int:
+        """How many they are."""
+
+    async def next(self, most: int) -> Mapping[Hashable, str]:
+        """The texts that come next, by what tells them apart; none when all are done."""
+
+    async def keep(self, vectors: Mapping[Hashable, bytes]) -> None:
+        """Take in the vectors, as they are stored, of what `next` gave last."""
+
+    def give_up(self) -> None:
+        """Leave the only text that `next` gave last without a vector."""
+
+    async def finish(self) -> None:
+        """All that there was is done."""
+
+    def problems(self) -> Sequence[Problem]:
+        """The texts that were given up."""
 
 
 class Backfill:
-    """One embedder and what it has still to do.
+    """One embedder and what it has still to do of one collection.
 
-    `tell` is called with the ids and stored vectors of all chunks that have one now. A text that the
-    embedder fails at while others work is left without a vector and named, until the next start.
+    A text that failed alone is suspect: before it is tried again the embedder has to prove with PROBE that
+    it works. One that it fails at while others work is given up, so that all others get their vectors.
     """
 
-    def __init__(self, store: ChunkStore, embedder: Embedder, clock: Clock, tell: Tell) -> None:
-        self.embedder = PatientEmbedder(embedder, clock, FIRST)
-        self.left = 0
-        self._store = store
-        self._tell = tell
+    def __init__(self, embedder: PatientEmbedder, backlog: Backlog) -> None:
+        self.embedder = embedder
+        self._backlog = backlog
         self._lock = asyncio.Lock()
-        self._epoch = -1
-        self._mark = 0
-        self._unlooked = True
-        self._given_up: dict[int, str] = {}
+        self._suspect: Hashable = None
+        self._strikes = 0
 
     @property
     def model(self) -> str:
@@ -45,36 +66,27 @@ class Backfill:
         return self.embedder.model
 
     @property
+    def left(self) -> int:
+        """How many texts have no vector, as far as was looked."""
+        return self._backlog.left
+
+    @property
     def is_busy(self) -> bool:
         """Whether it is at work."""
         return self._lock.locked()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why it fails, and the texts that it could not embed."""
-        told = [self.embedder.problem] if self.embedder.problem else []
-        if self._given_up:
-            places = named([*self._given_up.values()])
-            told.append(
-                Problem(
-                    "text_not_embedded",
-                    f"{self.model} fails at what stands in {places}: words alone find it",
-                    "change or shorten these lines; a restart of agentd tries them again",
-                )
-            )
-        return tuple(told)
+        """Why the embedder fails, and the texts that it could not embed."""
+        told = (self.embedder.problem,) if self.embedder.problem else ()
+        return (*told, *self._backlog.problems())
 
     def notice(self) -> None:
-        """There are new chunks."""
-        self._unlooked = True
+        """There are new texts."""
+        self._backlog.notice()
 
     async def look(self) -> int:
-        """How many chunks are without a vector. Raises StorageError."""
-        if self._unlooked:
-            await self._find_mark()
-            await self._check_given_up()
-            self._unlooked = False
-            self.left = await self._store.count_pending(self.model, self._mark, COUNTED)
-        return self.left
+        """How many texts are without a vector. Raises StorageError."""
+        return await self._backlog.look()
 
     async def fill(self, most: int | None = None) -> bool:
         """Give vectors to all that have none, or to so many and few more; False if the embedder fails.
@@ -84,51 +96,31 @@ class Backfill:
             if not await self.look():
                 return True
             done = 0
-            while batch := await self._store.pending(self.model, self._mark, self.embedder.size):
+            while batch := await self._backlog.next(self.embedder.size):
                 if most is not None and done >= most:
                     return True  # the others came meanwhile
                 if self.embedder.pause or not await self._done_with(batch):
                     return False
-                self._mark = batch[-1].id
-                self.left = max(0, self.left - len(batch))
                 done += len(batch)
-            self.left = 0
-            done_up_to = min([self._mark, *(number - 1 for number in self._given_up)])
-            await self._store.set_meta(self._name, str(done_up_to))
-            await self._store.prune()
+            await self._backlog.finish()
             log.info("embedded", model=self.model)
         return True
 
-    async def _done_with(self, batch: Sequence[Unembedded]) -> bool:
+    async def _done_with(self, batch: Mapping[Hashable, str]) -> bool:
         """Whether nothing is left to do for these: they have vectors, or the only one is given up."""
-        texts = {row.digest: embedded_text(row.chunk) for row in batch}
-        try:
-            stored = await self.embedder.embed(texts)
-        except TextFault:
-            for row in batch:  # all say the same
-                self._given_up[row.id] = f"{row.chunk.path}:{row.chunk.start_line}"
-            return True
-        if stored is None:
+        names = list(batch)
+        was_suspect = names == [self._suspect]
+        if was_suspect and await self.embedder.embed([PROBE]) is None:
             return False
-        rows = dict(zip(texts, stored, strict=True))
-        await self._tell(self.model, await self._store.put_vectors(self.model, rows))
+        vectors = await self.embedder.embed(list(batch.values()))
+        if vectors is not None:
+            await self._backlog.keep(dict(zip(batch, vectors, strict=True)))
+            return True
+        if len(names) == 1:
+            self._suspect, self._strikes = names[0], self._strikes + 1 if was_suspect else 0
+        if not was_suspect or self._strikes < STRIKES:
+            return False
+        self.embedder.acquit()
+        log.warning("text_not_embedded", model=self.model, text=str(names[0]))
+        self._backlog.give_up()
         return True
-
-    async def _check_given_up(self) -> None:
-        """Forget texts that are gone or have got a vector."""
-        for number in list(self._given_up):
-            found = await self._store.pending(self.model, number - 1, 1)
-            if not found or found[0].id != number:
-                del self._given_up[number]
-
-    @property
-    def _name(self) -> str:
-        return f"embedded_up_to:{self.model}"
-
-    async def _find_mark(self) -> None:
-        """Where to go on: below it every chunk has its vector."""
-        if self._epoch != self._store.epoch:
-            self._epoch = self._store.epoch
-            self._given_up.clear()
-            self.embedder.forget()
-            self._mark = int(await self._store.meta(self._name) or 0)

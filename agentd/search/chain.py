@@ -1,10 +1,10 @@
-"""The embedders of an index, from the best on: which answers, and whose vectors are worth their room."""
+"""The embedders of a collection, from the best on: which answers now, and whose vectors are worth their room."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -16,7 +16,7 @@ from agentd.ports import Clock
 from agentd.search.backfill import Backfill
 
 WARMING = 1.5  # seconds that a model has to answer when it is first asked
-FEW = 256  # chunks without a vector: more are left to the background
+FEW = 256  # texts without a vector: more are left to the background
 GATHER = 5.0  # seconds in which those gather that nobody has asked for
 AGAIN = 60.0  # seconds after an error of the store that embedding is tried again
 LATE = 60.0  # seconds after which it is a problem that pieces have no vector
@@ -25,14 +25,37 @@ STANDING_IN = 600.0  # seconds after its last answer that a model's vectors stay
 log = structlog.get_logger()
 
 
-class Chain:
-    """`backfills` are asked from the best on, each for so many `seconds`; the last should be quick."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Vectors of what was asked, None where no embedder answers; `model` made them. `lack` is what the
+    search has to do without, "" for nothing.
+    """
 
-    def __init__(self, backfills: Sequence[Backfill], clock: Clock, seconds: float) -> None:
+    vectors: Sequence[bytes] | None
+    model: str
+    lack: str
+
+
+class Chain:
+    """`backfills` are asked from the best on, each for so many `seconds`; the last should be quick. One that
+    has its model to load has `warming` seconds at least, and the better ones only with `waits`.
+    """
+
+    def __init__(
+        self,
+        backfills: Sequence[Backfill],
+        clock: Clock,
+        seconds: float,
+        *,
+        warming: float = WARMING,
+        waits: bool = True,
+    ) -> None:
         self._backfills = tuple(backfills)
         self._wakes = tuple(asyncio.Event() for _ in self._backfills)
         self._clock = clock
         self._seconds = seconds
+        self._warming = warming
+        self._waits = waits
         self._lacking_since: float | None = None
         self._is_asked = False  # whether anybody has searched
         self._answered: dict[str, float] = {}  # when each model did last
@@ -49,6 +72,11 @@ class Chain:
         best = [backfill.model for backfill in self._backfills if backfill.left <= FEW][:1]
         return frozenset({*lately, *best})
 
+    @property
+    def left(self) -> int:
+        """How many texts have no vector of the best one, as far as was looked."""
+        return self._backfills[0].left if self._backfills else 0
+
     async def run(self) -> None:
         """Embed what is new until cancelled."""
         try:
@@ -60,13 +88,13 @@ class Chain:
             self._tasks = None
 
     def notice(self) -> None:
-        """There are new chunks."""
+        """There are new texts."""
         for backfill, wake in zip(self._backfills, self._wakes, strict=True):
             backfill.notice()
             wake.set()
 
     async def fill(self) -> None:
-        """Give vectors to all chunks, as far as the embedders can. Raises StorageError."""
+        """Give vectors to all texts, as far as the embedders can. Raises StorageError."""
         for backfill in reversed(self._backfills):
             await backfill.fill()
 
@@ -75,10 +103,12 @@ class Chain:
         for backfill in self._backfills[-1:]:
             await backfill.fill()
 
-    async def vectors(self, queries: Sequence[str]) -> tuple[Sequence[bytes] | None, str, str]:
-        """Vectors of the queries, the model that made them, and what this search has to do without."""
-        # Models load when they are first asked.
-        patience = self._seconds if self._answered else max(self._seconds, WARMING)
+    async def vectors(
+        self, texts: Sequence[str], seconds: float | None = None, *, query: bool = True
+    ) -> Asked:
+        """Vectors of what is looked for, of the best embedder that answers in time; without `query` of texts
+        like those of the collection, to compare them with. Raises StorageError.
+        """
         reason, self._is_asked = "", True
         for backfill in self._backfills:
             if backfill.embedder.pause:
@@ -86,15 +116,13 @@ class Chain:
                 continue
             found, is_late = None, False
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(self._patience(backfill, seconds or self._seconds)):
                     left = await backfill.look()
                     if left > FEW and backfill is not self._backfills[-1]:
                         self._wake(backfill)
                         continue  # the next one answers until this one has seen all
                     few = await self._few(backfill, left)
-                    found = (
-                        None if backfill.embedder.pause else await self._asked(backfill, queries)
-                    )
+                    found = await self._asked(backfill, texts, query=query)
                     if found is not None and few is not None:
                         await asyncio.shield(few)  # what is new is found, too, if that is quick
             except TimeoutError:
@@ -103,9 +131,9 @@ class Chain:
                 reason = Lack.EMBEDDER_SLOW if is_late else Lack.EMBEDDER_DOWN
                 continue
             self._answered[backfill.model] = self._clock.monotonic()
-            left = backfill.left
-            return found, backfill.model, reason or (Lack.VECTORS_MISSING if left else "")
-        return None, "", reason
+            reason = reason or (Lack.VECTORS_MISSING if backfill.left else "")
+            return Asked(found, backfill.model, reason)
+        return Asked(None, "", reason)
 
     async def told(self, state: IndexState) -> IndexState:
         """The state of an index with what is known of its vectors. Raises StorageError."""
@@ -131,7 +159,15 @@ class Chain:
             vectors=left[0],
             pending=left[0] if behind else 0,
             state="embedding" if behind else state.state,
+            reason=self._reason(),
         )
+
+    def _reason(self) -> str:
+        """What a search would have to do without at this moment."""
+        best = self._backfills[0]
+        if best.embedder.problem is not None:
+            return Lack.EMBEDDER_DOWN
+        return Lack.VECTORS_MISSING if best.left and len(self._backfills) > 1 else ""
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, what they fail at, and pieces that have lacked a vector for long."""
@@ -145,6 +181,14 @@ class Chain:
             cure = "wait; `agentd memory status` tells how many are left"
             told.append(Problem("vectors_missing", text, cure))
         return tuple(told)
+
+    def _patience(self, backfill: Backfill, seconds: float) -> float:
+        """How many seconds it has to answer. Models load when they are first asked."""
+        if backfill is self._backfills[-1]:
+            is_loading = not backfill.embedder.has_answered
+        else:
+            is_loading = self._waits and not any(b.embedder.has_answered for b in self._backfills)
+        return max(seconds, self._warming) if is_loading else seconds
 
     def _wake(self, backfill: Backfill) -> None:
         self._wakes[self._backfills.index(backfill)].set()
@@ -174,10 +218,14 @@ class Chain:
             log.warning("embedding_failed", reason=error.reason)
             self._wake(backfill)
 
-    async def _asked(self, backfill: Backfill, queries: Sequence[str]) -> Sequence[bytes] | None:
-        """The vectors of the queries; None if the embedder fails."""
+    async def _asked(
+        self, backfill: Backfill, texts: Sequence[str], *, query: bool
+    ) -> Sequence[bytes] | None:
+        """The vectors; None if the embedder fails, or has failed a moment ago."""
+        if backfill.embedder.pause:
+            return None
         try:
-            return await backfill.embedder.ask(queries, query=True)
+            return await backfill.embedder.ask(texts, query=query)
         except EmbedderFault:
             return None
 

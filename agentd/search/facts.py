@@ -19,10 +19,13 @@ import structlog
 from agentd.domain.fact import Fact, FactHit
 from agentd.domain.health import Problem
 from agentd.domain.sentences import sentences
-from agentd.errors import AgentdError, EmbedderFault
-from agentd.ports import Clock, Embedder, FactVectorStore
+from agentd.errors import AgentdError
+from agentd.ports import Clock, FactVectorStore
 from agentd.search import words
-from agentd.search.facts_vectors import FactVectors
+from agentd.search.backfill import Backfill
+from agentd.search.backlogs import FactBacklog
+from agentd.search.chain import Chain
+from agentd.search.patience import PatientEmbedder
 
 if TYPE_CHECKING:
     from agentd.search.facts_mirror import FactMirror
@@ -32,7 +35,6 @@ CANDIDATES = 50  # of each leg
 PATIENCE = 0.1  # seconds for the vector of a text that is looked for; then keywords alone answer
 LOADING = 10  # times as many until the last embedder has answered once
 JUDGING = 50  # times as many for a text that is compared
-FEW = 256  # facts without a vector: more are left to the background
 SLICE = 2_000  # facts that are taken in at once: others use the interpreter in between
 MAX_LETTERS = 10_000  # of a query that are looked at
 LONGEST = 2_000  # characters of a text that are read as one
@@ -51,7 +53,7 @@ class LiveFacts:
     def __init__(
         self,
         store: FactVectorStore,
-        embedders: Sequence[Embedder],
+        embedders: Sequence[PatientEmbedder],
         clock: Clock,
         pool: ThreadPoolExecutor,
         similarity: float = SIMILARITY,
@@ -65,10 +67,17 @@ class LiveFacts:
         self._candidates = candidates
         self._patience = patience
         self._writing = asyncio.Lock()
-        self._vectors = tuple(
-            FactVectors(embedder, clock, self._keep, self._writing) for embedder in embedders
+        self._embedders = tuple(embedders)
+        self._backlogs = tuple(
+            FactBacklog(embedder.model, self._keep, self._writing) for embedder in embedders
         )
-        self._wakes = tuple(asyncio.Event() for _ in self._vectors)
+        self._chain = Chain(
+            [Backfill(*each) for each in zip(embedders, self._backlogs, strict=True)],
+            clock,
+            patience,
+            warming=LOADING * patience,
+            waits=False,
+        )
         self._facts: dict[str, Fact] | None = None  # the active ones, once read
         self._mirror: FactMirror | None = None
         self._cold, self._warm = asyncio.Event(), asyncio.Event()
@@ -79,7 +88,7 @@ class LiveFacts:
     async def open(
         cls,
         store: FactVectorStore,
-        embedders: Sequence[Embedder],
+        embedders: Sequence[PatientEmbedder],
         clock: Clock,
         similarity: float = SIMILARITY,
         candidates: int = CANDIDATES,
@@ -95,13 +104,12 @@ class LiveFacts:
     @property
     def pending(self) -> int:
         """How many facts have no vector of the best embedder yet."""
-        return self._vectors[0].left if self._vectors else 0
+        return self._chain.left
 
     async def settle(self) -> None:
         """Embed what is new now. Returns also when an embedder fails: `problems` then says so."""
         if await self._ready() is not None:
-            for vectors in reversed(self._vectors):
-                await vectors.fill()
+            await self._chain.fill()
 
     async def run(self) -> None:
         """Load facts when they are first asked for, and embed what is new, until cancelled."""
@@ -109,9 +117,7 @@ class LiveFacts:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._load_when_asked())
-                for vectors, wake in zip(self._vectors, self._wakes, strict=True):
-                    wake.set()
-                    tasks.create_task(self._embed(vectors, wake))
+                await self._chain.run()
         finally:
             self._runs = False
 
@@ -126,12 +132,12 @@ class LiveFacts:
             gone = [fact.id for fact in facts if not fact.is_active]
             held.update((fact.id, fact) for fact in active)
             self._forget(gone)
-            for vectors in self._vectors:
-                vectors.add(new)
+            for backlog in self._backlogs:
+                backlog.add(new)
             if self._mirror is not None:
                 await self._take_in(self._mirror, active)
                 await self._run(self._mirror.remove, gone)
-        self._wake()
+        self._chain.notice()
 
     async def remove(self, fact_ids: Sequence[str]) -> None:
         """See FactIndex. Once it has returned, no answer of an embedder brings anything back."""
@@ -153,8 +159,8 @@ class LiveFacts:
         if mirror is None:
             return ()
         pieces = pieces_of(text)
-        vectors, model = await self._asked(pieces, self._patience, query=True)
-        found = await self._run(mirror.find, pieces, vectors, model, self._clock.now())
+        asked = await self._chain.vectors(pieces)
+        found = await self._run(mirror.find, pieces, asked.vectors, asked.model, self._clock.now())
         held = self._facts or {}
         return [FactHit(held[f.id], f.score, f.scores) for f in found if f.id in held][:limit]
 
@@ -172,55 +178,28 @@ class LiveFacts:
         if mirror is None or not fact_ids:
             return {}
         pieces = pieces_of(query.strip()[:MAX_LETTERS])
-        vectors, model = await self._asked(pieces, self._patience, query=True)
-        if vectors is None:
+        asked = await self._chain.vectors(pieces)
+        if asked.vectors is None:
             return {}
-        return await self._run(mirror.cosines, fact_ids, vectors, model)
+        return await self._run(mirror.cosines, fact_ids, asked.vectors, asked.model)
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and the facts that they fail at."""
-        return tuple(problem for vectors in self._vectors for problem in vectors.problems())
+        return self._chain.problems()
 
     async def _by_meaning(self, text: str, limit: int) -> Sequence[Fact]:
         """The facts nearest to a text, nearest first; none while no embedder answers."""
         mirror = await self._ready()
         if mirror is None:
             return ()
-        vectors, model = await self._asked(
+        asked = await self._chain.vectors(
             [text[:MAX_LETTERS]], JUDGING * self._patience, query=False
         )
-        if vectors is None:
+        if asked.vectors is None:
             return ()
-        found = await self._run(mirror.nearest, vectors[0], model, limit)
+        found = await self._run(mirror.nearest, asked.vectors[0], asked.model, limit)
         held = self._facts or {}
         return [held[name] for name in found if name in held]
-
-    async def _asked(
-        self, texts: Sequence[str], patience: float, *, query: bool
-    ) -> tuple[Sequence[bytes] | None, str]:
-        """Vectors of texts and the model that made them; none when no embedder answers in time."""
-        for at, vectors in enumerate(self._vectors):
-            last = at == len(self._vectors) - 1
-            if vectors.left > FEW:
-                self._wakes[at].set()
-            if vectors.embedder.pause or (vectors.left > FEW and not last):
-                continue  # the next one answers until this one has seen all
-            seconds = patience
-            if last and not vectors.embedder.has_answered:
-                seconds = max(patience, LOADING * self._patience)
-            try:
-                async with asyncio.timeout(seconds):
-                    if 0 < vectors.left <= FEW and not (query and self._runs):
-                        await vectors.fill()
-                    found = await vectors.embedder.ask(texts, query=query)
-            except TimeoutError:
-                if last:
-                    vectors.embedder.give_up(seconds)
-                continue
-            except EmbedderFault:
-                continue
-            return found, vectors.model
-        return None, ""
 
     async def _ready(self) -> FactMirror | None:
         """What holds all facts; None where there is none."""
@@ -241,15 +220,15 @@ class LiveFacts:
                 return
             mirror = await self._run(_new, self._similarity, self._candidates)
             await self._take_in(mirror, list(held.values()))
-            for vectors in self._vectors:
-                stored = await self._store.vectors(vectors.model)
-                size = 2 * vectors.embedder.dimension
+            for embedder, backlog in zip(self._embedders, self._backlogs, strict=True):
+                stored = await self._store.vectors(embedder.model)
+                size = 2 * embedder.dimension
                 known = {n: v for n, v in stored.items() if n in held and len(v) == size}
-                await self._run(mirror.put_vectors, vectors.model, known)
-                vectors.add(fact for fact in held.values() if fact.id not in known)
-                vectors.remove(known)
+                await self._run(mirror.put_vectors, embedder.model, known)
+                backlog.add(fact for fact in held.values() if fact.id not in known)
+                backlog.remove(known)
             self._mirror = mirror
-        self._wake()
+        self._chain.notice()
 
     async def _load_when_asked(self) -> None:
         while True:
@@ -260,22 +239,6 @@ class LiveFacts:
             except AgentdError as error:
                 log.warning("facts_not_loaded", reason=error.reason)  # the next search tries again
             self._warm.set()
-
-    async def _embed(self, vectors: FactVectors, wake: asyncio.Event) -> None:
-        while True:
-            await wake.wait()
-            wake.clear()
-            try:
-                # A few wait for the first search: what loads the model may never be needed.
-                if vectors.left > FEW or self._mirror is not None:
-                    await vectors.fill()
-            except AgentdError as error:
-                log.warning(
-                    "facts_not_embedded", reason=error.reason
-                )  # the next change tries again
-            if vectors.embedder.pause:
-                await self._clock.sleep(vectors.embedder.pause)
-                wake.set()
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -305,12 +268,8 @@ class LiveFacts:
         for fact_id in fact_ids:
             if self._facts is not None:
                 self._facts.pop(fact_id, None)
-        for vectors in self._vectors:
-            vectors.remove(fact_ids)
-
-    def _wake(self) -> None:
-        for wake in self._wakes:
-            wake.set()
+        for backlog in self._backlogs:
+            backlog.remove(fact_ids)
 
     async def _run(self, work: Callable[..., T], *args: object) -> T:
         """What `work` gives, done on the thread. Cancelling the caller does not stop it."""

@@ -19,13 +19,15 @@ from agentd.domain.index import Entry
 from agentd.domain.memory import OWNER, Audience, Chunk, Found, IndexState, Source
 from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.errors import AgentdError, StorageCorrupt
-from agentd.ports import ChunkStore, Clock, Embedder
+from agentd.ports import ChunkStore, Clock
 from agentd.redaction import Redactor
 from agentd.search import words
 from agentd.search.backfill import Backfill
+from agentd.search.backlogs import ChunkBacklog
 from agentd.search.chain import Chain
 from agentd.search.hits import hit_of
 from agentd.search.mirrors import Mirrors
+from agentd.search.patience import PatientEmbedder
 from agentd.search.settings import SearchSettings
 
 LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
@@ -50,7 +52,7 @@ class LiveIndex:
         self,
         store: ChunkStore,
         mirrors: Mirrors,
-        embedders: Sequence[Embedder],
+        embedders: Sequence[PatientEmbedder],
         settings: SearchSettings,
         clock: Clock,
         patience: float = LOADING,
@@ -63,7 +65,8 @@ class LiveIndex:
         self._patience = patience
         self._redactor = redactor or Redactor()
         backfills = [
-            Backfill(store, embedder, clock, mirrors.put_vectors) for embedder in embedders
+            Backfill(embedder, ChunkBacklog(store, embedder.model, mirrors.put_vectors))
+            for embedder in embedders
         ]
         self._chain = Chain(backfills, clock, settings.query_timeout_ms / 1000)
         self._cold = asyncio.Event()
@@ -77,7 +80,7 @@ class LiveIndex:
         cls,
         store: ChunkStore,
         clock: Clock,
-        embedders: Sequence[Embedder] = (),
+        embedders: Sequence[PatientEmbedder] = (),
         settings: SearchSettings | None = None,
         patience: float = LOADING,
         redactor: Redactor | None = None,
@@ -184,14 +187,15 @@ class LiveIndex:
             audience = await self._mirrors.serving(audience)
             if self._runs and audience in self._warming:
                 return None
-            vectors, model, reason = await self._chain.vectors(texts)
+            asked = await self._chain.vectors(texts)
             self._mirrors.hold(self._chain.wanted)
             if not await self._is_loaded(audience, query):
                 return None
-            if audience != OWNER and reason == Lack.VECTORS_MISSING:
-                reason = ""  # what is being embedded may be the owner's
+            lack = asked.lack
+            if audience != OWNER and lack == Lack.VECTORS_MISSING:
+                lack = ""  # what is being embedded may be the owner's
             options = self._settings.options(query, self._today())
-            found = await self._mirrors.search(audience, texts, vectors, model, options)
+            found = await self._mirrors.search(audience, texts, asked.vectors, asked.model, options)
         except AgentdError:
             raise
         except Exception as error:
@@ -205,10 +209,10 @@ class LiveIndex:
         hits = tuple(map(hit_of, found.hits))
         told = str(found.reason or "")
         # Words alone cannot tell: an answer in other words holds none of the question's.
-        if hits and vectors is not None and found.confidence < options.least_confidence:
+        if hits and asked.vectors is not None and found.confidence < options.least_confidence:
             told = EmptyReason.NOTHING_FITS
-        if reason and (not told or told in _PERHAPS_MISSED):
-            told = reason
+        if lack and (not told or told in _PERHAPS_MISSED):
+            told = lack
         return Found(hits, told, found.confidence)
 
     async def _is_loaded(self, audience: Audience, query: SearchQuery) -> bool:

@@ -57,6 +57,7 @@ INDEX = {
     "chunks": int,
     "pending": int,
     "vectors_missing": int,
+    "reason": str,
     "embedder": str,
     "state": frozenset({"ready", "indexing", "rebuilding", "embedding"}),
 }

@@ -16,7 +16,9 @@ from agentd.domain.settings import parse_duration
 from agentd.embedders import worker as workers
 from agentd.errors import EmbedderFault
 from agentd.search.backfill import Backfill
+from agentd.search.backlogs import ChunkBacklog
 from agentd.search.entries import entry
+from agentd.search.patience import PatientEmbedder
 from agentd.testing import MemoryChunks
 
 
@@ -112,7 +114,8 @@ async def test_a_text_that_kills_every_process_does_not_keep_the_others_from_the
     ]
     await store.replace("a.md", "d", [entry(chunk) for chunk in chunks])
     async with serving() as worker:
-        backfill = Backfill(store, worker, clock, tell)
+        backlog = ChunkBacklog(store, worker.model, tell)
+        backfill = Backfill(PatientEmbedder(worker, clock), backlog)
         for _ in range(60):
             if await backfill.fill():
                 break

@@ -13,6 +13,7 @@ from agentd.memory.indexer import Indexer
 from agentd.memory.recall import MemoryRecall
 from agentd.memory.settings import IndexSettings
 from agentd.search.live import LiveIndex
+from agentd.search.patience import patient
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -66,7 +67,7 @@ async def chunks(tmp_path):
 
 @pytest.fixture
 async def live(chunks, clock):
-    async with LiveIndex.open(chunks, clock, [HashEmbedder()]) as index:
+    async with LiveIndex.open(chunks, clock, patient([HashEmbedder()], clock)) as index:
         yield index
 
 
@@ -107,7 +108,9 @@ async def test_a_rebuild_changes_no_answer_at_any_time(live, chunks, indexer):
 async def test_a_rebuild_returns_with_vectors_or_once_words_find_everything(
     chunks, clock, workspace, store
 ):
-    async with LiveIndex.open(chunks, clock, [HashEmbedder(32), HashEmbedder()]) as live:
+    async with LiveIndex.open(
+        chunks, clock, patient([HashEmbedder(32), HashEmbedder()], clock)
+    ) as live:
         indexer = Indexer(live, workspace, store, clock)
         await indexer.rebuild(vectors=False)
         state = await indexer.state()

@@ -15,6 +15,7 @@ from agentd.search import words
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
 from agentd.search.mirrors import KEPT, Mirrors
+from agentd.search.patience import patient
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
 from agentd.storage.sqlite import Database
@@ -60,14 +61,16 @@ async def an_index(kind, folder, clock):
         yield MemoryIndexDouble()
         return
     if kind == "live on a double":
-        async with LiveIndex.open(MemoryChunks(), clock, [HashEmbedder()]) as index:
+        async with LiveIndex.open(MemoryChunks(), clock, patient([HashEmbedder()], clock)) as index:
             yield index
         return
     folder.mkdir()
     embedders = [HashEmbedder()] if kind == "vectors" else []
     async with Database.open(folder / "index.db", INDEX, synchronous="NORMAL") as db:
         patience = 0.0 if kind == "words" else 10.0
-        async with LiveIndex.open(SqliteChunks(db), clock, embedders, patience=patience) as index:
+        async with LiveIndex.open(
+            SqliteChunks(db), clock, patient(embedders, clock), patience=patience
+        ) as index:
             yield index
 
 

@@ -15,9 +15,9 @@ from agentd.domain.fact import Category, Fact, FactSource, FactStatus, FactWrite
 from agentd.embedders.late import packaged
 from agentd.errors import EmbedderFault, StorageError
 from agentd.ports import FactIndex
-from agentd.search import facts as search_facts
-from agentd.search import facts_mirror
+from agentd.search import chain, facts_mirror
 from agentd.search.facts import LiveFacts, pieces_of
+from agentd.search.patience import patient
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -70,7 +70,9 @@ def open_index(facts, clock):
 
     @asynccontextmanager
     async def opened(*embedders, run=False, patience=0.5):
-        async with LiveFacts.open(facts, embedders, clock, patience=patience) as index:
+        async with LiveFacts.open(
+            facts, patient(embedders, clock), clock, patience=patience
+        ) as index:
             if not run:
                 yield index
                 return
@@ -319,7 +321,7 @@ async def test_a_fact_that_no_embedder_survives_is_named_and_all_others_get_vect
         assert (problem.code, index.pending) == ("text_not_embedded", 0)
         assert "fact0200" in problem.text
         assert len(await facts.vectors(embedder.model)) == 299
-        assert embedder.failures < 10
+        assert embedder.failures < 12
         assert await found(index, "deadly", 1) == [texts[200]]
         await learn(facts, index, fact(200, "The user likes milk."))
         await settled(index, clock, 1)
@@ -348,12 +350,10 @@ async def test_words_answer_while_the_embedder_is_slow(facts, open_index) -> Non
 
 async def test_the_next_embedder_answers_while_the_best_has_facts_to_see(facts, open_index) -> None:
     best, quick = Held(32), HashEmbedder(64)
-    await facts.write(
-        FactWrite(tuple(fact(n, f"Fact number {n}.") for n in range(search_facts.FEW + 5)))
-    )
+    await facts.write(FactWrite(tuple(fact(n, f"Fact number {n}.") for n in range(chain.FEW + 5))))
     async with open_index(best, quick, run=True) as index:
         await index.find("number 7", 5)
-        await until(lambda: len(quick.texts) > search_facts.FEW)
+        await until(lambda: len(quick.texts) > chain.FEW)
         asked = "number 7 of all"
         await index.find(asked, 5)
         assert asked in quick.texts
@@ -509,12 +509,14 @@ def test_as_long_as_there_is_no_fact_nothing_heavy_is_loaded() -> None:
         "from agentd.memory.facts.settings import FactsSettings\n"
         "from agentd.memory.facts.told import FactsInPrompt\n"
         "from agentd.search.facts import LiveFacts\n"
+        "from agentd.search.patience import patient\n"
         "class Nothing:\n"
         "    async def all(self):\n"
         "        return ()\n"
         "    facts = all\n"
         "async def main():\n"
-        "    async with LiveFacts.open(Nothing(), [packaged()], SystemClock()) as index:\n"
+        "    embedders = patient([packaged()], SystemClock())\n"
+        "    async with LiveFacts.open(Nothing(), embedders, SystemClock()) as index:\n"
         "        settings = FactsSettings(prompt_tokens=0)\n"
         "        told = FactsInPrompt(Nothing(), index, SystemClock(), 'framing', settings)\n"
         "        assert not await told.blocks(TurnRequest(MAIN, 'what is my name', '1'))\n"

@@ -15,10 +15,12 @@ from agentd.domain.memory import OWNER, PUBLIC, Source
 from agentd.domain.search import SearchQuery
 from agentd.embedders.late import packaged
 from agentd.errors import EmbedderFault, StorageCorrupt, StorageFull
-from agentd.search import chain, live, patience
+from agentd.search import chain, live
+from agentd.search import patience as patience_of
 from agentd.search.entries import entry
 from agentd.search.live import LiveIndex
 from agentd.search.mirrors import Mirrors
+from agentd.search.patience import patient
 from agentd.search.settings import SearchSettings
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX
@@ -34,7 +36,7 @@ async def paths(index, query, audience=OWNER, **more):
 
 
 def open_index(store, clock, *embedders, **settings):
-    return LiveIndex.open(store, clock, embedders, SearchSettings(**settings))
+    return LiveIndex.open(store, clock, patient(embedders, clock), SearchSettings(**settings))
 
 
 @pytest.fixture(params=["live", "live with vectors", "memory"])
@@ -43,7 +45,7 @@ async def any_index(request, store, clock):
         yield MemoryIndexDouble()
         return
     embedders = [HashEmbedder()] if "vectors" in request.param else []
-    async with LiveIndex.open(store, clock, embedders) as index:
+    async with LiveIndex.open(store, clock, patient(embedders, clock)) as index:
         yield index
 
 
@@ -133,7 +135,7 @@ async def test_hits_that_most_likely_do_not_answer_come_with_a_reason(
     async with Unsure.open(store) as mirrors:
         settings = SearchSettings(least_confidence=least)
         for embedders, expected in (((), ""), ((HashEmbedder(),), told)):  # words alone cannot tell
-            index = LiveIndex(store, mirrors, embedders, settings, clock)
+            index = LiveIndex(store, mirrors, patient(embedders, clock), settings, clock)
             await index.replace(NOTE, "d", [chunk("green tea")])
             await index.settle()
             found = await index.search(SearchQuery("green tea", limit=5), OWNER)
@@ -473,7 +475,7 @@ async def test_a_slow_embedder_is_given_no_more_at_once_than_it_can_do_in_time(s
         await index.replace(NOTE, "d", [chunk(f"tea {n}", line=3 * n + 1) for n in range(100)])
         await index.settle()
         assert (await index.state()).vectors == 0
-    assert max(slow.batches) * 2 < patience.SECONDS
+    assert max(slow.batches) * 2 < patience_of.SECONDS
     assert sum(slow.batches) == 100  # nothing was done in vain
 
 
@@ -516,7 +518,7 @@ async def test_only_vectors_of_models_that_answer_are_in_memory(store, clock, ch
     best, quick = Synonyms(32), Synonyms(64)
     settings = SearchSettings(query_timeout_ms=20)
     async with Mirrors.open(store) as mirrors:
-        index = LiveIndex(store, mirrors, [best, quick], settings, clock)
+        index = LiveIndex(store, mirrors, patient([best, quick], clock), settings, clock)
         await index.replace("a.md", "d", [chunk("the car is red", "a.md")])
         await index.replace("b.md", "d", [chunk("the tree is green", "b.md")])
         await index.settle()
@@ -664,7 +666,7 @@ async def test_a_change_that_is_cut_off_is_mended(store, clock, chunk):
 async def test_an_index_damaged_while_open_begins_anew_while_memory_answers(tmp_path, clock, chunk):
     async with (
         Database.open(tmp_path / "i.db", INDEX) as db,
-        LiveIndex.open(SqliteChunks(db), clock, [HashEmbedder()]) as index,
+        LiveIndex.open(SqliteChunks(db), clock, patient([HashEmbedder()], clock)) as index,
     ):
         await index.replace(NOTE, "d", [chunk("tea")])
         assert await paths(index, "tea") == [NOTE]
@@ -767,7 +769,7 @@ async def test_a_worn_mirror_answers_until_a_new_one_is_loaded(store, clock, chu
 
     embedder = HashEmbedder()
     async with Worn.open(store, [embedder.model]) as mirrors:
-        index = LiveIndex(store, mirrors, [embedder], SearchSettings(), clock)
+        index = LiveIndex(store, mirrors, patient([embedder], clock), SearchSettings(), clock)
         await index.replace(NOTE, "d", [chunk("tea"), chunk("milk", line=9)])
         await index.replace("b.md", "d", [chunk("tea and sugar", "b.md")])
         assert len(await paths(index, "tea")) == 2

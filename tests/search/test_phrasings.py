@@ -11,6 +11,7 @@ from agentd.domain.memory import OWNER, Chunk, Source
 from agentd.domain.search import Ranking, SearchOptions, SearchQuery
 from agentd.search import phrasings
 from agentd.search.live import LiveIndex
+from agentd.search.patience import patient
 from agentd.search.searcher import Searcher
 from agentd.testing import HashEmbedder
 
@@ -105,7 +106,7 @@ async def test_all_wordings_are_embedded_by_one_call(store, clock, chunk):
             return await super().embed(texts, query=query)
 
     embedder = Counting()
-    async with LiveIndex.open(store, clock, [embedder]) as index:
+    async with LiveIndex.open(store, clock, patient([embedder], clock)) as index:
         await index.replace("a.md", "d", [chunk("green tea", "a.md")])
         await index.replace("b.md", "d", [chunk("grüner Tee", "b.md")])
         asked = SearchQuery("green tea", queries=("grüner Tee", "?!", "green tea"))

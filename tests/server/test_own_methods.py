@@ -181,6 +181,7 @@ async def test_status_has_its_shape(store, turns, clock):
         "chunks": 9,
         "pending": 0,
         "vectors_missing": 0,
+        "reason": "",
         "embedder": "none",
         "state": "ready",
     }

@@ -129,4 +129,5 @@ def index_json(state: IndexState) -> dict[str, Any]:
         "vectors_missing": state.vectors,
         "embedder": state.embedder,
         "state": state.state,
+        "reason": state.reason,
     }

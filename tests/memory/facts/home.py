@@ -27,6 +27,7 @@ from agentd.logs import LogSettings, OpenLog, open_log
 from agentd.memory.facts.forgetting import Forgetting, Place
 from agentd.memory.indexer import Indexer
 from agentd.search.live import LiveIndex
+from agentd.search.patience import patient
 from agentd.storage.copies import Copies
 from agentd.storage.erasures import SqliteErasures
 from agentd.storage.index import SqliteChunks
@@ -201,7 +202,9 @@ async def opened_home(root: Path, clock: FakeClock) -> AsyncIterator[Home]:
         async with (
             Database.open(state / "state.db", STATE) as db,
             Database.open(state / "index.db", INDEX, synchronous="NORMAL") as index_db,
-            LiveIndex.open(SqliteChunks(index_db), clock, [HashEmbedder()]) as index,
+            LiveIndex.open(
+                SqliteChunks(index_db), clock, patient([HashEmbedder()], clock)
+            ) as index,
         ):
             sessions = SqliteSessions(db, clock)
             settings = WorkspaceSettings()

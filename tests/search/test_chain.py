@@ -1,0 +1,81 @@
+"""What the index and the facts know together of the embedders that both ask."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agentd.domain.fact import Category, Fact, FactSource, FactWrite
+from agentd.domain.memory import OWNER
+from agentd.domain.search import SearchQuery
+from agentd.errors import EmbedderFault
+from agentd.search.facts import LiveFacts
+from agentd.search.live import LiveIndex
+from agentd.search.patience import patient
+from agentd.storage.facts import SqliteFacts
+from agentd.storage.migrations import STATE
+from agentd.storage.sqlite import Database
+from agentd.testing import HashEmbedder
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class Counting(HashEmbedder):
+    """Counts how often it is asked, also while it fails."""
+
+    calls = 0
+
+    async def embed(self, texts, *, query=False):
+        self.calls += 1
+        if self.broken:
+            raise EmbedderFault("it is down", cure="wait")
+        return await super().embed(texts, query=query)
+
+
+@pytest.fixture
+async def both(tmp_path, store, clock, chunk):
+    """An embedder, and an index of a note and of a fact that search with it."""
+    embedder = Counting()
+    shared = patient([embedder], clock)
+    fact = Fact("f", "The user drinks tea.", Category.PERSONAL, FactSource.EXPLICIT, 0.9, NOW, NOW)
+    async with Database.open(tmp_path / "state.db", STATE) as db:
+        await SqliteFacts(db).write(FactWrite((fact,)))
+        async with (
+            LiveIndex.open(store, clock, shared) as index,
+            LiveFacts.open(SqliteFacts(db), shared, clock) as facts,
+        ):
+            await index.replace("a.md", "d", [chunk("a cup of tea", "a.md")])
+            yield embedder, index, facts
+
+
+async def test_an_embedder_that_failed_one_of_them_is_not_asked_by_the_other(both, clock):
+    embedder, index, facts = both
+    embedder.broken = True
+    assert [hit.fact.id for hit in await facts.find("tea", 5)] == ["f"]
+    asked = embedder.calls
+    found = await index.search(SearchQuery("tea", limit=5), OWNER)
+    assert (len(found.hits), found.reason) == (1, "embedder_down")
+    assert embedder.calls == asked
+    (told,) = dict.fromkeys((*index.problems(), *facts.problems()))
+    assert told.code == "embedder_down"
+    embedder.broken = False
+    await clock.advance(10)
+    assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
+    assert (index.problems(), facts.problems()) == ((), ())
+
+
+async def test_the_state_of_the_index_names_what_searches_do_without(store, clock, chunk):
+    best, quick = Counting(32), HashEmbedder()
+    async with LiveIndex.open(store, clock, patient([best, quick], clock)) as index:
+        assert (await index.state()).reason == ""
+        await index.replace("a.md", "d", [chunk("a cup of tea", "a.md")])
+        assert (await index.state()).reason == "vectors_missing"
+        best.broken = True
+        await index.settle()
+        state = await index.state()
+        assert (state.reason, state.embedder) == ("embedder_down", quick.model)
+        best.broken = False
+        await clock.advance(10)
+        await index.settle()
+        assert (await index.state()).reason == ""
