@@ -60,7 +60,7 @@ class Embedders:
         """
         progress = self.worker.progress if self.worker is not None else ""
         why = "; ".join(filter(None, (self.choice.why, progress)))
-        degraded = {"reason": one.code for one in self.refusals[:1]}
+        degraded = {"reason": self.refusals[0].code} if self.refusals else {}
         return {"provider": self.choice.kind, "why": why, **degraded}
 
     def problems(self) -> tuple[Problem, ...]:

@@ -68,13 +68,13 @@ class ChunkBacklog:
         """See Backlog."""
         stored = {row.digest: vectors[row.digest] for row in self._batch}
         await self._tell(self._model, await self._store.put_vectors(self._model, stored))
-        self._pass()
+        self._advance()
 
     def give_up(self) -> None:
         """See Backlog."""
         for row in self._batch:  # all say the same
             self._given_up[row.id] = f"{row.chunk.path}:{row.chunk.start_line}"
-        self._pass()
+        self._advance()
 
     async def finish(self) -> None:
         """See Backlog."""
@@ -83,7 +83,7 @@ class ChunkBacklog:
         await self._store.set_meta(self._name, str(done_up_to))
         await self._store.prune()
 
-    def _pass(self) -> None:
+    def _advance(self) -> None:
         self._mark = self._batch[-1].id
         self.left = max(0, self.left - len(self._batch))
 

@@ -1,6 +1,6 @@
 """Facts in memory, where they are searched. One thread uses it at a time.
 
-Vectors are compared exactly, all of them: facts are thousands.
+All vectors are compared with a question: facts are thousands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentd.ranking import facts as ranking
 from agentd.ranking import importance
 from agentd.search import words
 from agentd.search.postings import Floats, Postings, Slots, best
-from agentd.search.vectors import unit_rows
+from agentd.search.vectors import Vectors, unit_rows
 
 SPARE = 1_000  # slots of facts that went; more than that and than there are facts: begin anew
 COVER_LEAST = 0.2  # of the words of a text, that a fact found by words alone has to hold
@@ -60,7 +60,7 @@ class FactMirror:
         self._postings = Postings()
         self._facts: list[Fact | None] = []  # by slot
         self._slots: dict[str, int] = {}
-        self._matrices: dict[str, Matrix] = {}
+        self._vectors: dict[str, Vectors] = {}
 
     def __len__(self) -> int:
         """How many facts can be found."""
@@ -93,8 +93,8 @@ class FactMirror:
         self._postings.remove(slots)
         for slot in slots:
             self._facts[slot] = None
-        for matrix in self._matrices.values():
-            matrix.remove(slots)
+        for vectors in self._vectors.values():
+            vectors.remove(slots)
 
     def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
         """Take in vectors of facts that are here, as they are stored."""
@@ -103,9 +103,9 @@ class FactMirror:
             return
         rows = np.frombuffer(b"".join(vectors[fact_id] for fact_id in known), "<f2")
         rows = rows.reshape(len(known), -1).astype(np.float32)
-        if model not in self._matrices:
-            self._matrices[model] = Matrix(rows.shape[1])
-        self._matrices[model].put([self._slots[fact_id] for fact_id in known], rows)
+        if model not in self._vectors:
+            self._vectors[model] = Vectors(rows.shape[1])
+        self._vectors[model].put([self._slots[fact_id] for fact_id in known], rows)
 
     def nearest(self, vector: bytes, model: str, limit: int) -> list[str]:
         """The facts nearest to a vector of `model`, nearest first, however far they are."""
@@ -122,16 +122,16 @@ class FactMirror:
         """The cosine of each fact with the nearest of `vectors`, which are of `model`; without facts
         that have no vector of it.
         """
-        matrix = self._matrices.get(model)
+        known = self._vectors.get(model)
         slots = {i: self._slots[i] for i in fact_ids if i in self._slots}
-        if matrix is None or not slots:
+        if known is None or not slots:
             return {}
         asked = np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1)
-        rows = matrix.some(np.array(list(slots.values()), np.int64))
+        rows = known.rows(np.array(list(slots.values()), np.int64))
         nearest: Floats = (unit_rows(asked) @ rows.T).max(axis=0)
         lengths: Floats = np.linalg.norm(rows, axis=1)
-        known = zip(slots, nearest.tolist(), lengths.tolist(), strict=True)
-        return {fact_id: cosine for fact_id, cosine, length in known if length}
+        told = zip(slots, nearest.tolist(), lengths.tolist(), strict=True)
+        return {fact_id: cosine for fact_id, cosine, length in told if length}
 
     def find(
         self, pieces: Sequence[str], vectors: Sequence[bytes] | None, model: str, now: datetime
@@ -220,8 +220,8 @@ class FactMirror:
         worths = [importance.worth(fact, now) if fact else 0.0 for fact in facts]
         fused = ranking.scores([leg for _, leg in legs], np.array(worths, np.float32), weak=1)
         first = np.argsort(-fused, kind="stable")
-        matrix = self._matrices.get(model)
-        rows = np.zeros((len(slots), 1), np.float32) if matrix is None else matrix.some(slots)
+        known = self._vectors.get(model)
+        rows = np.zeros((len(slots), 1), np.float32) if known is None else known.rows(slots)
         found = []
         for at in first[ranking.varied(fused[first], rows[first])].tolist():
             # A fact that has no vector yet is as far as can be.
@@ -232,54 +232,15 @@ class FactMirror:
         return found
 
     def _cosines(self, vectors: Sequence[bytes], model: str) -> Floats | None:
-        """Those of each vector, by slot; None where the model has none yet."""
-        matrix = self._matrices.get(model)
-        if matrix is None:
+        """Those of each vector, by slot, -1 where a fact has none; None where the model has none yet."""
+        known = self._vectors.get(model)
+        if known is None:
             return None
-        asked = np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1)
-        return matrix.cosines(asked, len(self._facts))
-
-
-class Matrix:
-    """Unit rows by slot, in float32."""
-
-    def __init__(self, dimension: int) -> None:
-        self._rows = np.zeros((0, dimension), np.float32)
-        self._present = np.zeros(0, np.bool_)
-
-    def put(self, slots: Sequence[int], rows: Floats) -> None:
-        """Set the vectors of slots."""
-        size = max(slots) + 1
-        if size > len(self._rows):
-            room = max(size, len(self._rows) + len(self._rows) // 2)
-            wider = np.zeros((room, self._rows.shape[1]), np.float32)
-            wider[: len(self._rows)] = self._rows
-            present = np.zeros(room, np.bool_)
-            present[: len(self._present)] = self._present
-            self._rows, self._present = wider, present
-        self._rows[slots] = unit_rows(rows)
-        self._present[slots] = True
-
-    def remove(self, slots: Sequence[int]) -> None:
-        """Forget vectors."""
-        known = [slot for slot in slots if slot < len(self._rows)]
-        self._rows[known] = 0.0
-        self._present[known] = False
-
-    def cosines(self, asked: Floats, size: int) -> Floats:
-        """A row of cosines for each vector; -1 for slots without one."""
-        found = np.full((len(asked), size), -1.0, np.float32)
-        have = min(size, len(self._rows))
-        cosines = unit_rows(asked) @ self._rows[:have].T
-        found[:, :have] = np.where(self._present[:have], cosines, np.float32(-1.0))
+        found = np.full((len(vectors), len(self._facts)), -1.0, np.float32)
+        for row, vector in zip(found, vectors, strict=True):
+            cosines = known.scores(np.frombuffer(vector, "<f4"))
+            row[: len(cosines)] = cosines
         return found
-
-    def some(self, slots: Slots) -> Floats:
-        """The rows of some slots; zeros where there is none."""
-        rows: Floats = np.zeros((len(slots), self._rows.shape[1]), np.float32)
-        known = slots < len(self._rows)
-        rows[known] = self._rows[slots[known]]
-        return rows
 
 
 def _names(text: str) -> list[str]:

@@ -5,20 +5,23 @@ and it is given no more at once than it can do in time. All that search with it 
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Sequence
+from itertools import chain
+from math import isfinite
 
 import structlog
 
 from agentd.domain.health import Problem
 from agentd.errors import EmbedderFault
 from agentd.ports import Clock, Embedder
-from agentd.search.halves import packed
 
 FIRST, MOST = 16, 128  # texts at once
 SECONDS = 120.0  # for one batch
 QUICK = SECONDS / 4  # what takes longer is not done for twice as many at once
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
 FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
+_MOST_HALF = 65504.0  # of float16
 
 log = structlog.get_logger()
 
@@ -115,3 +118,18 @@ class PatientEmbedder:
 def patient(embedders: Sequence[Embedder], clock: Clock) -> tuple[PatientEmbedder, ...]:
     """Each of them asked with patience."""
     return tuple(PatientEmbedder(embedder, clock) for embedder in embedders)
+
+
+def packed(vectors: Sequence[bytes]) -> list[bytes]:
+    """Vectors of float32, all of one length, as they are stored: of float16, whose error is far below that
+    of any model. Needs no numpy. Raises EmbedderFault for numbers that are none.
+    """
+    if not vectors:
+        return []
+    count = len(vectors[0]) // 4
+    rows = [struct.unpack(f"<{count}f", vector) for vector in vectors]
+    numbers = chain.from_iterable(rows)
+    if not all(isfinite(number) and abs(number) <= _MOST_HALF for number in numbers):
+        raise EmbedderFault("a vector holds what is no number", cure="name another model")
+    half = struct.Struct(f"<{count}e")
+    return [half.pack(*row) for row in rows]

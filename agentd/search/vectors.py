@@ -119,6 +119,14 @@ class Vectors:
         np.multiply(np.vecdot(rows, self._scaled(query)), known[: len(at)], out=cosines[: len(at)])
         return cosines
 
+    def rows(self, slots: Slots) -> Floats:
+        """The vectors of some slots, of length 1 but for rounding; zeros where there is none."""
+        found = np.zeros((len(slots), self.dimension), np.float32)
+        known = slots < self._size
+        known[known] = self._present[slots[known]]
+        found[known] = self._rows[slots[known]]
+        return found if self._codes is None else (found / FINE).astype(np.float32)
+
     def near(self, slot: int, slots: Slots) -> Floats:
         """The cosines of some slots to another slot's vector; 0 where either has none."""
         if slot >= self._size or not self._present[slot]:

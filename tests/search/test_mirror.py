@@ -11,9 +11,9 @@ from agentd.domain.index import StoredChunk
 from agentd.domain.memory import Chunk, Source
 from agentd.domain.search import SearchOptions
 from agentd.errors import EmbedderFault
-from agentd.search.halves import packed
 from agentd.search.hits import joined
 from agentd.search.mirror import Mirror
+from agentd.search.patience import packed
 
 NOTE = "memory/2026-11-21.md"
 

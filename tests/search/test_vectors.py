@@ -122,3 +122,14 @@ def test_vectors_that_are_no_numbers_match_nothing():
     vectors = Vectors(2)
     vectors.put([0, 1], np.array([[np.nan, np.inf], [1, 0]], np.float32))
     assert vectors.top(np.array([1, 0], np.float32), 1)[0].tolist() == [1]
+
+
+@pytest.mark.parametrize("exact", [1000, 10])
+def test_rows_are_what_was_put_at_length_one_and_zeros_where_nothing_was(exact):
+    rows = clustered(100)
+    vectors = filled(rows, exact)
+    vectors.remove([3])
+    found = vectors.rows(np.array([5, 3, 99, 200]))
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.allclose(found[[0, 2]], unit[[5, 99]], atol=1e-4)
+    assert not found[[1, 3]].any()
