@@ -81,7 +81,7 @@ class Config(Settings):
     def key_variables(self) -> frozenset[str]:
         """The environment variables that may hold keys, set or not."""
         models = [service.key_variable for service in self.provider.services]
-        others = (self.memory_search.embedder.key_variable, self.alerts.webhook_url_env)
+        others = (*self.memory_search.key_variables, self.alerts.webhook_url_env)
         return frozenset(filter(None, (*models, *others)))
 
     @model_validator(mode="after")

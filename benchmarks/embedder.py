@@ -48,6 +48,6 @@ async def opened(usual: str = "static") -> AsyncIterator[Embedder | None]:
             if found.refusals:
                 raise RuntimeError(f"{found.refusals[0].text} {found.refusals[0].cure}")
             running = [tasks.create_task(work()) for work in found.work]
-            yield found.best
+            yield found.chain[0] if found.chain else None
             for task in running:
                 task.cancel()

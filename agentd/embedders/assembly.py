@@ -1,12 +1,12 @@
-"""The chosen embedder, and the one that answers until its vectors are there."""
+"""The chosen embedder, those that stand in for it, and the one that answers until there are vectors."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ import structlog
 
 from agentd.domain.health import Problem
 from agentd.embedders.cached import Cached
-from agentd.embedders.choice import Choice, Service, choose
+from agentd.embedders.choice import Choice, Service, choose_all
 from agentd.embedders.daily import DailyTokens
 from agentd.embedders.environment import clean
 from agentd.embedders.export import Exporter
 from agentd.embedders.late import packaged
 from agentd.embedders.openai import OpenAIEmbedder, Spent
 from agentd.embedders.places import hub_marker
-from agentd.embedders.settings import EmbedderSettings
+from agentd.embedders.settings import EmbedderSettings, ModelSettings
 from agentd.embedders.spec import Spec
 from agentd.embedders.worker import Worker
 from agentd.errors import EmbedderFault
@@ -36,35 +36,34 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Embedders:
-    """`best` is the embedder whose vectors are wanted, `first` the quick one that answers while they
-    are missing; None where there is none. `work` runs as long as they are used; `refusals` say why the
-    best is not the one that was asked for.
+    """`chain` are the embedders, from the one whose vectors are wanted over those that stand in for it to a
+    quick one, the word table, which answers until there are vectors; empty where there is none. `work` runs
+    as long as they are used; `refusals` say why one is not what was asked for.
     """
 
-    choice: Choice
-    best: Embedder | None
-    first: Embedder | None
+    choices: tuple[Choice, ...]
+    chain: tuple[Embedder, ...]
     work: tuple[Work, ...]
     exporter: Exporter
     refusals: tuple[Problem, ...] = ()
-    worker: Worker | None = None
+    workers: tuple[Worker, ...] = ()
 
-    @property
-    def chain(self) -> tuple[Embedder, ...]:
-        """Those that there are, the best first."""
-        return tuple(embedder for embedder in (self.best, self.first) if embedder is not None)
-
-    def status(self) -> dict[str, str]:
-        """For `agentd status`: which was chosen, why, what its process is at, and, where it is not the one
-        that was asked for, the code of the problem as `reason`.
+    def status(self) -> dict[str, Any]:
+        """For `agentd status`: which was chosen, why, what its process is at, what stands behind it, and,
+        where something is not what was asked for, the code of the problem as `reason`.
         """
-        progress = self.worker.progress if self.worker is not None else ""
-        why = "; ".join(filter(None, (self.choice.why, progress)))
-        degraded = {"reason": self.refusals[0].code} if self.refusals else {}
-        return {"provider": self.choice.kind, "why": why, **degraded}
+        progress = [worker.progress for worker in self.workers]
+        first, *others = self.choices
+        told: dict[str, Any] = {"provider": first.kind}
+        told["why"] = "; ".join(filter(None, (first.why, *progress)))
+        if others:
+            told["fallback"] = [{"provider": each.kind, "why": each.why} for each in others]
+        if self.refusals:
+            told["reason"] = self.refusals[0].code
+        return told
 
     def problems(self) -> tuple[Problem, ...]:
-        """Why it is not the one that was asked for. Who asks it tells of its failures."""
+        """Why something is not what was asked for. Who asks them tells of their failures."""
         return self.refusals
 
 
@@ -82,36 +81,35 @@ async def open_embedders(
     service is sent; what `redactor` finds is not sent.
     """
     models = state_dir / "models"
-    choice = await asyncio.to_thread(choose, settings, environ, models)
-    log.info("embedder", provider=choice.kind, why=choice.why)
-    problems = [choice.problem] if choice.problem else []
-    static: Embedder | None = None
-    if choice.kind != "none":
-        try:
-            static = await asyncio.to_thread(packaged)
-        except EmbedderFault as fault:
-            problems.append(Problem("embedder_unavailable", fault.message, fault.cure))
-    make = partial(
-        Embedders,
-        choice,
-        exporter=Exporter(settings.embedder, environ, models),
-        refusals=tuple(problems),
-    )
-    if choice.spec is not None:
-        worker = _worker(choice.spec, environ, models, clock)
-        yield make(best=Cached(worker), first=static, work=(worker.run,), worker=worker)
-    elif choice.service is not None:
-        redactor = redactor or Redactor()
-        if choice.service.secret is not None:
-            redactor.add(choice.service.secret.reveal())
-        state_dir = ensure_private_dir(state_dir)
-        remote = _remote(choice.service, settings, state_dir, clock, spent, redactor)
-        try:
-            yield make(best=Cached(remote), first=static, work=())
-        finally:
-            await remote.aclose()
-    else:
-        yield make(best=static, first=None, work=())
+    choices = await asyncio.to_thread(choose_all, settings, environ, models)
+    for choice in choices:
+        log.info("embedder", provider=choice.kind, why=choice.why)
+    problems = [choice.problem for choice in choices if choice.problem]
+    chain: list[Embedder] = []
+    workers: list[Worker] = []
+    redactor = redactor or Redactor()
+    async with AsyncExitStack() as stack:
+        for model, choice in zip((settings.embedder, *settings.fallback), choices, strict=True):
+            if choice.spec is not None:
+                workers.append(_worker(choice.spec, environ, models, clock))
+                chain.append(Cached(workers[-1]))
+            elif choice.service is not None:
+                remote = _remote(choice.service, model, state_dir, clock, spent, redactor)
+                stack.push_async_callback(remote.aclose)
+                chain.append(Cached(remote))
+        if choices[0].kind != "none":
+            try:
+                chain.append(await asyncio.to_thread(packaged))
+            except EmbedderFault as fault:
+                problems.append(Problem("embedder_unavailable", fault.message, fault.cure))
+        yield Embedders(
+            choices,
+            tuple(chain),
+            tuple(worker.run for worker in workers),
+            Exporter(settings.embedder, environ, models),
+            tuple(problems),
+            tuple(workers),
+        )
 
 
 def _worker(spec: Spec, environ: Mapping[str, str], models: Path, clock: Clock) -> Worker:
@@ -122,12 +120,15 @@ def _worker(spec: Spec, environ: Mapping[str, str], models: Path, clock: Clock) 
 
 def _remote(
     service: Service,
-    settings: EmbedderSettings,
+    settings: ModelSettings,
     state_dir: Path,
     clock: Clock,
     spent: Spent | None,
     redactor: Redactor,
 ) -> OpenAIEmbedder:
-    model = settings.embedder
-    tokens = DailyTokens(state_dir / "embedder_tokens.json", model.daily_tokens, clock)
-    return OpenAIEmbedder(service, model, tokens, clock, spent=spent, redactor=redactor)
+    if service.secret is not None:
+        redactor.add(service.secret.reveal())
+    name = hashlib.sha256(service.identity.encode()).hexdigest()[:12]
+    file = ensure_private_dir(state_dir) / f"embedder_tokens-{name}.json"
+    tokens = DailyTokens(file, settings.daily_tokens, clock)
+    return OpenAIEmbedder(service, settings, tokens, clock, spent=spent, redactor=redactor)

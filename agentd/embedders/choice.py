@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -42,7 +43,7 @@ DIMENSIONS: Mapping[str, int] = {  # of models that cannot be asked before they 
     "bge-small-en-v1.5": 384,
     "bge-base-en-v1.5": 768,
 }
-SAY_DIMENSION = "Say it with dimension in [memory_search.embedder]."
+STATIC = "Static vectors stand in."
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -67,31 +68,50 @@ class Service:
     secret: Secret | None
 
 
-def choose(settings: EmbedderSettings, environ: Mapping[str, str], models: Path) -> Choice:
+def choose(
+    settings: EmbedderSettings, environ: Mapping[str, str], models: Path, instead: str = STATIC
+) -> Choice:
     """The embedder that the configuration and what is installed lead to; never raises. `models` is
     the folder of exported and fetched models. Loads nothing, but reads files.
 
     Automatic means: the two models that come with agentd, or an export of the one that is named,
     else sentence-transformers, else the word table. What is asked for by name or is a part of agentd,
-    and cannot be had, is a problem, and static vectors stand in.
+    and cannot be had, is a problem, and static vectors stand in, or as `instead` says.
     """
     model = settings.embedder
+    make: Callable[[], Choice]
     match settings.provider:
         case "none" | "static" as kind:
             return Choice(kind, "configured")
+        case "auto" | "local":
+            return _automatic(model, models, instead)
         case "openai":
-            return _asked_for("openai", lambda: _service(model, environ))
+            make = partial(_service, model, environ)
         case "sentence-transformers":
-            return _asked_for("sentence-transformers", lambda: _torch(model, models, "configured"))
+            make = partial(_torch, model, models, "configured")
         case "onnx":
-            return _asked_for("onnx", lambda: _onnx(model, models, "configured"))
+            make = partial(_onnx, model, models, "configured")
         case "packaged":
-            return _asked_for("packaged", lambda: _packaged(model, models, "configured"))
+            make = partial(_packaged, model, models, "configured")
         case "multilingual":
-            return _asked_for("multilingual", lambda: _multilingual(model))
+            make = partial(_multilingual, model)
         case "both":
-            return _asked_for("both", lambda: _joined("both", model, FULL, "configured"))
-    return _automatic(model, models)
+            make = partial(_joined, "both", model, FULL, "configured")
+    try:
+        return make()
+    except (EmbedderFault, ConfigError) as fault:
+        problem = Problem("embedder_unavailable", f"{fault.message} {instead}", fault.cure)
+        why = f"{settings.provider} is configured, but: {fault.message}"
+        return Choice("static", why, problem)
+
+
+def choose_all(
+    settings: EmbedderSettings, environ: Mapping[str, str], models: Path
+) -> tuple[Choice, ...]:
+    """The embedder and its fallbacks, each as `choose` gives it, in the order in which they are asked."""
+    behind = [EmbedderSettings(provider=each.provider, embedder=each) for each in settings.fallback]
+    instead = "The others stand in." if behind else STATIC
+    return tuple(choose(each, environ, models, instead) for each in (settings, *behind))
 
 
 def export_folder(settings: ModelSettings, models: Path) -> Path:
@@ -115,7 +135,7 @@ def export_source(settings: ModelSettings) -> Path:
     return folder
 
 
-def _automatic(settings: ModelSettings, models: Path) -> Choice:
+def _automatic(settings: ModelSettings, models: Path, instead: str) -> Choice:
     faults: list[EmbedderFault] = []
     is_named = settings.model or export_folder(settings, models).is_dir()
     for local in (_onnx, _torch) if is_named else (_packaged, _onnx, _torch):
@@ -126,17 +146,8 @@ def _automatic(settings: ModelSettings, models: Path) -> Choice:
     missing = " ".join(dict.fromkeys(fault.message for fault in faults))
     # Of a model that is named the last fault says what helps; without one agentd is not whole.
     cure = faults[-1 if settings.model else 0].cure
-    problem = Problem("embedder_unavailable", f"{missing} Static vectors stand in.", cure)
+    problem = Problem("embedder_unavailable", f"{missing} {instead}", cure)
     return Choice("static", f"automatic: {missing}", problem)
-
-
-def _asked_for(kind: str, make: Callable[[], Choice]) -> Choice:
-    try:
-        return make()
-    except (EmbedderFault, ConfigError) as fault:
-        text = f"{fault.message} Static vectors stand in."
-        problem = Problem("embedder_unavailable", text, fault.cure)
-        return Choice("static", f"{kind} is configured, but: {fault.message}", problem)
 
 
 def _torch(settings: ModelSettings, models: Path, why: str) -> Choice:
@@ -256,7 +267,7 @@ def _spec(
 ) -> Spec:
     if not dimension:
         text = f"How many numbers a vector of {_name(settings)} has is not known."
-        raise EmbedderFault(text, cure=SAY_DIMENSION)
+        raise EmbedderFault(text, cure=f"Say it with dimension in {settings.table}.")
     identity = f"{_name(settings)}-{dimension}-{mark}"
     return _spec_of(settings, backend, source, dimension, identity, download)
 
@@ -299,7 +310,7 @@ def _service(settings: ModelSettings, environ: Mapping[str, str]) -> Choice:
     dimension = settings.dimension or DIMENSIONS.get(model.split(":")[0], 0)
     if not dimension:
         text = f"How many numbers a vector of {model} has is not known."
-        raise EmbedderFault(text, cure=SAY_DIMENSION)
+        raise EmbedderFault(text, cure=f"Say it with dimension in {settings.table}.")
     host = urlsplit(settings.base_url).netloc or "openai"
     service = Service(f"{host}-{model}-{dimension}", model, dimension, secret)
     key = f"key from {secret.source}" if secret else "without a key"

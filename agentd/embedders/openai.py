@@ -86,7 +86,9 @@ class OpenAIEmbedder:
             if text.strip()
         }
         for batch in self._batches(asked):
-            rows = await self._request([asked[place] for place in batch])
+            # Nobody waits long for a question's vector: another embedder has answered by then.
+            tries = 1 if query else self._settings.tries
+            rows = await self._request([asked[place] for place in batch], tries)
             for place, row in zip(batch, rows, strict=True):
                 found[place] = row
         return found
@@ -103,12 +105,12 @@ class OpenAIEmbedder:
             room -= tokens
         return batches
 
-    async def _request(self, texts: Sequence[str]) -> Sequence[bytes]:
+    async def _request(self, texts: Sequence[str], tries: int) -> Sequence[bytes]:
         self._pause.check()
         estimate = sum(map(_estimate, texts))
         await self._tokens.take(estimate)
         try:
-            answer = await self._tried(self._body(texts))
+            answer = await self._tried(self._body(texts), tries)
         except EmbedderFault as fault:
             if getattr(fault, "counts", True):
                 self._pause.failed(fault)
@@ -129,22 +131,22 @@ class OpenAIEmbedder:
                 f"What {self.model} costs cannot be written down: {error.message}", cure=error.cure
             ) from error
 
-    async def _tried(self, body: dict[str, Any]) -> Answer:
+    async def _tried(self, body: dict[str, Any], tries: int) -> Answer:
         api = await self._ready()
         attempt = 1
         while True:
             try:
                 return await api.ask(body, self.model, self.dimension)
             except EmbedderFault as fault:
-                wait = self._wait(fault, attempt)
+                wait = self._wait(fault, attempt, tries)
                 log.info("embedder_retry", attempt=attempt, wait_s=round(wait, 2))
             await self._clock.sleep(wait)
             attempt += 1
 
-    def _wait(self, fault: EmbedderFault, attempt: int) -> float:
+    def _wait(self, fault: EmbedderFault, attempt: int, tries: int) -> float:
         """Seconds until the next try. Raises the fault if there is to be none."""
         asked = float(getattr(fault, "wait", 0.0))
-        passes = getattr(fault, "passes", False) and attempt < self._settings.tries
+        passes = getattr(fault, "passes", False) and attempt < tries
         if not passes or asked > self._settings.retry_after_limit.total_seconds():
             raise fault
         backoff = min(FIRST_WAIT * 2.0 ** (attempt - 1), LONGEST_WAIT)

@@ -23,9 +23,9 @@ _CHATTY = ("httpx", "httpcore")
 _LONGEST_ANSWER = 64 << 20  # bytes
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _CURES = {
-    401: "Check the key that [memory_search.embedder] names.",
-    403: "Check the key that [memory_search.embedder] names, and what it may do.",
-    404: "Check base_url and model in [memory_search.embedder].",
+    401: "Check the key that {table} names.",
+    403: "Check the key that {table} names, and what it may do.",
+    404: "Check base_url and model in {table}.",
 }
 _USED_UP = "insufficient_quota"  # told with status 429, but waiting does not help
 
@@ -63,6 +63,7 @@ class EmbeddingsApi:
         for name in _CHATTY:  # below this level they write addresses and headers into the log
             logging.getLogger(name).setLevel(logging.WARNING)
         self._clock = clock
+        self._table = settings.table
         self._url = f"{settings.base_url.rstrip('/') or OPENAI_URL}/embeddings"
         headers = {"content-type": "application/json"}
         if secret is not None:
@@ -92,13 +93,13 @@ class EmbeddingsApi:
             what = "gave no answer in time" if _is_late(error) else "cannot be reached"
             raise Refused(
                 f"The embeddings service at {self._url} {what}.",
-                cure="Check the network, and base_url in [memory_search.embedder].",
+                cure=f"Check the network, and base_url in {self._table}.",
                 passes=True,
             ) from None
         if response.status_code != 200:
             raise self._refusal(response, data)
         count = len(body["input"])
-        return await asyncio.to_thread(_answer, data, count, model, dimension)
+        return await asyncio.to_thread(_answer, data, count, model, dimension, self._table)
 
     def _refusal(self, response: httpx.Response, data: bytes) -> Refused:
         status = response.status_code
@@ -106,7 +107,9 @@ class EmbeddingsApi:
         passes = status in _PASSING and code != _USED_UP
         return Refused(
             f"The embeddings service answered {status}{': ' if told else ''}{told}.",
-            cure=_CURES.get(status, "Look at the service's own pages for this answer."),
+            cure=_CURES.get(status, "Look at the service's own pages for this answer.").format(
+                table=self._table
+            ),
             passes=passes,
             counts=status not in (400, 413, 422),
             wait=self._wait(response.headers.get("retry-after", "")) if passes else 0.0,
@@ -151,7 +154,7 @@ def _told(data: bytes) -> tuple[str, str]:
         return "", ""
 
 
-def _answer(data: bytes, count: int, model: str, dimension: int) -> Answer:
+def _answer(data: bytes, count: int, model: str, dimension: int, table: str) -> Answer:
     """The rows in the order of the texts. Raises EmbedderFault unless there is one for each."""
     try:
         body = json.loads(data)
@@ -165,7 +168,7 @@ def _answer(data: bytes, count: int, model: str, dimension: int) -> Answer:
         for place, entry in zip(places, entries, strict=True):
             numbers = [float(number) for number in entry["embedding"]]
             if len(numbers) != dimension:
-                raise vectors.wrong_size(model, len(numbers), dimension)
+                raise vectors.wrong_size(model, len(numbers), dimension, table)
             rows[place] = vectors.unit(numbers, model)
         tokens = (body.get("usage") or {}).get("total_tokens", 0)
         return Answer(rows, max(0, tokens) if isinstance(tokens, int) else 0)
@@ -179,5 +182,5 @@ def _answer(data: bytes, count: int, model: str, dimension: int) -> Answer:
     ) as error:
         raise EmbedderFault(
             f"What {model} answered holds no vectors.",
-            cure="Check that base_url in [memory_search.embedder] leads to an embeddings endpoint.",
+            cure=f"Check that base_url in {table} leads to an embeddings endpoint.",
         ) from error

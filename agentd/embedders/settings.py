@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
 from agentd.domain.settings import Duration, PositiveDuration, Reaches, Settings
@@ -103,6 +103,19 @@ class ModelSettings(Settings):
         return openai_needs_key(self.base_url)
 
 
+class FallbackSettings(ModelSettings):
+    """An embedder that makes the vectors while those before it cannot be had."""
+
+    provider: Literal[
+        "openai", "packaged", "both", "multilingual", "onnx", "sentence-transformers"
+    ] = Field(default="openai", description='like provider of [memory_search]; usually "openai"')
+
+    @property
+    def table(self) -> str:
+        """Where these settings stand."""
+        return "fallback of [memory_search]"
+
+
 class EmbedderSettings(Settings):
     """Which embedder makes the vectors."""
 
@@ -113,4 +126,25 @@ class EmbedderSettings(Settings):
         '"multilingual" (all of the second), "both" (the first and that, joined), "static" (a table of '
         'words), "sentence-transformers", "openai" (and what speaks like it), or "none"',
     )
+    fallback: tuple[FallbackSettings, ...] = Field(
+        default=(),
+        description="embedders asked in turn while that one fails or is too slow: "
+        '[{base_url = "…", model = "…", dimension = …}], with provider, if not "openai", and any key of '
+        "[memory_search.embedder]",
+    )
     embedder: ModelSettings = ModelSettings()
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that may hold the keys of services."""
+        return tuple(model.key_variable for model in (self.embedder, *self.fallback))
+
+    @field_validator("fallback")
+    @classmethod
+    def _has_a_first(
+        cls, fallback: tuple[FallbackSettings, ...], info: ValidationInfo
+    ) -> tuple[FallbackSettings, ...]:
+        if fallback and info.data.get("provider") in ("static", "none"):
+            msg = 'makes no sense behind provider = "static", which always answers, or "none"'
+            raise ValueError(msg)
+        return fallback

@@ -35,11 +35,13 @@ def unit(numbers: array[float] | Sequence[float], model: str) -> bytes:
     return _swapped(vector).tobytes()
 
 
-def wrong_size(model: str, found: int, dimension: int) -> EmbedderFault:
-    """The error for vectors of another dimension."""
+def wrong_size(
+    model: str, found: int, dimension: int, table: str = "[memory_search.embedder]"
+) -> EmbedderFault:
+    """The error for vectors of another dimension than the one in that table of the configuration."""
     return EmbedderFault(
         f"{model} gave vectors of {found} numbers, not of {dimension}.",
-        cure=f"Set dimension = {found} in [memory_search.embedder].",
+        cure=f"Set dimension = {found} in {table}.",
     )
 
 

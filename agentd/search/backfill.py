@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -77,8 +77,7 @@ class Backfill:
 
     def problems(self) -> tuple[Problem, ...]:
         """Why the embedder fails, and the texts that it could not embed."""
-        told = (self.embedder.problem,) if self.embedder.problem else ()
-        return (*told, *self._backlog.problems())
+        return (*self.embedder.problems(), *self._backlog.problems())
 
     def notice(self) -> None:
         """There are new texts."""
@@ -88,17 +87,19 @@ class Backfill:
         """How many texts are without a vector. Raises StorageError."""
         return await self._backlog.look()
 
-    async def fill(self, most: int | None = None) -> bool:
-        """Give vectors to all that have none, or to so many and few more; False if the embedder fails.
-        Raises StorageError.
+    async def fill(
+        self, most: int | None = None, is_wanted: Callable[[], bool] = lambda: True
+    ) -> bool:
+        """Give vectors to all that have none, or to so many and few more, as long as they are wanted; False
+        if the embedder fails. Raises StorageError.
         """
         async with self._lock:
             if not await self.look():
                 return True
             done = 0
             while batch := await self._backlog.next(self.embedder.size):
-                if most is not None and done >= most:
-                    return True  # the others came meanwhile
+                if (most is not None and done >= most) or not is_wanted():
+                    return True  # what is left came meanwhile, or may never be needed
                 if self.embedder.pause or not await self._done_with(batch):
                     return False
                 done += len(batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -39,6 +40,9 @@ class Asked:
 class Chain:
     """`backfills` are asked from the best on, each for so many `seconds`; the last should be quick. One that
     has its model to load has `warming` seconds at least, and the better ones only with `waits`.
+
+    All texts get vectors of the best and of the last, which answers meanwhile. Those in between stand in:
+    they are given texts only while all before them fail, as a service wants to be paid for each.
     """
 
     def __init__(
@@ -95,8 +99,9 @@ class Chain:
 
     async def fill(self) -> None:
         """Give vectors to all texts, as far as the embedders can. Raises StorageError."""
-        for backfill in reversed(self._backfills):
-            await backfill.fill()
+        for backfill in (*self._backfills[-1:], *self._backfills[:-1]):
+            if self._is_wanted(backfill):
+                await backfill.fill()
 
     async def fill_quickest(self) -> None:
         """Give them those of the last embedder. Raises StorageError."""
@@ -115,8 +120,9 @@ class Chain:
                 reason = Lack.EMBEDDER_DOWN
                 continue
             found, is_late = None, False
+            patience = self._patience(backfill, seconds or self._seconds)
             try:
-                async with asyncio.timeout(self._patience(backfill, seconds or self._seconds)):
+                async with asyncio.timeout(patience):
                     left = await backfill.look()
                     if left > FEW and backfill is not self._backfills[-1]:
                         self._wake(backfill)
@@ -128,6 +134,8 @@ class Chain:
             except TimeoutError:
                 is_late = True
             if found is None:
+                if is_late:
+                    backfill.embedder.was_late(patience)
                 reason = Lack.EMBEDDER_SLOW if is_late else Lack.EMBEDDER_DOWN
                 continue
             self._answered[backfill.model] = self._clock.monotonic()
@@ -144,7 +152,7 @@ class Chain:
             (
                 n
                 for n, few in enumerate(left)
-                if few <= FEW and self._backfills[n].embedder.problem is None
+                if few <= FEW and not self._backfills[n].embedder.fails
             ),
             len(left) - 1,
         )
@@ -165,8 +173,8 @@ class Chain:
     def _reason(self) -> str:
         """What a search would have to do without at this moment."""
         best = self._backfills[0]
-        if best.embedder.problem is not None:
-            return Lack.EMBEDDER_DOWN
+        if best.embedder.fails:
+            return Lack.EMBEDDER_DOWN if best.embedder.problem else Lack.EMBEDDER_SLOW
         return Lack.VECTORS_MISSING if best.left and len(self._backfills) > 1 else ""
 
     def problems(self) -> tuple[Problem, ...]:
@@ -189,6 +197,12 @@ class Chain:
         else:
             is_loading = self._waits and not any(b.embedder.has_answered for b in self._backfills)
         return max(seconds, self._warming) if is_loading else seconds
+
+    def _is_wanted(self, backfill: Backfill) -> bool:
+        """Whether all texts are to have its vectors: of a stand-in while all before it fail."""
+        better = self._backfills[: self._backfills.index(backfill)]
+        is_last = backfill is self._backfills[-1]
+        return is_last or all(each.embedder.fails for each in better)
 
     def _wake(self, backfill: Backfill) -> None:
         self._wakes[self._backfills.index(backfill)].set()
@@ -236,7 +250,7 @@ class Chain:
             pause = 0.0
             try:
                 if await self._is_due(backfill):
-                    await backfill.fill()
+                    await backfill.fill(is_wanted=partial(self._is_wanted, backfill))
                 pause = backfill.embedder.pause
             except AgentdError as error:
                 log.warning("embedding_failed", reason=error.reason)
@@ -250,6 +264,8 @@ class Chain:
         which is in this process, wait for the first search, as it may never be needed.
         """
         left = await backfill.look()
+        if not self._is_wanted(backfill):
+            return False
         if not 0 < left <= FEW:
             return bool(left)
         if backfill is self._backfills[-1] and not self._is_asked:

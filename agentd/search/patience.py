@@ -20,6 +20,7 @@ FIRST, MOST = 16, 128  # texts at once
 SECONDS = 120.0  # for one batch
 QUICK = SECONDS / 4  # what takes longer is not done for twice as many at once
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds after failures in a row, doubling
+LATE = 3  # questions in a row that it answers too late for
 FEWER = 8  # so many times fewer texts at once after a failure; twice as many after a success
 _MOST_HALF = 65504.0  # of float16
 
@@ -35,6 +36,8 @@ class PatientEmbedder:
         self.problem: Problem | None = None  # why it fails; None while it works
         self.size = FIRST  # texts to try at once: how slow it is shows at them
         self.has_answered = False
+        self._late = 0  # questions in a row that it did not answer in time
+        self._waited = 0.0  # seconds that the last of them had
         self._embedder = embedder
         self._clock = clock
         self._resume = 0.0
@@ -55,6 +58,26 @@ class PatientEmbedder:
         """How many seconds it is left alone after a failure."""
         return max(0.0, self._resume - self._clock.monotonic())
 
+    @property
+    def fails(self) -> bool:
+        """Whether it is down, or too slow for questions: then others stand in for it."""
+        return self.problem is not None or self._late >= LATE
+
+    def was_late(self, seconds: float) -> None:
+        """A question was not waited for any longer than that."""
+        self._late += 1
+        self._waited = seconds
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Why others stand in for it."""
+        if self.problem is not None:
+            return (self.problem,)
+        if not self.fails:
+            return ()
+        text = f"{self.model} took longer than {self._waited:g} s for each of the last {self._late} questions"
+        cure = "raise query_timeout_ms in [memory_search], or choose a quicker embedder"
+        return (Problem("embedder_slow", text, cure),)
+
     async def ask(self, texts: Sequence[str], *, query: bool) -> Sequence[bytes]:
         """The vectors of what is looked for. Raises EmbedderFault."""
         try:
@@ -63,6 +86,7 @@ class PatientEmbedder:
             self._fail(fault)
             raise
         self._recover()
+        self._late = 0
         return found
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes] | None:

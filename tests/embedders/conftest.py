@@ -109,7 +109,7 @@ def told(tmp_path):
 
 
 class Service:
-    """An embeddings endpoint on the loopback; `answers` are given in order, then good ones."""
+    """An embeddings endpoint on the loopback; `answers` are given in order, then the `usual` ones."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -117,6 +117,7 @@ class Service:
         self.requests: list[dict] = []
         self.headers: list[dict[str, str]] = []
         self.before: Callable[[], Awaitable[None]] | None = None
+        self.usual: Callable[[dict], tuple[int, dict | bytes, dict[str, str]]] = good
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -128,7 +129,7 @@ class Service:
                 self.headers.append(fields)
                 if self.before is not None:
                     await self.before()
-                answer = self.answers.pop(0) if self.answers else good
+                answer = self.answers.pop(0) if self.answers else self.usual
                 status, content, extra = answer(body)
                 data = content if isinstance(content, bytes) else json.dumps(content).encode()
                 lines = [f"HTTP/1.1 {status} so", f"content-length: {len(data)}"]
@@ -150,10 +151,22 @@ def good(body: dict) -> tuple[int, dict, dict[str, str]]:
     return 200, {"data": data[::-1], "usage": {"total_tokens": 10}}, {}
 
 
-@pytest.fixture
-async def service() -> AsyncIterator[Service]:
+@asynccontextmanager
+async def served() -> AsyncIterator[Service]:
     service = Service()
     server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
     async with server:
         service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        yield service
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    async with served() as service:
+        yield service
+
+
+@pytest.fixture
+async def other_service() -> AsyncIterator[Service]:
+    async with served() as service:
         yield service

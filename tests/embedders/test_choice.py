@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from agentd.domain.health import Problem
-from agentd.embedders import choice as choices
 from agentd.embedders.choice import choose, export_folder
 from agentd.embedders.e5_files import E5Files
 from agentd.embedders.onnx_files import OnnxFiles
@@ -264,7 +263,7 @@ def test_an_unknown_model_of_a_service_must_say_its_dimension(tmp_path):
     environ = {"OPENAI_API_KEY": "sk-x"}
     unknown = choose(settings("openai", model="new"), environ, tmp_path)
     assert unknown.problem is not None
-    assert unknown.problem.cure == choices.SAY_DIMENSION
+    assert unknown.problem.cure == "Say it with dimension in [memory_search.embedder]."
     assert choose(settings("openai", model="new", dimension=7), environ, tmp_path).problem is None
 
 

@@ -61,8 +61,8 @@ async def main():
         asyncio.TaskGroup() as group,
     ):
         tasks = [group.create_task(work()) for work in embedders.work]
-        (row,) = await embedders.best.embed(["where is the key?"], query=True)
-        print(embedders.best.model, len(row))
+        (row,) = await embedders.chain[0].embed(["where is the key?"], query=True)
+        print(embedders.chain[0].model, len(row))
         for task in tasks:
             task.cancel()
 
@@ -91,11 +91,11 @@ def test_the_daemon_gets_the_sentence_models_vectors_without_loading_its_librari
 async def test_static_vectors_are_the_best_where_nothing_else_is(tmp_path, clock):
     settings = EmbedderSettings(provider="static")
     async with open_embedders(settings, {}, tmp_path, clock) as embedders:
-        assert embedders.first is None
+        assert len(embedders.chain) == 1
         assert embedders.work == ()
-        assert embedders.best is not None
-        (row,) = await embedders.best.embed(["a cat"])
-        assert len(row) == 4 * embedders.best.dimension
+        assert embedders.chain
+        (row,) = await embedders.chain[0].embed(["a cat"])
+        assert len(row) == 4 * embedders.chain[0].dimension
         assert embedders.status() == {"provider": "static", "why": "configured"}
 
 
@@ -140,8 +140,8 @@ async def test_what_cannot_be_had_is_a_problem_and_static_vectors_stand_in(tmp_p
         (problem,) = embedders.problems()
         assert problem.code == "embedder_unavailable"
         assert "OPENAI_API_KEY" in problem.cure
-        assert embedders.best is not None
-        assert embedders.best.model.startswith("static")
+        assert embedders.chain
+        assert embedders.chain[0].model.startswith("static")
 
 
 def test_a_packaged_model_without_its_card_is_told(tmp_path):

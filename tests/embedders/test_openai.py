@@ -136,6 +136,13 @@ async def test_what_may_pass_is_tried_again_after_the_wait_that_was_asked_for(
     assert len(call.result()) == 1
 
 
+async def test_a_question_is_not_tried_again_as_another_embedder_answers_it(asking, service):
+    service.answers = [reply(503)]
+    with pytest.raises(EmbedderFault, match="503"):
+        await asking(tries=4).embed(["a"], query=True)
+    assert len(service.requests) == 1
+
+
 async def test_a_wait_over_the_limit_and_a_used_up_account_are_told_at_once(asking, service):
     limit = timedelta(seconds=5)
     service.answers = [reply(429, b"", retry_after=6)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -10,9 +11,10 @@ from agentd.domain.fact import Category, Fact, FactSource, FactWrite
 from agentd.domain.memory import OWNER
 from agentd.domain.search import SearchQuery
 from agentd.errors import EmbedderFault
+from agentd.search.chain import FEW
 from agentd.search.facts import LiveFacts
 from agentd.search.live import LiveIndex
-from agentd.search.patience import patient
+from agentd.search.patience import FIRST, patient
 from agentd.storage.facts import SqliteFacts
 from agentd.storage.migrations import STATE
 from agentd.storage.sqlite import Database
@@ -79,3 +81,69 @@ async def test_the_state_of_the_index_names_what_searches_do_without(store, cloc
         await clock.advance(10)
         await index.settle()
         assert (await index.state()).reason == ""
+
+
+async def test_a_stand_in_is_given_texts_only_while_all_before_it_fail(store, clock, chunk):
+    best, between, quick = Counting(32), Counting(48), HashEmbedder()
+    many = [chunk(f"tea number {n}", line=3 * n + 1) for n in range(FEW + 100)]
+    shared = patient([best, between, quick], clock)
+    async with (
+        LiveIndex.open(store, clock, shared) as index,
+        asyncio.TaskGroup() as tasks,
+    ):
+        running = tasks.create_task(index.run())
+        await index.replace("a.md", "d", many)
+        while (await index.state()).vectors or (await index.state()).state != "ready":
+            await asyncio.sleep(0)
+        assert between.calls == 0
+        best.broken = True
+        found = await index.search(SearchQuery("tea", limit=5), OWNER)
+        assert found.reason == "embedder_down"
+        while (await index.state()).embedder != between.model:
+            await asyncio.sleep(0)
+        assert len([text for text in between.texts if text.startswith("tea number")]) > 90
+        best.broken = False
+        await clock.advance(400)
+        assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
+        given = len(between.texts)
+        await index.replace("b.md", "d", many[:50])
+        await index.settle()
+        assert (len(between.texts), (await index.state()).embedder) == (given, best.model)
+        running.cancel()
+
+
+async def test_a_stand_in_stops_when_the_one_before_it_is_back(store, clock, chunk):
+    class Held(Counting):
+        """Holds the first texts until it may."""
+
+        def __init__(self):
+            super().__init__(48)
+            self.asked, self.may = asyncio.Event(), asyncio.Event()
+
+        async def embed(self, texts, *, query=False):
+            if not query:
+                self.asked.set()
+                await self.may.wait()
+            return await super().embed(texts, query=query)
+
+    best, between = Counting(32), Held()
+    async with (
+        LiveIndex.open(store, clock, patient([best, between, HashEmbedder()], clock)) as index,
+        asyncio.TaskGroup() as tasks,
+    ):
+        running = tasks.create_task(index.run())
+        rows = [chunk(f"tea number {n}", line=3 * n + 1) for n in range(FEW + 100)]
+        await index.replace("a.md", "d", rows)
+        while (await index.state()).vectors:
+            await asyncio.sleep(0)
+        best.broken = True
+        await index.search(SearchQuery("tea", limit=5), OWNER)
+        await between.asked.wait()
+        best.broken = False
+        await clock.advance(400)
+        assert (await index.search(SearchQuery("tea", limit=5), OWNER)).reason == ""
+        between.may.set()
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+        assert len(between.texts) == FIRST  # what it was at
+        running.cancel()
