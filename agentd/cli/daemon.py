@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from agentd.cli import foreground
 from agentd.cli.ask import answer, sockets
 from agentd.cli.plain import counted, spent, words
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
@@ -17,16 +16,7 @@ from agentd.paths import daemon_places
 
 def run(config: ConfigFile = None) -> None:
     """Run the daemon in the foreground."""
-    gc.disable()  # nothing that a start makes is garbage; the daemon enables it when it is ready
-    from agentd.daemon import main
-
-    with reporting():
-        code = main(config)
-    # Everything is stored and closed. Taking the interpreter apart module by module, with a large
-    # SDK in it, would cost most of the time that a service manager gives us to end.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    foreground.run(config)
 
 
 def stop(as_json: AsJson = False) -> None:

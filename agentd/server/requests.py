@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from agentd.domain.spans import Spans
 
@@ -46,37 +46,3 @@ class PromptCall:
     meta: dict[str, Any] = field(default_factory=dict)
     images: tuple[bytes, ...] = ()
     quoted: Spans = ()
-
-
-class Parser(Protocol):
-    """Checks params. Every method raises InvalidRequest, naming what is wrong."""
-
-    def new(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/new`."""
-
-    def load(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/load`."""
-
-    def resume(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/resume`."""
-
-    def fork(self, params: dict[str, Any]) -> SessionCall:
-        """Params of `session/fork`; `session_id` is the one to copy."""
-
-    def close(self, params: dict[str, Any]) -> str:
-        """The session of `session/close`."""
-
-    def delete(self, params: dict[str, Any]) -> str:
-        """The session of `session/delete`."""
-
-    def mode(self, params: dict[str, Any]) -> OptionCall:
-        """Params of `session/set_mode`."""
-
-    def option(self, params: dict[str, Any]) -> OptionCall:
-        """Params of `session/set_config_option`."""
-
-    def list(self, params: dict[str, Any]) -> ListCall:
-        """Params of `session/list`."""
-
-    def prompt(self, params: dict[str, Any]) -> PromptCall:
-        """Params of `session/prompt`."""

@@ -27,7 +27,6 @@ from agentd.server.patience import time_limit
 from agentd.server.peer import Handler, Peer
 from agentd.server.pictures import Pictures
 from agentd.server.prompts import Prompts
-from agentd.server.schema import LateParser
 from agentd.server.sessions import AcpSessions, Services, View
 from agentd.server.settings import ServerSettings
 from agentd.server.turns import Turns
@@ -103,28 +102,24 @@ class Server:
 
     @asynccontextmanager
     async def _serve(self, sock: socket.socket) -> AsyncIterator[None]:
-        parser = LateParser()
         async with asyncio.TaskGroup() as group:
-            access = self._access(parser, group)
+            access = self._access(group)
 
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 self._accept((reader, writer), access, group)
 
             server = await asyncio.start_unix_server(accept, sock=sock, limit=PIECE)
-            loading = group.create_task(parser.load())
             try:
                 yield
             finally:
                 server.close()
-                loading.cancel()
                 await self._drain(group)
 
-    def _access(self, parser: LateParser, group: asyncio.TaskGroup) -> Access:
+    def _access(self, group: asyncio.TaskGroup) -> Access:
         options = SessionOptions(self._store, self._hub, self._services.offer)
         commands = Commands(self._turns, self._store, options, self._services.commands)
         pictures = Pictures(self._services.blobs, self._settings)
         acp = AcpSessions(
-            parser=parser,
             turns=self._turns,
             store=self._store,
             hub=self._hub,

@@ -14,6 +14,7 @@ from agentd.domain.transcript import Row, RowRole, SessionInfo
 from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import InvalidRequest
 from agentd.ports import Blobs, SessionStore
+from agentd.server.acp_schema import AcpParser
 from agentd.server.clients import Clients
 from agentd.server.commands import Command
 from agentd.server.connection import Routes
@@ -26,7 +27,6 @@ from agentd.server.pictures import Pictures
 from agentd.server.prompts import Prompts
 from agentd.server.requests import SessionCall
 from agentd.server.roles import Role
-from agentd.server.schema import LateParser
 from agentd.server.turns import Turns
 from agentd.server.updates import Update, notice_updates, replay_updates, usage_update
 
@@ -75,7 +75,6 @@ class AcpSessions:
     def __init__(
         self,
         *,
-        parser: LateParser,
         turns: Turns,
         store: SessionStore,
         hub: Hub,
@@ -85,7 +84,7 @@ class AcpSessions:
         services: Services,
         view: View,
     ) -> None:
-        self._parser = parser
+        self._parser = AcpParser()
         self._turns = turns
         self._store = store
         self._hub = hub
@@ -144,7 +143,7 @@ class AcpSessions:
         return {}
 
     async def _new(self, params: Params, peer: Peer) -> Reply:
-        call = (await self._parser.ready()).new(params)
+        call = self._parser.new(params)
         wanted = call.meta.get("agentd/key")
         if wanted is not None and not isinstance(wanted, str):
             raise InvalidRequest("_meta.agentd/key: is no text")
@@ -155,13 +154,13 @@ class AcpSessions:
         return await self._opened(key, call, peer.role, {"sessionId": key})
 
     async def _resume(self, params: Params, peer: Peer) -> Reply:
-        call = (await self._parser.ready()).resume(params)
+        call = self._parser.resume(params)
         key = await existing_key(self._store, call.session_id)
         await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {})
 
     async def _load(self, params: Params, peer: Peer) -> Reply:
-        call = (await self._parser.ready()).load(params)
+        call = self._parser.load(params)
         key = await existing_key(self._store, call.session_id)
         rows = await self._shown_rows(key)
         held = self._hub.hold(key, peer)
@@ -187,7 +186,7 @@ class AcpSessions:
 
     async def _fork(self, params: Params, peer: Peer) -> Reply:
         """The copy is of the same kind: what others said in a group stays a group's."""
-        call = (await self._parser.ready()).fork(params)
+        call = self._parser.fork(params)
         source = await existing_key(self._store, call.session_id)
         self._hub.require_room(peer)
         key = new_key(source)
@@ -199,7 +198,7 @@ class AcpSessions:
 
     async def _close(self, params: Params, peer: Peer) -> Params:
         """The client leaves the session. What runs is cancelled unless others watch it."""
-        key = await existing_key(self._store, (await self._parser.ready()).close(params))
+        key = await existing_key(self._store, self._parser.close(params))
         self._hub.detach(key, peer)
         if not self._hub.watchers(key):
             self._turns.cancel(key)
@@ -208,7 +207,7 @@ class AcpSessions:
 
     async def _delete(self, params: Params, peer: Peer) -> Params:
         """A session that is not there is as good as deleted."""
-        key = SessionKey((await self._parser.ready()).delete(params))
+        key = SessionKey(self._parser.delete(params))
         if key == MAIN:
             raise InvalidRequest(
                 "main always exists", cure="`agentd sessions delete main` empties it"
@@ -219,13 +218,13 @@ class AcpSessions:
         return {}
 
     async def _set_mode(self, params: Params, peer: Peer) -> Params:
-        call = (await self._parser.ready()).mode(params)
+        call = self._parser.mode(params)
         key = await existing_key(self._store, call.session_id)
         await self._options.set_option(key, call.option, call.value)
         return {}
 
     async def _set_option(self, params: Params, peer: Peer) -> Params:
-        call = (await self._parser.ready()).option(params)
+        call = self._parser.option(params)
         key = await existing_key(self._store, call.session_id)
         return {"configOptions": await self._options.set_option(key, call.option, call.value)}
 
@@ -247,7 +246,7 @@ class AcpSessions:
         return tuple(row for row in rows if row.turn_id != last) if words == text else rows
 
     async def _list(self, params: Params, peer: Peer) -> Params:
-        call = (await self._parser.ready()).list(params)
+        call = self._parser.list(params)
         start = int(call.cursor) if call.cursor.isascii() and call.cursor.isdigit() else 0
         if call.cursor and not start:
             raise InvalidRequest("cursor: is none that this method has returned")
@@ -265,7 +264,7 @@ class AcpSessions:
         return page
 
     async def _prompt(self, params: Params, peer: Peer) -> Params:
-        call = (await self._parser.ready()).prompt(params)
+        call = self._parser.prompt(params)
         key = await existing_key(self._store, call.session_id)
         self._services.on_session()
         return await self._prompts.prompt(key, call, peer)
