@@ -14,8 +14,8 @@ from agentd.domain.settings import Settings, TimeOfDay, format_duration, format_
 
 Key = tuple[str, ...]
 
-_HEADER_LINE = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]")
-_KEY_LINE = re.compile(r"\s*([A-Za-z0-9_.\"'-]+(?:\s*\.\s*[A-Za-z0-9_\"'-]+)*)\s*=")
+_HEADER_LINE = re.compile(r"\s*+\[\[?([^\[\]]++)\]")
+_KEY_LINE = re.compile(r"\s*+([A-Za-z0-9_\"'-]++(?:\s*+\.\s*+[A-Za-z0-9_\"'-]++)*+)\s*+=")
 
 
 def plain(value: Any, field: FieldInfo | None = None) -> Any:

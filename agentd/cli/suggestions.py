@@ -58,8 +58,9 @@ RUSTYCLAW = (
     *((key, key) for key in _SAME),
 )
 _KINDS = frozenset({"anthropic", "openai"})
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
+# What is not closed goes on to the end: else each beginning would be read to there in vain.
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\Z)'
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _NAME = re.compile(rf"({_STRING})|(?<![\w$])([A-Za-z_$][\w$]*+)(?=\s*+:)", re.DOTALL)
 

@@ -25,6 +25,9 @@ _ADJACENT_DENIALS = re.compile(r"no|of")
 _PREDICATES = re.compile(r"not|never|cannot|(?:is|was|would|will|can|does)(?:n't)?|won't|can't")
 _NO_REPLY = re.compile(r"[\W_]*no(?:\\?_|[ -])reply[\W_]*", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-z][a-z0-9]*>", re.IGNORECASE)
+_OPENED = re.compile(r"<[^/<>][^<>]{0,40}>\Z")
+_LONGEST_TAG = 43  # characters of that
+_OPENING = "-—–*_`\"'“‘("
 _MOST = 16  # acknowledgements that are taken off; a reply of hundreds is no all-clear
 _SENTENCE_END = ".!?…:;,\n()[]—–-"
 
@@ -114,8 +117,21 @@ def _words(text: str) -> list[str]:
 def _trim(text: str) -> str:
     """Without the edges that the token leaves behind, whole markup of the rest kept."""
     text = re.sub(r"\A(?:</[^<>]{0,40}>|[\s.,:;!?—–\-*_`\"'”’])+", "", text)
-    text = re.sub(r"(?:<[^/<>][^<>]{0,40}>|[\s\-—–*_`\"'“‘(])+\Z", "", text)
+    text = text[: _end(text)]
     return text if _WORD.search(text) or _has_symbol(text) else ""
+
+
+def _end(text: str) -> int:
+    """Where marks and beginnings of markup begin that stand at the end."""
+    end = len(text)
+    while end:
+        if text[end - 1].isspace() or text[end - 1] in _OPENING:
+            end -= 1
+        elif tag := _OPENED.search(text, max(end - _LONGEST_TAG, 0), end):
+            end = tag.start()
+        else:
+            break
+    return end
 
 
 def _has_symbol(text: str) -> bool:

@@ -24,8 +24,9 @@ TRAITS = struct.Struct("<HIIiiB")
 QUESTION, ASKS = 1, 2
 
 _QUESTION = re.compile(r"[?？؟](?=[\s*_\"')\]]|$)")
-_SENTENCE = re.compile(r"[^.!?？؟。！…\n]*\w[^.!?？؟。！…\n]*[.!?？؟。！…]*")
-_ADDRESS = re.compile(r"\w+://\S+")
+_SENTENCE = re.compile(r"[^.!?？؟。！…\n]++[.!?？؟。！…]*+")
+_WORD = re.compile(r"\w")
+_ADDRESS = re.compile(r"\b\w++://\S+")
 
 
 def entry(chunk: Chunk) -> Entry:
@@ -63,7 +64,8 @@ def _only_asks(chunk: Chunk) -> bool:
     said = chunk.text.removeprefix(f"{chunk.speaker}: ")
     if not _QUESTION.search(said[-200:]):
         return False
-    sentences = _SENTENCE.findall(_ADDRESS.sub("", said))
+    parts = _SENTENCE.findall(_ADDRESS.sub("", said))
+    sentences = [part for part in parts if _WORD.search(part)]
     return bool(sentences) and all(_QUESTION.search(one[-3:]) for one in sentences)
 
 

@@ -16,7 +16,7 @@ _SKIPPED = 64  # of the longest kind, that one line may have and still only be r
 _ENDS = 4096  # bytes at either end of a line that is too long, in which its id is looked for
 _MEMBER = rb'\s*"(?:jsonrpc|id|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*'
 _HEAD = re.compile(rb"\s*\{((?:" + _MEMBER + rb",)*)")  # members before the long one
-_TAIL = re.compile(rb"((?:," + _MEMBER + rb")+)\}\s*\Z")  # and behind it
+_TAIL = re.compile(rb"((?:," + _MEMBER + rb"){1,3}+)\}\s*\Z")  # and behind it
 
 
 class Unfinished:

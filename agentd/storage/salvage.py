@@ -28,7 +28,7 @@ _CLASSES: Mapping[str, tuple[type, ...]] = {
 _JSON = re.compile(r"[\[{]")
 # What tells tables apart that have as many columns of the same kinds.
 _FORMS: Mapping[tuple[str, str], re.Pattern[str]] = {
-    ("alerts", "digest"): re.compile(r"[0-9a-f]{16,}$"),
+    ("alerts", "digest"): re.compile(r"\A[0-9a-f]{16,}+$"),
     ("charges", "usage"): _JSON,
     ("fact_changes", "before"): _JSON,
     ("fact_erasures", "needles"): _JSON,

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     |(?P<word>[^\W\d][\w-]*+)
     |(?P<mark>[{}\[\]():,])
     |(?P<end>\Z)
-    |(?P<bad>.))""",
+    |(?P<bad>"(?:[^"\\\n]|\\.)*+|.))""",
     re.VERBOSE | re.DOTALL,
 )
 _STRING, _MARK, _BAD = (_TOKEN.groupindex[kind] for kind in ("string", "mark", "bad"))
@@ -108,7 +108,7 @@ class Source:
         return _ESCAPE.sub(letter, inner)
 
     def _bad(self, found: str, at: int) -> BadSyntax:
-        if found == '"':
+        if found.startswith('"'):
             return self.fault("the string is not closed on its line", at, 'close it with "')
         if found.isdigit() or found == "-":
             return self.fault("this is no number", at, "put other words between quotation marks")

@@ -18,7 +18,7 @@ _DEEPEST = 8
 
 _SIGN = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_TRAILING = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
 _CURLY = str.maketrans(dict.fromkeys("“”„‟＂", '"'))
 
 

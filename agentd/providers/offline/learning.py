@@ -35,7 +35,7 @@ from agentd.providers.offline.reply import Reply, Say
 
 KNOWN, CONVERSATION = "known facts", "conversation"
 _KNOWN_HEAD = re.compile(
-    r"\[(?P<id>[^\s\]]{1,40})(?: since (?P<since>[\d-]{10}))?\]\s?(?P<text>.*)"
+    r"\[(?P<id>[^\s\[\]]{1,40})(?: since (?P<since>[\d-]{10}))?\]\s?(?P<text>.*)"
 )
 _SAID_HEAD = re.compile(
     r"\[(?P<number>\d{1,9}) (?P<who>user|agent) (?P<day>\d{4}-\d\d-\d\d)(?: [\d:]{4,8})?\]\s?(?P<text>.*)"

@@ -1,0 +1,63 @@
+"""No pattern takes more than its share of time, whatever the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests import hostile
+
+LONGEST = 64 * 1024  # characters
+LIMIT = 0.05  # seconds of processor time for them
+_SHORT = 4096
+_HOPELESS = 0.5  # seconds after which one is given up
+_TRIES = 3
+# What takes less for a short text stays below the limit, even if it grows with the square of the length.
+_SURELY_GOOD = LIMIT / (LONGEST / _SHORT) ** 2
+
+PATTERNS = hostile.patterns()
+
+
+def too_slow(pattern: Any, methods: Iterable[str]) -> str:
+    """A method and the beginning of a text that take longer than they may; "" if there are none."""
+    for method in sorted(methods):
+        for made in hostile.texts(pattern):
+            if hostile.seconds(pattern, method, made(_SHORT), LIMIT) < _SURELY_GOOD:
+                continue
+            text = made(LONGEST)
+            tries = (hostile.seconds(pattern, method, text, _HOPELESS) for _ in range(_TRIES))
+            if not any(taken <= LIMIT for taken in tries):
+                return f"{method} {text[:80]!r}"
+    return ""
+
+
+@pytest.mark.parametrize("place", sorted(PATTERNS))
+def test_a_pattern_reads_64_kib_of_hostile_text_in_50_ms(place: str) -> None:
+    found = PATTERNS[place]
+    assert not too_slow(found.pattern, found.methods)
+
+
+def test_every_pattern_that_a_function_makes_is_among_them() -> None:
+    assert not hostile.unread()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"\s+$", "search"),  # the square of the length
+        (r"\w+://\S+", "sub"),
+        (r"/\*.*?\*/", "finditer"),
+        (r'"(?:[^"\\]|\\.)*"', "finditer"),
+        (r"\[\s*([^\[\]]+?)\s*\]", "match"),  # its cube
+        (r"(?:\s|--+|-)+\Z", "search"),  # without measure
+    ],
+)
+def test_a_pattern_that_takes_too_long_is_found(pattern: str, method: str) -> None:
+    assert too_slow(re.compile(pattern), {method})
+
+
+def test_one_that_does_not_is_not() -> None:
+    assert not too_slow(re.compile(r"\b\w++://\S+"), {"sub"})
