@@ -55,6 +55,14 @@ class AutoBackups:
         """The file of the newest one."""
         return max(self._folder.glob(_PATTERN), default=None)
 
+    def tidy(self) -> None:
+        """Remove what backups have left that were killed, of which nobody is making one now. Blocks."""
+        for path in backup.leftovers(self._places.state_dir, self._folder):
+            try:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            except OSError as error:
+                log.warning("backup_left_behind", file=path.name, reason=error.strerror)
+
     def before_migration(self) -> None:
         """Back up a database that this agentd is about to give another shape. Nobody may have it open.
         Blocks. Raises StorageError, and nothing was changed.
@@ -124,7 +132,7 @@ class AutoBackups:
 
     @contextmanager
     def _copied(self) -> Iterator[Path]:
-        folder = tempfile.mkdtemp(prefix=".backup-", dir=self._places.state_dir)  # 0700
+        folder = tempfile.mkdtemp(prefix=backup.COPY, dir=self._places.state_dir)  # 0700
         try:
             yield Path(folder, self._places.database.name)
         finally:

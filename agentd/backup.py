@@ -6,6 +6,7 @@ other one. The search index is not in it: it is built again.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import io
@@ -25,12 +26,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from agentd.errors import AgentdError, InvalidRequest, StorageCorrupt
-from agentd.paths import ensure_private_dir
+from agentd.paths import ensure_private_dir, sync_directory
 from agentd.storage.migrations import STATE, check, check_shape
 
 MANIFEST = "manifest.json"
 DATABASE = "state/state.db"
 CONFIG = "config.toml"
+COPY = ".backup-"  # how the folder in the state directory begins with a copy to be backed up
 STATE_ALONE = "state"  # what the manifest of such an archive says that it holds
 _FORMAT = 1
 _FILES = (MANIFEST, CONFIG, DATABASE, "state/facts.key", "state/rows.key")
@@ -83,18 +85,15 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
     StorageCorrupt for a database that is damaged; then nothing is left behind.
     """
     check_database(contents.database)
-    part = file.with_name(f".{file.name}.part")
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as target:
+        with _begun(file) as part:
+            with part.open("wb") as target:
                 _fill(target, contents, now)
                 target.flush()
                 os.fsync(target.fileno())
             count = len(verify(part)["files"])
             os.link(part, file)  # unlike a rename it never replaces anything
-        finally:
-            part.unlink()
+            sync_directory(file.parent)
     except FileExistsError:
         raise InvalidRequest(f"{file} exists already", cure="choose another name") from None
     except OSError as error:
@@ -103,6 +102,46 @@ def write(contents: Contents, file: Path, now: datetime) -> dict[str, Any]:
             cure="choose a folder that the daemon may write; a system service does not see homes",
         ) from error
     return {"file": str(file), "bytes": file.stat().st_size, "files": count}
+
+
+def leftovers(state_dir: Path, backups: Path) -> Iterator[Path]:
+    """What backups have left that were killed: copies of the database, and archives of our own that are not
+    whole. Nobody may make one meanwhile.
+    """
+    yield from state_dir.glob(f"{COPY}*")
+    yield from backups.glob(f"{_STRAY[0]}*{_STRAY[1]}")
+
+
+@contextmanager
+def _begun(file: Path) -> Iterator[Path]:
+    """An empty file beside it that is gone after the block. Raises InvalidRequest while another backup is
+    written there; what a killed one left is replaced, for nobody holds its lock.
+    """
+    part = file.with_name(f"{_STRAY[0]}{file.name}{_STRAY[1]}")
+    _discard(part, file)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield part
+    finally:
+        part.unlink()
+        os.close(descriptor)
+
+
+def _discard(part: Path, file: Path) -> None:
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.unlink()
+    except BlockingIOError:
+        raise InvalidRequest(
+            f"another backup is being written to {file}", cure="wait for it, or choose another name"
+        ) from None
+    finally:
+        os.close(descriptor)
 
 
 def verify(file: Path) -> dict[str, Any]:

@@ -147,6 +147,15 @@ def ensure_private_dir(path: Path) -> Path:
     return path
 
 
+def sync_directory(directory: Path) -> None:
+    """Make what was created, renamed or removed in it durable. Raises OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _runtime(environ: Mapping[str, str]) -> Path:
     if runtime := _systemd(environ, "RUNTIME_DIRECTORY"):
         return runtime

@@ -162,3 +162,17 @@ async def until(holds):
     async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0.001)
+
+
+async def test_a_start_removes_what_killed_backups_left(places, clock):
+    backups = AutoBackups(places, clock, 3)
+    async with Database.open(places.database, STATE) as db:
+        await backups.make(db)
+    kept = files(places)
+    copy = places.state_dir / ".backup-0123"
+    copy.mkdir()
+    (copy / "state.db").write_bytes(b"all that was said")
+    (places.state_dir / "backups" / ".agentd-state-1.tar.gz.tmp").write_bytes(b"half of it")
+    backups.tidy()
+    assert not copy.exists()
+    assert files(places) == kept

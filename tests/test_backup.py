@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -279,6 +280,28 @@ async def test_an_existing_file_is_never_replaced(archive: Path, tmp_path: Path)
     assert archive.read_bytes() == before
     with pytest.raises(AgentdError, match="cannot be written"):
         backup.write(contents, tmp_path / "no" / "b.tar.gz", NOW)
+
+
+async def test_what_a_killed_backup_left_is_replaced_by_the_next_one(tmp_path: Path) -> None:
+    copy = await database(tmp_path / "state.db")
+    contents = backup.Contents(copy, *(tmp_path / name for name in ("a", "b", "c", "d", "e", "f")))
+    left = tmp_path / ".agentd-b.tar.gz.tmp"
+    left.write_bytes(b"half")
+    os.link(left, tmp_path / "moved.tar.gz")  # killed just before the end, and taken elsewhere
+    backup.write(contents, tmp_path / "b.tar.gz", NOW)
+    assert backup.verify(tmp_path / "b.tar.gz")
+    assert not left.exists()
+    assert (tmp_path / "moved.tar.gz").read_bytes() == b"half"
+
+
+async def test_a_backup_that_is_being_written_is_not_replaced(tmp_path: Path) -> None:
+    copy = await database(tmp_path / "state.db")
+    contents = backup.Contents(copy, *(tmp_path / name for name in ("a", "b", "c", "d", "e", "f")))
+    with (tmp_path / ".agentd-b.tar.gz.tmp").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(InvalidRequest, match="another backup is being written"):
+            backup.write(contents, tmp_path / "b.tar.gz", NOW)
+        assert (tmp_path / ".agentd-b.tar.gz.tmp").exists()
 
 
 def resealed(archive: Path, changes: dict[str, bytes]) -> Path:

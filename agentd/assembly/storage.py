@@ -83,6 +83,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
     sound = partial(make_sound, used=used, backup=backups.newest)
     looked = await asyncio.to_thread(sound, places.database, STATE, clock.now())
     await asyncio.to_thread(_quietly, partial(look_beside, places, clock.now()))
+    await asyncio.to_thread(backups.tidy)
     await asyncio.to_thread(backups.before_migration)
     async with (
         Database.open(places.database, STATE) as db,

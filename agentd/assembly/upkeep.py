@@ -107,7 +107,9 @@ class Upkeep:
 
     async def _backup(self, file: Path) -> dict[str, Any]:
         ground, places = self._ground, self._ground.places
-        with tempfile.TemporaryDirectory(prefix=".backup-", dir=places.state_dir) as folder:  # 0700
+        with tempfile.TemporaryDirectory(
+            prefix=backup.COPY, dir=places.state_dir
+        ) as folder:  # 0700
             copy = Path(folder, places.database.name)
             await self._parts.stores.db.copy(copy)
             contents = backup.Contents(

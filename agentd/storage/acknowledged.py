@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentd.paths import sync_directory
+
 SLOT = 512  # bytes, which a disk writes whole
 SLOTS = 512
 _HEAD = struct.Struct("<IQH")  # checksum of the rest, number, length
@@ -62,7 +64,7 @@ class Ring:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, bytes(SLOT * SLOTS), 0)
             os.fsync(self._descriptor)
-            _sync(path.parent)
+            sync_directory(path.parent)
 
     def keep(self, commit: Commit) -> None:
         """Write it down, durably. Raises OSError."""
@@ -123,11 +125,3 @@ def _slots(data: bytes) -> Iterator[Commit]:
         rows, messages = json.loads(slot[_HEAD.size : _HEAD.size + length])
         ranges = [(int(session), int(first), int(last)) for session, first, last in rows]
         yield Commit(number, ranges, (messages[0], messages[1]) if messages else None)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

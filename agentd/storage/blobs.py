@@ -22,6 +22,7 @@ from agentd.domain import picture
 from agentd.domain.message import Image
 from agentd.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
 from agentd.failpoints import hit
+from agentd.paths import sync_directory
 from agentd.storage.files import private_directory
 
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -73,7 +74,7 @@ class FileBlobs:
             private_directory(path.parent)
             if not _is_whole(path, name):
                 _write(path, data)
-            _sync(path.parent)
+            sync_directory(path.parent)
         except OSError as error:
             kind = StorageFull if error.errno in _FULL else StorageError
             raise kind(
@@ -105,7 +106,7 @@ class FileBlobs:
             for path in gone:
                 path.unlink(missing_ok=True)
             for folder in {path.parent for path in gone}:
-                _sync(folder)
+                sync_directory(folder)
         except OSError as error:
             raise StorageError(
                 f"an image that nothing refers to cannot be deleted ({error.strerror})",
@@ -156,11 +157,3 @@ def _write(path: Path, data: bytes) -> None:
         with suppress(OSError):
             Path(part).unlink()
         raise
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 
 from agentd.errors import StorageError
+from agentd.paths import sync_directory
 
 _SUFFIX = "-unclean"
 
@@ -24,7 +25,7 @@ def mark_unclean(path: Path) -> bool:
     """
     try:
         os.close(os.open(_marker(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        _sync(path.parent)
+        sync_directory(path.parent)
     except FileExistsError:
         return False
     except OSError as error:
@@ -75,11 +76,3 @@ def drop_asides(path: Path) -> None:
 
 def _marker(path: Path) -> Path:
     return path.with_name(path.name + _SUFFIX)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,6 +13,7 @@ from typing import Literal
 
 from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError
+from agentd.paths import sync_directory
 from agentd.storage.erasing import is_unclean, write_anew
 from agentd.storage.faults import corrupt, no_room, translate
 from agentd.storage.guard import Guard
@@ -65,7 +66,7 @@ def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
         part = path.with_name(path.name + suffix)
         if os.path.lexists(part):
             part.rename(aside.with_name(aside.name + suffix))
-    _sync(path.parent)
+    sync_directory(path.parent)
     when = "when you like" if is_ours else "when you know what it is"
     return Problem(
         f"{schema.name}_rebuilt",
@@ -80,7 +81,7 @@ def private_directory(path: Path) -> None:
         return
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
-    _sync(path.parent)
+    sync_directory(path.parent)
 
 
 def _connect(
@@ -178,11 +179,3 @@ def _private_file(path: Path) -> None:
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
     path.chmod(0o600)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
