@@ -40,7 +40,7 @@ from agentd.engine.interrupt import Interrupted
 from agentd.engine.progress import Progress
 from agentd.engine.submission import announce
 from agentd.engine.toolbox import Toolbox
-from agentd.errors import ProviderError, ShuttingDown
+from agentd.errors import AgentdError, ProviderError, ShuttingDown
 from agentd.failpoints import hit
 from agentd.offloading import ROWS, offload
 from agentd.ports import Clock, Journal, Ledger, Provider, SessionStore
@@ -270,7 +270,7 @@ _STOPS = {
 }
 
 
-def failure_of(error: ProviderError) -> Failure:
+def failure_of(error: AgentdError) -> Failure:
     """The error as it is stored and told."""
     return Failure(error.reason, error.message, error.cure)
 

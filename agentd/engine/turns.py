@@ -93,6 +93,10 @@ class Turns:
             return await self._loop.failed(
                 progress or await self._bare(submission), failure_of(error)
             )
+        except StorageError as error:
+            log.warning("turn_failed", reason=error.reason)
+            failure = replace(failure_of(error), cure="See `agentd status`, then send it again.")
+            return await self._loop.failed(progress or await self._bare(submission), failure)
         except Exception:
             # The boundary of a turn: whatever a part did wrong costs this turn, never the daemon.
             log.exception("turn_crashed")

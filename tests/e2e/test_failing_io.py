@@ -125,7 +125,7 @@ async def swept(model: ModelServer, scenario: str, call: str, *, most: int, ever
             home.furnish()
             talk = Talk(home, random.Random(count))
             met = await lived(home, talk, scenario, call, 1 + count * every)
-            await talk.verify()
+            await talk.verify("storage")
         if not met:
             return count
     return 0
@@ -159,4 +159,4 @@ async def test_what_a_failure_would_have_cost_is_found(model: ModelServer) -> No
         assert len(talk.accepted) == 2
         without_a_message(home)
         with pytest.raises((AssertionError, Refused)):
-            await talk.verify()
+            await talk.verify("storage")
