@@ -202,6 +202,8 @@ def test_the_first_up_asks_what_it_needs_and_offers_a_test_alert(
         screen.type("y\r")
         screen.wait_for("main: sent")
         leave(screen)
+    assert daemon.params_of("_agentd/alerts/test") == [{}]
+    assert "[heartbeat]" in (tmp_path / "config.toml").read_text()
 
 
 def test_an_alert_comes_while_the_user_sits_idle(daemon: ScriptedDaemon, tmp_path: Path) -> None:
@@ -213,6 +215,7 @@ def test_an_alert_comes_while_the_user_sits_idle(daemon: ScriptedDaemon, tmp_pat
     with Screen("chat", home=tmp_path) as screen:
         screen.wait_for("milk is out")
         leave(screen)
+    assert not daemon.params_of("session/prompt"), "nothing had to be said for it"
 
 
 def test_ctrl_c_cancels_a_turn_and_twice_at_the_prompt_leaves(

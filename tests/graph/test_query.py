@@ -228,6 +228,7 @@ def reads_or_refuses(text):
     else:
         assert 1 <= found.depth <= found.by.most
         assert 1 <= found.limit <= 50
+    return found
 
 
 def outcome(text):
@@ -241,14 +242,17 @@ def outcome(text):
 @given(st.text(max_size=200) | st.lists(PIECES, max_size=40).map(" ".join))
 @example("FIND fact FROM \udcff")
 def test_any_text_is_read_or_refused_at_a_place_in_it(text):
-    reads_or_refuses(text)
-    reads_or_refuses(f"FIND fact WHERE {text}")
+    alone = reads_or_refuses(text)
+    assert isinstance(alone, QueryError) or text.lstrip()[:4].upper() == "FIND"
+    assert reads_or_refuses(f"FIND fact WHERE {text}") is not None
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, len(WHOLE)), st.integers(0, 9), st.text(max_size=3))
 def test_a_damaged_question_is_read_or_refused_at_a_place_in_it(at, lost, new):
-    reads_or_refuses(WHOLE[:at] + new + WHOLE[at + lost :])
+    damaged = WHOLE[:at] + new + WHOLE[at + lost :]
+    found = reads_or_refuses(damaged)
+    assert damaged != WHOLE or not isinstance(found, QueryError)
 
 
 def test_names_are_compared_in_normal_form():

@@ -73,7 +73,16 @@ def test_anything_else_is_refused_with_its_place(text, why):
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text):
+    found = outcome(text)
+    if isinstance(found, GraphError):
+        assert found.cure
+    elif text.lstrip()[:1] not in {"[", "{"}:
+        said = [line for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
+        assert len(found.tuples) == len(said)
+
+
+def outcome(text):
     try:
-        read_statements(text, NOW)
-    except GraphError:
-        return
+        return read_statements(text, NOW)
+    except GraphError as error:
+        return error

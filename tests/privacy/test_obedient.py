@@ -35,6 +35,7 @@ class Lives(RuleBasedStateMachine):
     """Days of an owner, his group and whoever writes to them."""
 
     policy: TaintPolicy | None = None
+    looks = 0  # after which no hostile byte was found
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,13 +122,16 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def no_hostile_byte_is_unmarked(self) -> None:
         assert self.life.do(self.home.leaks) == []
+        Lives.looks += 1
 
     async def _if_there(self, session, act):
         exists = await self.home.parts.stores.sessions.exists(session)
         return await act(session) if exists else None
 
 
-def _lives(count: int, machine: type[Lives] = Lives) -> None:
+def _lives(count: int, machine: type[Lives] = Lives) -> int:
+    """How often nothing was found in so many lives."""
+    before = Lives.looks
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -137,17 +141,18 @@ def _lives(count: int, machine: type[Lives] = Lives) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+    return Lives.looks - before
 
 
 @pytest.mark.timeout(900)
 def test_no_hostile_byte_reaches_an_unmarked_place_without_a_yes() -> None:
-    _lives(150)
+    assert _lives(150) > 150
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(14_400)
 def test_no_hostile_byte_reaches_an_unmarked_place_in_5000_lives() -> None:
-    _lives(5_000)
+    assert _lives(5_000) > 5_000
 
 
 class BlindLives(Lives):

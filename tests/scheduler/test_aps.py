@@ -133,6 +133,7 @@ async def test_what_becomes_due_while_due_times_are_read_is_not_slept_through() 
         scheduler.poke()
         ticks.told.set()
         await until(lambda: ticks.count == 2)
+        assert (ticks.due, ticks.most) == ([], 1)
 
 
 class Poked(Ticks):
