@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from agentd.domain.scripts import UNSPACED
 from agentd.domain.spans import Span, Spans, united
@@ -21,8 +22,7 @@ _BEHIND = rf"(?!(?![{UNSPACED}])\w)"
 
 # In all patterns here what repeats gives nothing back, and stops at the next sign that could begin the
 # same, so that no text makes them slow. The first lookahead passes over everything else at once.
-_SHOWN = re.compile(
-    rf"""
+_SHOWN = rf"""
     (?=[ \t>`~<]) (?:
         ^[ \t]*+ (?:
             > .*+ (?:\n[ \t]*+ > .*+)*+  # quoted lines
@@ -34,9 +34,7 @@ _SHOWN = re.compile(
         | (?<!`) (?P<run>`{{2,9}}+) (?!`) (?: [^`]++ | (?! (?P=run) (?!`) ) `++ )*+ (?P=run)
         | <data (?=[\s>]) [^<>\n]*+ > (?: [^<]++ | < (?!/data\s*+>) )*+ (?:</data\s*+>)?
     )
-    """,
-    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
-)
+    """
 
 
 def _paired(opening: str, closing: str) -> str:
@@ -77,7 +75,14 @@ _KINDS = (
     *(_paired(marks[0], marks[1:]) for marks in _PAIRS),
     *(_single(_BEFORE, "‘", "’"), _single("", "‚", "‘’"), _single("", "‛", "’")),
 )
-_MARKED = re.compile(f'(?=["＂”“„‟⹂«»‹›「『｢﹁﹃〝‘‚‛])(?:{"|".join(_KINDS)})')
+_MARKED = f'(?=["＂”“„‟⹂«»‹›「『｢﹁﹃〝‘‚‛])(?:{"|".join(_KINDS)})'
+
+
+@cache  # they take 15 ms to compile, and a start does without them
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What is shown by its form, and what stands between marks."""
+    shown = re.compile(_SHOWN, re.MULTILINE | re.IGNORECASE | re.VERBOSE)
+    return shown, re.compile(_MARKED)
 
 
 def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
@@ -85,10 +90,11 @@ def quoted_spans(text: str, marked: Sequence[Span] = ()) -> Spans:
     `<data …>` fences, what was `marked` when it was sent (resources, pastes), and six words or more
     between quotation marks. A fence that is not closed goes on to the end.
     """
+    by_form, by_marks = _patterns()
     spans = united(marked, len(text))
-    shown = [found.span() for found in _SHOWN.finditer(_without(text, spans))]
+    shown = [found.span() for found in by_form.finditer(_without(text, spans))]
     spans = united((*spans, *shown), len(text))
-    quotes = [found.span() for found in _MARKED.finditer(_without(text, spans))]
+    quotes = [found.span() for found in by_marks.finditer(_without(text, spans))]
     long = [(a, b) for a, b in quotes if b - a >= _SHORTEST and _is_long(text, a, b)]
     return united((*spans, *long), len(text))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -31,8 +32,22 @@ class LateApi(Generic[A]):
         """The API, once for all who ask at the same time. Makes no request."""
         async with self._opening:
             if self._api is None:
-                self._api = await asyncio.to_thread(self._connect)
+                self._api = await asyncio.to_thread(self._connected)
             return self._api
+
+    def _connected(self) -> A:
+        """A new API. What a library makes while it is loaded stays, hundreds of thousands of objects:
+        to look for garbage among them meanwhile would take a tenth of the time, and to look at them
+        ever again as long as a turn.
+        """
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return self._connect()
+        finally:
+            gc.freeze()
+            if was_enabled:
+                gc.enable()
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+
+import pytest
 
 from agentd.providers.late import LateApi
 
@@ -34,3 +38,23 @@ async def test_a_closed_one_is_made_anew_at_the_next_use() -> None:
     await late.aclose()
     assert first.is_closed
     assert await late.ready() is not first
+
+
+@pytest.mark.parametrize("works", [True, False])
+async def test_no_garbage_is_looked_for_while_a_library_is_loaded_nor_in_it_later(works):
+    seen = []
+
+    def connect():
+        seen.append(gc.isenabled())
+        if not works:
+            raise RuntimeError("no such library")
+        return Api([])
+
+    before = gc.get_freeze_count()
+    try:
+        with contextlib.nullcontext() if works else pytest.raises(RuntimeError):
+            await LateApi(connect).ready()
+        assert (seen, gc.isenabled()) == ([False], True)
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()

@@ -8,26 +8,21 @@ scripts that put blanks between words, with whole words.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
-import regex
-
 from agentd.domain.scripts import UNSPACED
 from agentd.domain.spans import Span
 
-_CLUSTER = regex.compile(r"\X")
-_IGNORED = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--[\u200c\u200d]]")
-_QUOTATION_MARK = regex.compile(r"[\p{Quotation_Mark}`´′″]")
-_DASH = regex.compile(r"[\p{Dash_Punctuation}\u2212]")
-_UNSPACED = regex.compile(f"[{UNSPACED}]")
-_NO_TYPO = regex.compile(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
-_WORD_LETTER = regex.compile(r"[\p{L}\p{N}\p{M}]")
-_WORD = regex.compile(r"\S+")
-_GAP = regex.compile(r"\s*\[?\.{3,}\]?\s*")  # an ellipsis, as NFKC spells it
-_SENTENCE_END = regex.compile(r"[.!?](?=\s|$)|[。！？\n]")
+_ASCII_MARKS = str.maketrans('"`', "''")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_NO_TYPO = re.compile(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
+_WORD = re.compile(r"\S+")
+_GAP = re.compile(r"\s*\[?\.{3,}\]?\s*")  # an ellipsis, as NFKC spells it
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
 _LEAST_WORDS = 3
 _LEAST_UNSPACED = 8  # characters, where no blanks tell words apart
 _TYPO_LETTERS = 5  # letters of a word in which one may be wrong
@@ -191,17 +186,36 @@ class _Folded:
         if self._splits_character(at):
             return True
         sides = self.text[at - 1], self.text[at]
-        return all(_WORD_LETTER.match(c) and not _UNSPACED.match(c) for c in sides)
+        return all(_is_of_word(c) and not _UNSPACED.match(c) for c in sides)
 
 
 def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    return ((found.start(), found[0]) for found in _CLUSTER.finditer(text))
+    from agentd.memory.facts import letters
+
+    return letters.clusters(text)
+
+
+def _is_of_word(letter: str) -> bool:
+    if letter.isascii():
+        return letter.isalnum()
+    from agentd.memory.facts import letters
+
+    return letters.is_of_word(letter)
+
+
+def _without_kinds(cluster: str) -> str:
+    """With one kind of quotation mark and of dash, without what is ignored by default."""
+    if cluster.isascii():
+        return cluster.translate(_ASCII_MARKS)
+    from agentd.memory.facts import letters
+
+    return letters.folded(cluster)
 
 
 @lru_cache(maxsize=4_096)
 def _comparable(cluster: str) -> str:
     """One character as people see it, as it is compared; blanks are one, what is ignored is nothing."""
-    shown = _DASH.sub("-", _QUOTATION_MARK.sub("'", _IGNORED.sub("", cluster)))
+    shown = _without_kinds(cluster)
     if shown.isspace():
         return " "
     shown = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", shown).casefold())
