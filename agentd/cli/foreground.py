@@ -1,4 +1,4 @@
-"""`agentd run`: this process becomes the daemon, without the libraries of the other commands."""
+"""The entry: `agentd run` becomes the daemon without the libraries of the other commands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, cast
+
+
+def main() -> None:
+    """Run the command that the arguments name; never returns."""
+    words = sys.argv[1:]
+    if is_plain(words):
+        run(config_of(words))
+    from agentd.cli.app import main as commands
+
+    commands()
 
 
 def is_plain(words: Sequence[str]) -> bool:

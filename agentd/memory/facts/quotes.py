@@ -190,26 +190,26 @@ class _Folded:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, str]]:
-    from agentd.memory.facts import letters
+    from agentd.memory.facts.letters import clusters
 
-    return letters.clusters(text)
+    return clusters(text)
 
 
 def _is_of_word(letter: str) -> bool:
     if letter.isascii():
         return letter.isalnum()
-    from agentd.memory.facts import letters
+    from agentd.memory.facts.letters import is_of_word
 
-    return letters.is_of_word(letter)
+    return is_of_word(letter)
 
 
 def _without_kinds(cluster: str) -> str:
     """With one kind of quotation mark and of dash, without what is ignored by default."""
     if cluster.isascii():
         return cluster.translate(_ASCII_MARKS)
-    from agentd.memory.facts import letters
+    from agentd.memory.facts.letters import folded
 
-    return letters.folded(cluster)
+    return folded(cluster)
 
 
 @lru_cache(maxsize=4_096)
