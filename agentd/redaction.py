@@ -46,6 +46,7 @@ _KEYS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _END = r"(?![A-Za-z0-9]|[_-][A-Za-z0-9])"
+_PEM = "-----BEGIN "
 _PREFIXES = (  # how keys begin in the formats that their issuers publish, and what must follow
     ("anthropic", "sk-ant-", r"[A-Za-z0-9_-]{16,}"),
     ("openai", "sk-", r"(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,}"),
@@ -75,7 +76,7 @@ _PREFIXES = (  # how keys begin in the formats that their issuers publish, and w
     ("jwt", "eyJ", r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"),
     (
         "pem",  # a body of encoded lines must follow, whole or cut off
-        "-----BEGIN ",
+        _PEM,
         (
             r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+"
             r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:\s|\\[nr])++)*+"
@@ -180,6 +181,18 @@ class Redactor:
     def holds(self, text: str) -> bool:
         """Whether `kept` would replace something."""
         return next(self._found(text), None) is not None
+
+    def holds_behind(self, text: str, start: int) -> bool:
+        """`holds` for a text of which it is known that what stands before `start` holds nothing: in the
+        time that what stands behind it takes.
+        """
+        begin = text.rfind("\n", 0, start) + 1  # but for these two, no key goes over an end of line
+        key = text.rfind(_PEM, 0, start) if self._formats else -1
+        longest = max(map(len, self._longest()), default=0)
+        return self.holds(text[max(0, min(begin, start - longest, key if key >= 0 else begin)) :])
+
+    def _longest(self) -> Iterator[str]:
+        return (max(spellings, key=len) for spellings in self._secrets.values())
 
     def plain(self, value: Any) -> Any:
         """Plain data with every text in it as `kept` has it, names of fields excepted."""

@@ -6,6 +6,7 @@ import asyncio
 import sys
 
 from benchmarks import (
+    appends,
     ending,
     fact_chains,
     facts,
@@ -35,6 +36,7 @@ from benchmarks import (
 _ALL = {
     "start": start.rows,
     "turns": turns.rows,
+    "appends": appends.rows,
     "prompts": prompts.rows,
     "idle": idle.rows,
     "ending": ending.rows,

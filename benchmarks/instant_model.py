@@ -1,8 +1,8 @@
 """A model service that answers at once, as a process of its own: `python -m benchmarks.instant_model`.
 
 It prints its port, then speaks just enough of the Messages API over HTTP: every request is answered
-by one short streamed text. A request for the model `stall` begins an answer and never ends it. `GET`
-returns the newest request's body.
+by one short streamed text. A request for the model `stall` begins an answer and never ends it; the model
+`noting` first adds a line to today's note. `GET` returns the newest request's body.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from itertools import count
 
 STALL = "stall"
+NOTING = "noting"
 _ANSWER = "All is well here."
 _SILENT = "NO_REPLY"  # what a flush that has nothing to store answers
 
 _newest = [b"{}"]
+_numbers = count()
 
 
 def event(kind: str, **fields: object) -> bytes:
@@ -40,15 +43,30 @@ def start(input_tokens: int) -> bytes:
 
 
 def _answer(text: str, input_tokens: int) -> bytes:
+    block = {"type": "text", "text": ""}
+    return _streamed(block, {"type": "text_delta", "text": text}, "end_turn", input_tokens)
+
+
+def _noting(number: int, input_tokens: int) -> bytes:
+    """A call that adds a line to today's note."""
+    block = {"type": "tool_use", "id": f"toolu_{number}", "name": "memory_write", "input": {}}
+    arguments = json.dumps({"content": f"Number {number} was asked about."})
+    delta = {"type": "input_json_delta", "partial_json": arguments}
+    return _streamed(block, delta, "tool_use", input_tokens)
+
+
+def _streamed(
+    block: dict[str, object], delta: dict[str, object], reason: str, input_tokens: int
+) -> bytes:
     return b"".join(
         (
             start(input_tokens),
-            event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
-            event("content_block_delta", index=0, delta={"type": "text_delta", "text": text}),
+            event("content_block_start", index=0, content_block=block),
+            event("content_block_delta", index=0, delta=delta),
             event("content_block_stop", index=0),
             event(
                 "message_delta",
-                delta={"stop_reason": "end_turn", "stop_sequence": None},
+                delta={"stop_reason": reason, "stop_sequence": None},
                 usage={"output_tokens": 5},
             ),
             event("message_stop"),
@@ -77,11 +95,18 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
                 continue
             length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
             body = _newest[0] = await reader.readexactly(length)
-            if json.loads(body)["model"] == STALL:
+            asked = json.loads(body)
+            if asked["model"] == STALL:
                 writer.write(HEAD + chunk(start(length // 4)))
                 continue
             text = _SILENT if _SILENT.encode() in body else _ANSWER
-            writer.write(HEAD + chunk(_answer(text, length // 4)) + chunk(b""))
+            answer = _answer(text, length // 4)
+            if (
+                asked["model"] == NOTING
+                and b"tool_result" not in json.dumps(asked["messages"][-1]).encode()
+            ):
+                answer = _noting(next(_numbers), length // 4)
+            writer.write(HEAD + chunk(answer) + chunk(b""))
             await writer.drain()
     writer.close()
 

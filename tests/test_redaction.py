@@ -7,6 +7,8 @@ import time
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.redaction import Redactor, holds_secret, known_secrets, redact, tells_secret
 from tests.growth import QUADRATIC, growth
@@ -235,3 +237,32 @@ def test_time_to_look_for_keys_is_in_proportion_to_the_text(piece: str) -> None:
     size = 1 << 14
     text = piece * (4 * size // len(piece) + 1)
     assert growth(lambda length: Redactor(SECRET).kept(text[:length]), size) < QUADRATIC
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "words",
+                "-----BEGIN RSA PRIVATE KEY-----",
+                "A" * 24,
+                "sk-ant-",
+                "api03-" + "b" * 20,
+                "",
+            ]
+        ),
+        max_size=5,
+    ),
+    st.lists(st.sampled_from(["words", "A" * 24, "sk-ant-api03-" + "b" * 20]), max_size=2),
+)
+def test_a_key_is_found_that_an_addition_completes(before, behind) -> None:
+    redactor = Redactor("a secret\nof two lines")
+    old = "".join(f"{line}\n" for line in before)
+    new = old + "\n".join(behind)
+    if not redactor.holds(old):
+        assert redactor.holds_behind(new, len(old)) is redactor.holds(new)
+
+
+def test_a_known_secret_over_two_lines_is_found_when_the_second_comes() -> None:
+    redactor = Redactor("a secret\nof two lines")
+    assert redactor.holds_behind("told: a secret\nof two lines", len("told: a secret\n"))

@@ -17,6 +17,7 @@ from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import SessionKey
 
 _MARK = re.compile(r"<!--\s*agentd\s*:\s*origin=untrusted\b", re.IGNORECASE)
+_MARK_OF_LINE = re.compile(_MARK.pattern.replace(r"\s", r"[^\S\n]"), re.IGNORECASE)
 _ATTACHED = "[left out: text from outside that came with the message]"
 _OTHERS = "[left out: what somebody else said]"  # no place: a summary is not to keep it
 
@@ -57,6 +58,18 @@ def from_outside(rows: Sequence[Row]) -> tuple[Row, ...]:
 def is_marked(text: str) -> bool:
     """Whether a line of a file's text is marked as coming from outside."""
     return _MARK.search(text) is not None
+
+
+def marked_lines(text: str) -> list[int]:
+    """The numbers of the lines that are, from 1. Its time is that of a search for the mark."""
+    numbers: list[int] = []
+    line, at = 1, 0
+    for found in _MARK_OF_LINE.finditer(text):
+        line += text.count("\n", at, found.start())
+        at = found.start()
+        if line not in numbers[-1:]:
+            numbers.append(line)
+    return numbers
 
 
 def typed(text: str, outside: Sequence[Span], filling: str = _ATTACHED) -> str:

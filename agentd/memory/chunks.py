@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -12,10 +12,13 @@ from agentd.domain.memory import Chunk, Source
 from agentd.domain.workspace import FACTS_PATH
 from agentd.memory.chunkers import facts, lines, paragraphs, tokens, words
 from agentd.memory.chunkers.dates import date_in
+from agentd.memory.chunkers.paragraphs import Standing
 from agentd.memory.chunkers.piece import Lines, Piece
 from agentd.memory.settings import IndexSettings
 
 BOILERPLATE = 0.1  # importance of what stands in a file as it was shipped
+
+Cut = tuple[Sequence[Piece], Standing | None]
 
 _FORMAT = "1"  # another one makes every note be cut again
 
@@ -28,10 +31,16 @@ class Chunker:
 
     identity: str
     pieces: Callable[[Lines], Iterator[Piece]]
+    growing: Callable[[Lines, Standing | None], Cut] | None = None
+
+    def cut(self, lines: Lines, above: Standing | None) -> Cut:
+        """What `paragraphs.cut` gives; of ways of cutting that cannot go on, always all pieces."""
+        return self.growing(lines, above) if self.growing else (list(self.pieces(lines)), None)
 
 
 def chunker_of(settings: IndexSettings) -> Chunker:
     """The way of cutting that the settings ask for."""
+    growing: Callable[[Lines, Standing | None], Cut] | None = None
     size, overlap = settings.chunk_size, settings.chunk_overlap
     match settings.chunker:
         case "tokens":
@@ -46,7 +55,8 @@ def chunker_of(settings: IndexSettings) -> Chunker:
         case _:
             most, share = size or paragraphs.TOKENS, 0
             cut = partial(paragraphs.pieces, most=most)
-    return Chunker(f"{settings.chunker}-{_FORMAT}-{most}-{share:g}", cut)
+            growing = partial(paragraphs.cut, most=most)
+    return Chunker(f"{settings.chunker}-{_FORMAT}-{most}-{share:g}", cut, growing)
 
 
 PARAGRAPHS = chunker_of(IndexSettings())
@@ -80,12 +90,25 @@ def chunks_of_note(
     """The chunks of a markdown file, the page of facts in its own way, dated by the heading above,
     else by the path, else by `day`. Stretches of blank lines alone are left out.
     """
+    pieces = chunker_for(path, chunker).pieces(lines_of(text))
+    return chunks_of(path, pieces, scope=scope, day=day)
+
+
+def lines_of(text: str) -> Lines:
+    """The lines of a file."""
+    return Lines(text.removesuffix("\n").split("\n"))
+
+
+def chunks_of(
+    path: str, pieces: Iterable[Piece], *, scope: str, day: date | None = None, above: int = 0
+) -> tuple[Chunk, ...]:
+    """The pieces of a file as its chunks; so many lines of it stand `above` the first of the pieces'."""
     day = date_in(path) or day
     return tuple(
         Chunk(
             path,
-            piece.first + 1,
-            piece.end,
+            above + piece.first + 1,
+            above + piece.end,
             piece.text,
             Source.NOTES,
             scope,
@@ -94,6 +117,6 @@ def chunks_of_note(
             piece.context,
             piece.importance,
         )
-        for piece in chunker_for(path, chunker).pieces(Lines(text.removesuffix("\n").split("\n")))
+        for piece in pieces
         if piece.text.strip()
     )

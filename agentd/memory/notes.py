@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 
 from agentd.domain.health import Problem
-from agentd.domain.memory import OWNERS, SHARED, Chunk, Source
+from agentd.domain.memory import OWNERS, SHARED, Source
 from agentd.domain.turn import Kind, SessionKey
 from agentd.domain.workspace import FileView, Reader, TreeEntry
 from agentd.errors import ScopeMissing, WorkspaceError
@@ -15,10 +15,10 @@ from agentd.memory.chunks import (
     PARAGRAPHS,
     Chunker,
     chunker_for,
-    chunks_of_note,
     without_boilerplate,
 )
 from agentd.memory.freshness import Freshness
+from agentd.memory.growing import Growing, Part, Way
 from agentd.memory.listed import DEPTH, groups, is_scope, sorted_out, too_deep
 from agentd.offloading import offload
 from agentd.ports import Clock, MemoryIndex, Workspace
@@ -66,6 +66,7 @@ class NoteIndexer:
         self._unread: set[str] = set()
         self._unlisted: Sequence[Problem] = ()
         self._left = 0
+        self._growing = Growing()
         self.freshness = Freshness(clock)
         # Whether what groups find is what they may: the index may be of other settings until then.
         self.is_sharing_checked = False
@@ -219,13 +220,18 @@ class NoteIndexer:
         marks = {path: digest + _suffix(stamps.get(path)) for path, digest in digests.items()}
         changed = [v for v in views if known.get(v.path, "").partition("@")[0] != digests[v.path]]
         touched = marks.keys() - {v.path for v in changed}
-        if sum(len(view.text) for view in changed) <= _SHORT:
-            pieces = self._cut(changed)
-        else:
-            pieces = await asyncio.to_thread(self._cut, changed)
+        held = {view.path: known.get(view.path, "").partition("@")[0] for view in changed}
 
-        async def replace(path: str, chunks: Sequence[Chunk]) -> None:
-            await self._index.replace(path, marks[path], chunks)
+        def cut() -> list[Part]:
+            return [self._cut(view, held[view.path], digests[view.path]) for view in changed]
+
+        if sum(len(view.text) for view in changed) <= _SHORT:
+            parts = cut()
+        else:
+            parts = await asyncio.to_thread(cut)
+
+        async def replace(path: str, part: Part) -> None:
+            await self._index.replace(path, marks[path], part.chunks, part.since)
             known[path] = marks[path]
             self._stale.discard(path)
 
@@ -235,8 +241,8 @@ class NoteIndexer:
 
         try:
             async with asyncio.TaskGroup() as tasks:  # so that they are written together
-                for view, chunks in zip(changed, pieces, strict=True):
-                    tasks.create_task(replace(view.path, chunks))
+                for view, part in zip(changed, parts, strict=True):
+                    tasks.create_task(replace(view.path, part))
                 for path in touched:
                     if path in stamps and known[path] != marks[path]:
                         tasks.create_task(note(path))
@@ -275,17 +281,10 @@ class NoteIndexer:
                 noted[path] = tuple(map(int, stamp.split(",")))
         return noted
 
-    def _cut(self, views: Sequence[FileView]) -> list[tuple[Chunk, ...]]:
-        return [
-            chunks_of_note(
-                view.path,
-                view.text,
-                scope=SHARED if view.is_shared else OWNERS,
-                chunker=self._chunker(view.path),
-                day=self._days.get(view.path),
-            )
-            for view in views
-        ]
+    def _cut(self, view: FileView, indexed: str, becomes: str) -> Part:
+        scope = SHARED if view.is_shared else OWNERS
+        way = Way(self._chunker(view.path), scope, self._days.get(view.path))
+        return self._growing.cut(view, way, indexed, becomes)
 
     async def _forget(self, paths: Iterable[str], known: dict[str, str]) -> None:
         gone = [path for path in paths if path in known]

@@ -38,8 +38,12 @@ class MemoryIndex(Protocol):
     async def digests(self, source: Source) -> Mapping[str, str]:
         """What is indexed: path to the content's digest."""
 
-    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
-        """Make `chunks` all that is indexed of `path`."""
+    async def replace(
+        self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
+    ) -> None:
+        """Make `chunks` all that is indexed of `path`, from the line `since` on: what begins before it
+        stays as it is.
+        """
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
         """Add chunks to what is indexed of `path`."""
@@ -85,9 +89,11 @@ class ChunkStore(Protocol):
     async def digests(self, source: Source) -> Mapping[str, str]:
         """Path to the content's digest."""
 
-    async def replace(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
-        """Make these all chunks of `path`; gives the ids of those that went. What is the same as
-        before keeps its id.
+    async def replace(
+        self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
+    ) -> Sequence[int]:
+        """Make these all chunks of `path` that begin at the line `since` or later; gives the ids of those
+        that went. What is the same as before keeps its id.
         """
 
     async def extend(self, path: str, digest: str, entries: Sequence[Entry]) -> None:

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agentd.domain.suspicion import Severity, Suspicion
 from agentd.screening.hidden import hidden
@@ -17,6 +18,7 @@ from agentd.screening.lookalikes import disguised
 from agentd.screening.phrases import phrases
 
 _MOST = 40  # of one reason; more say nothing new
+_NEAR = 4_096  # characters before an addition that it may complete to something suspicious
 
 
 def scan(text: str) -> tuple[Suspicion, ...]:
@@ -37,15 +39,24 @@ def scan(text: str) -> tuple[Suspicion, ...]:
 
 
 def scan_change(before: str, after: str) -> tuple[Suspicion, ...]:
-    """What is suspicious in `after` and was not in `before`; what a change completes counts."""
+    """What is suspicious in `after` and was not in `before`; what a change completes counts. Of a text
+    that was only added to, that is looked for near the addition.
+    """
+    start = before.rfind("\n", 0, max(0, len(before) - _NEAR)) + 1
+    if not start or not after.startswith(before):
+        return tuple(_fresh(before, after))
+    lines = before.count("\n", 0, start)
+    near = _fresh(before[start:], after[start:])
+    return tuple(replace(suspicion, line=suspicion.line + lines) for suspicion in near)
+
+
+def _fresh(before: str, after: str) -> Iterator[Suspicion]:
     known = Counter(suspicion.key for suspicion in scan(before)) if before else Counter[str]()
-    fresh = []
     for suspicion in scan(after):
         if known[suspicion.key]:
             known[suspicion.key] -= 1
         else:
-            fresh.append(suspicion)
-    return tuple(fresh)
+            yield suspicion
 
 
 def _places(text: str) -> Iterator[tuple[Severity, str, int]]:

@@ -115,10 +115,12 @@ class LiveIndex:
             for path, digest in found.items()
         }
 
-    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+    async def replace(
+        self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
+    ) -> None:
         """See MemoryIndex."""
         entries = await self._entries(chunks)
-        await self._mirrors.change(self._store.replace(path, _READ + digest, entries))
+        await self._mirrors.change(self._store.replace(path, _READ + digest, entries, since))
         self._chain.notice()
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:

@@ -77,12 +77,14 @@ class SqliteChunks:
 
         return await self._db.read(look)
 
-    async def replace(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
+    async def replace(
+        self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
+    ) -> Sequence[int]:
         """See ChunkStore."""
 
         def change(conn: sqlite3.Connection) -> list[int]:
             file_id = rows.put_file(conn, path, digest, entries)
-            return rows.exchange(conn, file_id, entries)
+            return rows.exchange(conn, file_id, entries, since)
 
         return await self._db.write(change)
 

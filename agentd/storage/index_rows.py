@@ -21,7 +21,8 @@ ON CONFLICT (path) DO UPDATE SET source = excluded.source, digest = excluded.dig
 """
 _LAST_ID = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'"
 _INSERT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ALL_OF_FILE = "SELECT * FROM chunks WHERE file_id = ? ORDER BY id"
+_ALL_OF_FILE = "SELECT * FROM chunks WHERE file_id = ? AND start_line >= ? ORDER BY id"
+_IDS_OF_FILE = "SELECT id FROM chunks WHERE file_id = ? ORDER BY id"
 _OWN = 2  # columns that are not what the chunk says: its id and its file
 _INSERT_WORDS = (
     "INSERT INTO words_all (rowid, terms) SELECT id, terms FROM chunks WHERE id > ?",
@@ -65,12 +66,15 @@ def insert(conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry]) -> 
         conn.execute(statement, (last,))
 
 
-def exchange(conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry]) -> list[int]:
-    """Make these all chunks of a file; gives the ids of those that went. Chunks that are there to the
-    letter keep theirs, all of the same lines or none: of these, ids tell the order.
+def exchange(
+    conn: sqlite3.Connection, file_id: int, entries: Sequence[Entry], since: int
+) -> list[int]:
+    """Make these all chunks of a file that begin at the line `since` or later; gives the ids of those
+    that went. Chunks that are there to the letter keep theirs, all of the same lines or none: of
+    these, ids tell the order.
     """
     held: dict[_Place, list[tuple[int, tuple[object, ...]]]] = {}
-    for row in conn.execute(_ALL_OF_FILE, (file_id,)):
+    for row in conn.execute(_ALL_OF_FILE, (file_id, since)):
         place = (row["start_line"], row["end_line"])
         held.setdefault(place, []).append((row["id"], tuple(row)[_OWN:]))
     wanted: dict[_Place, list[Entry]] = {}
@@ -94,7 +98,7 @@ def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:
     for path in paths:
         found = conn.execute("SELECT id FROM files WHERE path = ?", (path,)).fetchone()
         if found:
-            ids = [row["id"] for row in conn.execute(_ALL_OF_FILE, (found["id"],))]
+            ids = [row["id"] for row in conn.execute(_IDS_OF_FILE, (found["id"],))]
             _delete(conn, ids)
             conn.execute("DELETE FROM files WHERE id = ?", (found["id"],))
             gone += ids

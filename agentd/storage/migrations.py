@@ -61,6 +61,7 @@ INDEX = Schema(
         "index_004.sql",
         "index_005.sql",
         "index_006.sql",
+        "index_007.sql",
     ),
     derived=True,
 )

@@ -31,11 +31,14 @@ class MemoryChunks:
     async def digests(self, source: Source) -> Mapping[str, str]:
         return {path: f.digest for path, f in self._files.items() if f.source is source}
 
-    async def replace(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
+    async def replace(
+        self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
+    ) -> Sequence[int]:
         file = self._file(path, digest, entries)
-        held, wanted = _by_place(file.entries.values()), _by_place(entries)
+        there = {n: entry for n, entry in file.entries.items() if entry.chunk.start_line >= since}
+        held, wanted = _by_place(there.values()), _by_place(entries)
         kept = {place for place, those in wanted.items() if held.get(place) == those}
-        gone = [n for n, entry in file.entries.items() if _place(entry) not in kept]
+        gone = [n for n, entry in there.items() if _place(entry) not in kept]
         for number in gone:
             del file.entries[number]
         self._add(file, [entry for entry in entries if _place(entry) not in kept])

@@ -162,9 +162,13 @@ class MemoryIndexDouble:
     async def digests(self, source: Source) -> Mapping[str, str]:
         return {path: f[1] for path, f in self._files.items() if f[0] is source}
 
-    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+    async def replace(
+        self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
+    ) -> None:
         by_path = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
-        self._files[path] = (chunks[0].source if chunks else by_path, digest, tuple(chunks))
+        held = self._files[path][2] if path in self._files else ()
+        chunks = (*(chunk for chunk in held if chunk.start_line < since), *chunks)
+        self._files[path] = (chunks[0].source if chunks else by_path, digest, chunks)
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
         held = self._files[path][2] if path in self._files else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agentd.domain.workspace import HAND, RESTORE, Author
 from agentd.workspace.folder import Folder
@@ -40,35 +40,37 @@ class Authored:
             return
         key = self._key() or self._make_key()
         known = self._read(home)
-        there = frozenset(known)
-        new = [mark for line in wanted if (mark := _mark(key, line)) not in there]
-        if new:
-            marks = [*known, *new]
-            if self._forgets and len(marks) > MOST:
-                marks = marks[-MOST // 2 :]
-            self._folder.replace((home, self._name), b"".join(marks))
+        there = _Marks(known)
+        new = b"".join(mark for line in wanted if (mark := _mark(key, line)) not in there)
+        if not new:
+            return
+        if self._forgets and len(known) + len(new) > MOST * _SIZE:
+            self._folder.replace((home, self._name), (known + new)[-MOST // 2 * _SIZE :])
+        elif not self._folder.extend((home, self._name), new, len(known)):
+            self._folder.replace((home, self._name), known + new)
 
     def drop(self, home: str, lines: Iterable[bytes]) -> None:
         """Take lines of the file out of the record."""
         if not (known := self._read(home)):
             return
-        key = self._key()
-        gone = {_mark(key, line.strip()) for line in lines}
-        kept = [mark for mark in known if mark not in gone]
-        if len(kept) < len(known):
+        key, there = self._key(), _Marks(known)
+        gone = {mark for line in lines if (mark := _mark(key, line.strip())) in there}
+        if gone:
+            kept = (mark for mark in _apart(known) if mark not in gone)
             self._folder.replace((home, self._name), b"".join(kept))
 
     def own(self, home: str, lines: Sequence[bytes]) -> list[bool]:
         """For each line whether it is in the record."""
-        key, known = self._key(), frozenset(self._read(home))
+        key, known = self._key(), frozenset(_apart(self._read(home)))
         return [bool(key) and _mark(key, line.strip()) in known for line in lines]
 
-    def _read(self, home: str) -> list[bytes]:
+    def _read(self, home: str) -> bytes:
+        """The whole marks that are kept: a crash may have left a part of one behind them."""
         try:
             data = self._folder.read((home, self._name), _LIMIT)
         except FileNotFoundError:
-            return []
-        return [data[start : start + _SIZE] for start in range(0, len(data), _SIZE)]
+            return b""
+        return data[: len(data) - len(data) % _SIZE]
 
     def _key(self) -> bytes:
         try:
@@ -88,8 +90,39 @@ def added(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
     """
     if by.kind in _OTHERS:
         return []
-    before = {line.strip() for line in (old or b"").splitlines()}
-    return [line for line in (new or b"").splitlines() if line.strip() not in before]
+    old, new = old or b"", new or b""
+    if old.endswith(b"\n") and new.startswith(old) and b"\r" not in old:
+        return [line for line in new[len(old) :].splitlines() if not _has_line(old, line.strip())]
+    before = {line.strip() for line in old.splitlines()}
+    return [line for line in new.splitlines() if line.strip() not in before]
+
+
+class _Marks:
+    """Marks behind each other, to be looked into without taking them apart."""
+
+    def __init__(self, marks: bytes) -> None:
+        self._marks = marks
+
+    def __contains__(self, mark: bytes) -> bool:
+        at = self._marks.find(mark)
+        while at % _SIZE and at >= 0:  # which two marks beside each other look like
+            at = self._marks.find(mark, at + 1)
+        return at >= 0
+
+
+def _apart(marks: bytes) -> Iterator[bytes]:
+    return (marks[start : start + _SIZE] for start in range(0, len(marks), _SIZE))
+
+
+def _has_line(text: bytes, bare: bytes) -> bool:
+    """Whether one of the lines is this one, but for space around it."""
+    at = text.find(bare)
+    while 0 <= at < len(text):
+        end = text.find(b"\n", at + len(bare))
+        if text[text.rfind(b"\n", 0, at) + 1 : end].strip() == bare:
+            return True
+        at = text.find(bare, end + 1)
+    return False
 
 
 def _mark(key: bytes, line: bytes) -> bytes:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentd.domain.outside import is_marked
+from agentd.domain.outside import marked_lines
 
 SEPARATOR = "\n\n---\n\n"
 PROJECT_HEADING = (
@@ -97,20 +97,27 @@ def fenced(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """The lines of a file that are not marked as coming from outside, the numbers of these lines, and
-    those of the others.
+    """The lines of a file that are not marked as coming from outside, and the numbers of the others,
+    from 1.
     """
 
     text: str
-    numbers: Sequence[int]
-    left_out: Sequence[int]
+    left_out: Sequence[int] = ()
+
+    def number(self, line: int) -> int:
+        """Where in the file a line of `text` stands, both from 1."""
+        for left_out in self.left_out:
+            line += left_out <= line
+        return line
 
 
 def _without_marked(text: str) -> _Own:
-    lines = list(enumerate(text.split("\n"), start=1))
-    kept = [(number, line) for number, line in lines if not is_marked(line)]
-    left_out = [number for number, line in lines if is_marked(line)]
-    return _Own("\n".join(line for _, line in kept), [number for number, _ in kept], left_out)
+    left_out = marked_lines(text)
+    if not left_out:  # as usual: a long note is not taken apart
+        return _Own(text)
+    gone = frozenset(left_out)
+    kept = (line for n, line in enumerate(text.split("\n"), start=1) if n not in gone)
+    return _Own("\n".join(kept), left_out)
 
 
 def _told(path: str, left_out: Sequence[int]) -> str:
@@ -138,7 +145,7 @@ def _fit(path: str, own: _Own, limit: int) -> _Shown:
     skipped = len(text) - len(text.lstrip())
     end = _boundary(body, limit)
     kept = body[:end].rstrip()
-    line = own.numbers[text[: skipped + end].count("\n")]
+    line = own.number(text.count("\n", 0, skipped + end) + 1)
     marker = (
         f"[CUT: {len(kept):,} of {len(body):,} characters of {path} are shown. "
         f'Read on with memory_read(path="{path}", from={line}).]'

@@ -151,6 +151,19 @@ class Folder:
         with self._replacing(parts, data) as fd:
             return os.dup(fd)
 
+    def extend(self, parts: Sequence[str], data: bytes, size: int) -> bool:
+        """Put the bytes behind the file's last, in place and durably, if it has `size` bytes by now; a
+        crash may leave a part of them. For folders in which nobody but agentd ever writes.
+        """
+        try:
+            with self.beneath.opened(parts, os.O_WRONLY | os.O_APPEND) as fd:
+                if os.fstat(fd).st_size != size:
+                    return False
+                append_durably(fd, data)
+        except FileNotFoundError:
+            return False
+        return True
+
     def hold(self, parts: Sequence[str]) -> int:
         """A descriptor of the file, for its identity alone, to be closed by the caller."""
         return self.beneath.hold(parts)
@@ -270,3 +283,16 @@ def write_durably(fd: int, data: bytes) -> None:
     while view:
         view = view[os.write(fd, view) :]
     os.fsync(fd)
+
+
+def append_durably(fd: int, data: bytes) -> None:
+    """Write it to the end of a file that is open for appending. Of a full disk, which takes a part of it,
+    that is taken away again. Raises OSError.
+    """
+    start = os.fstat(fd).st_size
+    try:
+        write_durably(fd, data)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(fd, start)
+        raise

@@ -10,7 +10,7 @@ from pathlib import Path
 from weakref import finalize
 
 from agentd.workspace.finishing import to_the_end
-from agentd.workspace.folder import Folder, write_durably
+from agentd.workspace.folder import Folder, append_durably
 from agentd.workspace.refusals import translated
 
 MOST_BYTES = 64 << 20
@@ -61,7 +61,7 @@ class LogFiles:
         """
         made = self._made.get(parts)
         if made is not None and self._folder.leads_to(parts, made.fd):
-            made.append(data)
+            append_durably(made.fd, data)
             return
         self._made[parts] = _Made(self._copied(parts, data))
 
@@ -76,13 +76,3 @@ class _Made:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         finalize(self, os.close, fd)
-
-    def append(self, data: bytes) -> None:
-        """Durably. A full disk takes a part of it, which is taken away again."""
-        start = os.fstat(self.fd).st_size
-        try:
-            write_durably(self.fd, data)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(self.fd, start)
-            raise

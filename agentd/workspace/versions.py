@@ -2,8 +2,8 @@
 
 Below the versions directory each path has a folder (named by its SHA-256, the path in `path`):
 `log` lists the versions, `lines` says which lines are agentd's and `outside` which are from outside (see
-`authored`), other files are contents. A content that only grew is kept once, in its longest form: a version names the file and
-how much of it is its own. Contents that stood there before anyone of agentd touched the file are
+`authored`), other files are contents. A content that only grew is kept once, in its longest form: a version
+names the file, which bears the digest of a form of it, and how much of it is its own. Contents that stood there before anyone of agentd touched the file are
 kept too, as made by hand. Of a content with a key in it nothing is kept: the version is listed, and
 cannot be read again.
 
@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import accumulate, compress
+from itertools import accumulate, compress, count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -66,7 +66,7 @@ class Versions:
         self._make_root()
         home = home_of(path)
         log = _settled(self._load(home), digest_of(old))
-        if old is not None:
+        if old is not None and not self._is_kept(home, log, digest_of(old)):
             blob = self._keep_content(home, old)
             if not log or log[-1].version.digest != digest_of(old):
                 before = Version(_next(log), at, digest_of(old), len(old), HAND)
@@ -83,13 +83,12 @@ class Versions:
         """Note that the file has become `new`, None when it is gone."""
         home = home_of(path)
         log = self._load(home)
-        digest = digest_of(new)
-        blob = digest if new is None else self._keep_content(home, new)
         last = log.pop()
-        version = replace(last.version, digest=digest, size=len(new or b""))
-        if old is not None and new is not None and new.startswith(old) and blob != _ABSENT:
-            was = digest_of(old)
-            log = [replace(e, blob=digest) if e.blob == was else e for e in log]
+        version = replace(last.version, digest=digest_of(new), size=len(new or b""))
+        if old and new and new.startswith(old) and log and self._content(home, log[-1]) == old:
+            log, blob = self._grown(home, log, new)
+        else:
+            blob = version.digest if new is None else self._keep_content(home, new)
         self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :]))
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
@@ -173,24 +172,28 @@ class Versions:
         """
         log = self._load(home)
         rewritten: list[_Entry] = []
-        count, form = 0, b""  # the longest of a content that only grew
+        changed, form, blob = (
+            0,
+            b"",
+            _ABSENT,
+        )  # the longest of a content that only grew, and its file
         for entry in reversed(log):
             data = self._content(home, entry)
             if data is None:
                 rewritten.append(replace(entry, blob=_ABSENT))
                 continue
             new = change(data)
-            count += new != data
+            changed += new != data
             self._keep_outside(home, data, new)
             if not (form and form.startswith(new)):
                 form = new
-                self._keep_content(home, form)
+                blob = self._keep_alone(home, form)
             version = replace(entry.version, digest=digest_of(new), size=len(new))
-            rewritten.append(_Entry(version, digest_of(form), entry.is_done))
-        if count:
+            rewritten.append(_Entry(version, blob, entry.is_done))
+        if changed:
             self._authored.note(home, self._own_lines(home))
             self._save(home, rewritten[::-1])
-        return count
+        return changed
 
     def clear_strays(self) -> int:
         """Remove what a crash left half written; returns how many files that were."""
@@ -249,6 +252,12 @@ class Versions:
             return None
         return data if digest_of(data) == version.digest else None
 
+    def _is_kept(self, home: str, log: Sequence[_Entry], digest: str) -> bool:
+        """Whether the newest version is this content, and is kept as far as that may be."""
+        if not log or log[-1].version.digest != digest:
+            return False
+        return log[-1].blob == _ABSENT or log[-1].blob in self._names(home)
+
     def _keep_content(self, home: str, data: bytes) -> str:
         """The name of the file that holds it."""
         if self._redactor.holds(data.decode(errors="replace")):
@@ -257,6 +266,36 @@ class Versions:
         if name not in self._names(home):
             self._folder.replace((home, name), data)
         return name
+
+    def _keep_alone(self, home: str, data: bytes) -> str:
+        """The name of a file that holds it, and nothing behind it."""
+        if self._redactor.holds(data.decode(errors="replace")):
+            return _ABSENT
+        sizes = {entry.name: entry.size for entry in self._folder.entries((home,))}
+        digest = digest_of(data)
+        names = (f"{digest}.{number}" if number else digest for number in count())
+        name = next(name for name in names if sizes.get(name, len(data)) == len(data))
+        if name not in sizes:
+            self._folder.replace((home, name), data)
+        return name
+
+    def _grown(self, home: str, log: list[_Entry], new: bytes) -> tuple[list[_Entry], str]:
+        """Keep a content that begins with the newest version: behind that, if nothing else stands there.
+        The versions that are its beginnings, and the name of the file that holds all of them.
+        """
+        blob, size = log[-1].blob, log[-1].version.size
+        text = new[:size].decode(errors="replace")
+        if self._redactor.holds_behind(text + new[size:].decode(errors="replace"), len(text)):
+            return log, _ABSENT
+        if self._folder.extend((home, blob), new[size:], size):
+            return log, blob
+        name = digest_of(new)
+        if name not in self._names(home):
+            self._folder.replace((home, name), new)
+        is_in = [entry.blob == blob and entry.version.size <= size for entry in log]
+        return [
+            replace(e, blob=name) if one else e for e, one in zip(log, is_in, strict=True)
+        ], name
 
     def _load(self, home: str) -> list[_Entry]:
         names = self._names(home)

@@ -31,9 +31,12 @@ class DictIndex:
     async def digests(self, source: Source):
         return {p: d for p, (d, _) in self.entries.items() if self.sources[p] is source}
 
-    async def replace(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:
+    async def replace(
+        self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
+    ) -> None:
         self.changes += 1
-        self.entries[path] = (digest, list(chunks))
+        held = [c for c in self.entries.get(path, ("", []))[1] if c.start_line < since]
+        self.entries[path] = (digest, [*held, *chunks])
         self.sources[path] = Source.SESSIONS if path.startswith("sessions/") else Source.NOTES
 
     async def extend(self, path: str, digest: str, chunks: Sequence[Chunk]) -> None:

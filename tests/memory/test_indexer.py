@@ -338,9 +338,9 @@ async def test_another_chunker_cuts_every_note_again_while_the_old_pieces_are_fo
     seen: list[bool] = []
 
     class Watched(type(index)):
-        async def replace(self, path, digest, chunks):
+        async def replace(self, path, digest, chunks, since=1):
             seen.append(len(self.entries) == 4 and all(c for _, c in self.entries.values()))
-            await super().replace(path, digest, chunks)
+            await super().replace(path, digest, chunks, since)
 
     index = Watched()
     workspace.write("memory/long.md", "\n\n".join(["a paragraph of some few words and more"] * 3))
@@ -526,9 +526,9 @@ async def test_what_is_left_to_do_can_be_seen(index, workspace, store, clock, ro
     left: list[int] = []
 
     class Asking(type(index)):
-        async def replace(self, path, digest, chunks):
+        async def replace(self, path, digest, chunks, since=1):
             left.append((await indexer.state()).pending)
-            await super().replace(path, digest, chunks)
+            await super().replace(path, digest, chunks, since)
 
     for n in range(200):
         workspace.write(f"memory/{n}.md", "x\n")
@@ -544,10 +544,10 @@ async def test_what_could_not_be_written_is_raised_and_tried_again(index, worksp
     class Full(type(index)):
         is_full = True
 
-        async def replace(self, path, digest, chunks):
+        async def replace(self, path, digest, chunks, since=1):
             if self.is_full:
                 raise StorageError("the disk is full", cure="free some space")
-            await super().replace(path, digest, chunks)
+            await super().replace(path, digest, chunks, since)
 
     full = Full()
     indexer = Indexer(full, workspace, store, clock)

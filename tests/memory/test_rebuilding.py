@@ -33,10 +33,10 @@ class Watched(SqliteChunks):
     before = staticmethod(lambda path: None)
     replaced: list[str]
 
-    async def replace(self, path, digest, entries):
+    async def replace(self, path, digest, entries, since=1):
         await self.before(path)
         self.replaced.append(path)
-        return await super().replace(path, digest, entries)
+        return await super().replace(path, digest, entries, since)
 
 
 async def nothing(path):

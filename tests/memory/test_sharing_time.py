@@ -22,8 +22,8 @@ class Noting(DictIndex):
         self.then = lambda: None
         self.settling = asyncio.Event()
 
-    async def replace(self, path, digest, chunks):
-        await super().replace(path, digest, chunks)
+    async def replace(self, path, digest, chunks, since=1):
+        await super().replace(path, digest, chunks, since)
         self.order.append(path)
         if len(self.order) == 1:
             self.then()

@@ -27,6 +27,15 @@ def entries(*texts, **more):
     return [entry(chunk(text, line=3 * n + 1, **more)) for n, text in enumerate(texts)]
 
 
+async def test_from_a_line_on_chunks_are_others_and_those_before_it_stay(store):
+    await store.replace(NOTE, "d", entries("a", "b", "c"))
+    own = [entry(chunk(text, line=line)) for text, line in (("c", 7), ("d", 10))]
+    assert await store.replace(NOTE, "d2", own, since=7) == []
+    assert await stored(store) == ["a", "b", "c", "d"]
+    assert await store.replace(NOTE, "d3", own[1:], since=4) == [2, 3]
+    assert await stored(store) == ["a", "d"]
+
+
 async def paths(store, query, audience=OWNER, **more):
     found = await store.keyword(words.terms(query), audience, limit=10, **more)
     return [h.chunk.path for h in found.hits]

@@ -79,6 +79,52 @@ async def test_a_file_that_only_grows_is_kept_once_in_all_its_lengths(home, owne
     assert [p.read_bytes() for p in contents] == [whole]
 
 
+async def test_what_is_added_to_a_long_file_alone_is_written_to_its_versions(home, owner) -> None:
+    home.put({"a.md": "a line of a long note\n" * 5_000})
+    files = home.files()
+    await change(files, "a.md", "one\n", owner, action=FileAction.APPEND)
+    (content,) = [p for p in home.versions.rglob("*") if p.is_file() and len(p.name) == 64]
+    before = content.stat()
+    await change(files, "a.md", "two\n", owner, action=FileAction.APPEND)
+    after = content.stat()
+    assert after.st_ino == before.st_ino
+    assert after.st_size == before.st_size + len("two\n")
+
+
+async def test_a_part_that_a_crash_left_behind_a_content_is_in_no_version(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "one\n", owner, action=FileAction.APPEND)
+    (content,) = [p for p in home.versions.rglob("*") if p.is_file() and len(p.name) == 64]
+    with content.open("ab") as file:
+        file.write(b"tw")
+    await change(files, "a.md", "three\n", owner, action=FileAction.APPEND)
+    assert await files.version("a.md", 1) == b"one\n"
+    assert await files.version("a.md", 2) == b"one\nthree\n"
+    await change(files, "a.md", "four\n", owner, action=FileAction.APPEND)
+    assert await files.version("a.md", 3) == b"one\nthree\nfour\n"
+
+
+async def test_forms_that_part_again_are_all_kept(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "one\n", owner, action=FileAction.APPEND)
+    await change(files, "a.md", "two\n", owner, action=FileAction.APPEND)
+    await files.restore("a.md", 1, None)
+    await change(files, "a.md", "three\n", owner, action=FileAction.APPEND)
+    texts = [await files.version("a.md", number) for number in (1, 2, 3, 4)]
+    assert texts == [b"one\n", b"one\ntwo\n", b"one\n", b"one\nthree\n"]
+
+
+async def test_words_that_are_masked_are_in_no_content_that_had_grown(home, owner) -> None:
+    files = home.files()
+    await change(files, "a.md", "one\n", owner, action=FileAction.APPEND)
+    await change(files, "a.md", "secret\n", owner, action=FileAction.APPEND)
+    versions = Versions(home.versions)
+    for kept in versions.homes():
+        versions.rewrite(kept, lambda data: data.replace(b"secret\n", b""))
+    assert not [p for p in home.versions.rglob("*") if p.is_file() and b"secret" in p.read_bytes()]
+    assert await files.version("a.md", 1) == await files.version("a.md", 2) == b"one\n"
+
+
 async def test_a_version_comes_back_as_one_of_its_own(home, owner) -> None:
     files = home.files()
     for text in ("one", "two"):

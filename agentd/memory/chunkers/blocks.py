@@ -13,6 +13,7 @@ from itertools import pairwise
 _HEADING = re.compile(r"(#{1,6})(?:\s+(.*)|\s*)$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ENTRY = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s+\S|\s*$)")
+_FRONT = 60  # lines within which what stands at the head of a file ends
 _WORDS = re.compile(r"\w")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]*_]*\s*$")
 
@@ -54,6 +55,12 @@ def blocks(lines: Sequence[str]) -> Iterator[Block]:
 def is_bare(line: str) -> bool:
     """Whether a line has no letter and no figure: a rule, a lone mark."""
     return not _WORDS.search(line)
+
+
+def may_begin_anew(lines: Sequence[str]) -> bool:
+    """Whether a line added to the file may end what stands at its head, and so change all of it."""
+    is_short = len(lines) < _FRONT
+    return is_short and lines[0].rstrip() == "---" and not _after_front(lines)
 
 
 def _block(lines: Sequence[str], at: int) -> Block:
@@ -121,7 +128,7 @@ def _after_fence(lines: Sequence[str], at: int, mark: str) -> int:
 
 
 def _after_front(lines: Sequence[str]) -> int:
-    ends = (n + 1 for n in range(1, min(len(lines), 60)) if lines[n].rstrip() == "---")
+    ends = (n + 1 for n in range(1, min(len(lines), _FRONT)) if lines[n].rstrip() == "---")
     return next(ends, 0)
 
 

@@ -5,13 +5,14 @@ names the very lines. What stands above it goes along as context, and who speaks
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import groupby, zip_longest
+from itertools import groupby, pairwise
+from typing import NamedTuple
 
-from agentd.memory.chunkers.blocks import Block, Shape, blocks, is_bare
+from agentd.memory.chunkers.blocks import Block, Shape, blocks, is_bare, may_begin_anew
 from agentd.memory.chunkers.dates import date_in, without_dates
 from agentd.memory.chunkers.piece import Lines, Piece, tokens_in
 from agentd.memory.chunkers.tokens import packed
@@ -19,6 +20,8 @@ from agentd.memory.chunkers.tokens import packed
 TOKENS = 200
 SHORT = 8  # tokens: what is shorter may be joined with what stands next to it
 JOINED = 30  # tokens up to which it is
+_MARKS = 64  # blocks at the end: at one of them a piece begins
+_ABOVE = -1  # the line of what stands above the first one
 _LEAD = 40  # tokens of a line that introduces a list, at most
 _OPENING = 120  # letters of an entry's or a table's first line that its later pieces carry
 
@@ -46,36 +49,104 @@ class _Unit:
     speaker: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """The speakers in the beginning of a section, how many units that has, and whether the section was
+    taken for a conversation.
+    """
+
+    names: Counter[str]
+    units: int
+    is_one: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands above a line at which a piece begins, and before it in its section: from there on a file
+    can be cut alone, as long as it is the same up to the end of the line `upto`.
+    """
+
+    line: int
+    upto: int
+    section: int
+    headings: tuple[Block, ...]
+    lead: str
+    talk: _Talk
+
+
 def pieces(file: Lines, most: int = TOKENS) -> Iterator[Piece]:
     """The chunks of a markdown file. One of more than `most` tokens is cut, at lines if it can be."""
-    units = _Reader(file).units()
-    spoken = [unit for _, section in groupby(units, _section) for unit in _spoken(file, section)]
-    for unit in _joined(file, spoken):
-        yield from _pieces(file, unit, most)
+    return iter(cut(file, most=most)[0])
+
+
+def cut(
+    file: Lines, above: Standing | None = None, *, most: int = TOKENS
+) -> tuple[Sequence[Piece], Standing | None]:
+    """`pieces`, and where some of the last of them begin: lines added to the file change none before.
+    With what stands `above` its first line, the file is the rest of a longer one; no pieces at all if
+    all of that is to be cut again.
+    """
+    reader = _Reader(file, above)
+    units = reader.units()
+    talks: dict[int, _Talk] = {}
+    spoken: list[_Unit] = []
+    for number, section in groupby(units, _section):
+        before = above.talk if above is not None and above.section == number else None
+        own, talks[number] = _spoken(file, list(section), before)
+        if before is not None and talks[number].is_one != before.is_one:
+            return (), None
+        spoken += own
+    joined = list(_joined(file, spoken))
+    found = [piece for unit in joined for piece in _pieces(file, unit, most)]
+    if above is None and may_begin_anew(file.lines):
+        return found, None
+    begins = {unit.first for unit in joined}
+    for mark, after in reversed(list(pairwise(reader.marks))):  # the last one is not closed yet
+        if mark.line in begins:
+            headings = tuple(replace(heading, first=_ABOVE) for heading in mark.headings)
+            before = above.talk if above is not None and above.section == mark.section else None
+            held = [u.body for u in units if u.section == mark.section and u.first < mark.line]
+            talk = _so_far([_name(file.lines[line]) for line in held], before)
+            talk = replace(talk, is_one=mark.section in talks and talks[mark.section].is_one)
+            standing = Standing(mark.line, after.line, mark.section, headings, mark.lead, talk)
+            return found, standing
+    return found, None
+
+
+class _Mark(NamedTuple):
+    """A line at which a block begins that does not go with what is before it, and what stands above."""
+
+    line: int
+    section: int
+    headings: Sequence[Block]
+    lead: str
 
 
 class _Reader:
     """Walks through the blocks of a file and knows what stands above each."""
 
-    def __init__(self, file: Lines) -> None:
+    def __init__(self, file: Lines, above: Standing | None) -> None:
         self._file = file
-        self._headings: list[Block] = []
-        self._section = 0
+        self._headings = list(above.headings) if above else []
+        self._section = above.section if above else 0
         self._waiting = -1  # the line of a heading or lead that the next block takes along
-        self._lead: Block | None = None  # what introduces the entries that follow
+        # The line and the text of what introduces the entries that follow.
+        self._lead = (_ABOVE, above.lead) if above and above.lead else None
         self._units: list[_Unit] = []
+        self.marks: deque[_Mark] = deque(maxlen=_MARKS)
 
     def units(self) -> list[_Unit]:
         """Every block that is no heading, with the headings right above it."""
         found = list(blocks(self._file.lines))
-        for block, after in zip_longest(found, found[1:]):
+        for before, block, after in zip([None, *found], found, [*found[1:], None], strict=False):
+            self._note(before, block)
             if block.shape is Shape.HEADING:
                 self._open(block)
             elif block.end - block.first == 1 and is_bare(self._file.lines[block.first]):
                 self._attach(block)
             elif self._introduces(block, after):
                 self._wait(block.first)
-                self._lead = block
+                self._lead = block.first, self._file.whole(block.first, block.end).text.strip()
                 self._section += 1
             else:
                 self._add(block)
@@ -83,12 +154,21 @@ class _Reader:
             self._close(found[-1].end)
         return self._units
 
+    def _note(self, before: Block | None, block: Block) -> None:
+        """Keep what stands above a block, unless it goes with what is before it."""
+        if self._waiting >= 0 or is_bare(self._file.lines[block.first]):
+            return
+        is_text = block.shape is Shape.TEXT and before is not None and before.shape is Shape.TEXT
+        if is_text and before is not None and before.end == block.first:  # of one paragraph
+            return
+        lead = self._lead[1] if self._lead else ""
+        self.marks.append(_Mark(block.first, self._section, self._headings, lead))
+
     def _open(self, heading: Block) -> None:
         last = self._headings[-1] if self._headings else None
         if self._waiting >= 0 and last and last.level >= heading.level:
             self._close(heading.first)  # nothing stands below that one
-        self._headings = [h for h in self._headings if h.level < heading.level]
-        self._headings.append(heading)
+        self._headings = [*(h for h in self._headings if h.level < heading.level), heading]
         self._lead = None
         self._section += 1
         self._wait(heading.first)
@@ -141,10 +221,8 @@ class _Reader:
     def _above(self, first: int) -> tuple[str, ...]:
         """The headings and the lead above a line, without those that only name a day."""
         titles = [without_dates(h.title) for h in self._headings if h.first < first]
-        if self._lead is not None and self._lead.first < first:
-            titles.append(
-                self._file.whole(self._lead.first, self._lead.end).text.strip().rstrip(":")
-            )
+        if self._lead is not None and self._lead[0] < first:
+            titles.append(self._lead[1].rstrip(":"))
         return tuple(title for title in titles if title)
 
     def _day(self) -> date | None:
@@ -156,16 +234,28 @@ def _section(unit: _Unit) -> int:
     return unit.section
 
 
-def _spoken(file: Lines, section: Iterator[_Unit]) -> Iterator[_Unit]:
+def _spoken(
+    file: Lines, units: Sequence[_Unit], before: _Talk | None
+) -> tuple[Sequence[_Unit], _Talk]:
     """The units with their speakers, where a section is a conversation: most of its units begin with
-    a name, and one of the names comes again.
+    a name, and one of the names comes again. `before` are those that come first.
     """
-    units = list(section)
     names = [_name(file.lines[unit.body]) for unit in units]
-    counts = Counter(name for name in names if name)
-    is_talk = 2 * counts.total() >= len(units) and max(counts.values(), default=0) > 1
-    for unit, name in zip(units, names, strict=True):
-        yield replace(unit, speaker=name) if is_talk and name else unit
+    talk = _so_far(names, before)
+    if talk.is_one:
+        pairs = zip(units, names, strict=True)
+        units = [replace(unit, speaker=name) if name else unit for unit, name in pairs]
+    return units, talk
+
+
+def _so_far(names: Sequence[str], before: _Talk | None) -> _Talk:
+    """Units with these names, "" for none, behind those before them."""
+    counts, size = Counter(filter(None, names)), len(names)
+    if before is not None:
+        counts.update(before.names)
+        size += before.units
+    is_one = 2 * counts.total() >= size and max(counts.values(), default=0) > 1
+    return _Talk(counts, size, is_one)
 
 
 def _name(line: str) -> str:

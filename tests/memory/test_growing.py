@@ -1,0 +1,105 @@
+"""A note that grew is cut from where it grew, as if it were cut as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentd.domain.workspace import FileView
+from agentd.memory.chunks import PARAGRAPHS, chunks_of_note
+from agentd.memory.growing import Growing, Way
+
+WAY = Way(PARAGRAPHS, "main")
+LINES = st.sampled_from(
+    [
+        "",
+        "# Day",
+        "## 2026-05-04",
+        "### Later",
+        "---",
+        "```",
+        "- one",
+        "- [09:00] a somewhat longer entry about the garden and the tools in it",
+        "  below it",
+        "Shopping:",
+        "Anna: yes",
+        "Ben: no",
+        "- Anna: perhaps",
+        "Some words.",
+        "some more words that follow on the line before, up to its end",
+        "| a | b |",
+        "> said",
+        "-",
+        "1. first",
+    ]
+)
+
+
+def view(text: str) -> FileView:
+    return FileView("a.md", text, hashlib.sha256(text.encode()).hexdigest())
+
+
+class Index:
+    """What it holds of one note that is cut again and again."""
+
+    def __init__(self) -> None:
+        self.growing = Growing()
+        self.state, self.chunks = "", ()
+        self.cut: list[int] = []
+
+    def take(self, text: str, way: Way = WAY) -> None:
+        now = view(text)
+        part = self.growing.cut(now, way, self.state, now.digest)
+        held = tuple(chunk for chunk in self.chunks if chunk.start_line < part.since)
+        self.state, self.chunks = now.digest, (*held, *part.chunks)
+        self.cut.append(len(part.chunks))
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.lists(LINES, min_size=1, max_size=6), min_size=1, max_size=8), st.booleans())
+@example([["- a", "-"], ["x", "- b"]], False)
+@example([["Anna: yes", "", "one", "", "two", ""], ["Anna: no", "", "Anna: yes"]], True)
+def test_what_grows_is_indexed_as_what_came_at_once(additions, ended) -> None:
+    index, text = Index(), ""
+    for lines in additions:
+        text += "\n".join(lines) + "\n" * ended
+        index.take(text)
+        assert index.chunks == chunks_of_note("a.md", text, scope="main")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LINES, min_size=4, max_size=20), st.data())
+def test_edits_by_hand_in_between_are_seen(lines, data) -> None:
+    index = Index()
+    for _ in range(4):
+        index.take("\n".join(lines) + "\n")
+        index.take("\n".join([*lines, "- one more"]) + "\n")
+        at = data.draw(st.integers(0, len(lines) - 1))
+        lines = [*lines[:at], data.draw(LINES), *lines[at + 1 :]]
+    text = "\n".join(lines)
+    index.take(text)
+    assert index.chunks == chunks_of_note("a.md", text, scope="main")
+
+
+def test_a_line_added_to_a_long_note_has_few_pieces_cut_again() -> None:
+    index = Index()
+    text = "".join(
+        f"- [09:00] note {n} of the day, with a few more words to it\n" for n in range(500)
+    )
+    for n in range(5):
+        text += f"- [10:00] one more, number {n}, which is to be found\n"
+        index.take(text)
+    first, *others = index.cut
+    assert first > 400
+    assert max(others) < 20
+
+
+def test_another_way_of_cutting_cuts_all_of_it() -> None:
+    index = Index()
+    text = "".join(f"- note {n} of the day, with a few more words to it\n" for n in range(50))
+    index.take(text)
+    index.take(text + "- one more\n", Way(PARAGRAPHS, "main", date(2026, 5, 4)))
+    assert len({chunk.date for chunk in index.chunks}) == 1
