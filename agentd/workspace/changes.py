@@ -5,6 +5,7 @@ Whoever calls `plan` and `apply` holds the lock of the path.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -17,7 +18,7 @@ from agentd.domain.workspace import FACTS_PATH, Author, is_graph_text
 from agentd.errors import EditConflict, WorkspaceError
 from agentd.workspace.folder import Folder, too_large
 from agentd.workspace.refusals import missing, translated
-from agentd.workspace.versions import Versions, digest_of
+from agentd.workspace.versions import Content, Versions, digest_of
 
 log = structlog.get_logger()
 
@@ -59,12 +60,13 @@ class Changes:
             return FileIntent(path, action, before, "", b"")
         if action is FileAction.WRITE:
             return FileIntent(path, action, before, digest_of(data), data)
-        start = old or b""
+        start, digest = old or b"", hashlib.sha256(old or b"")
         if start and data and not start.endswith(b"\n"):
             data = b"\n" + data
         if len(start) + len(data) > most:
             raise too_large(path, len(start) + len(data), most)
-        return FileIntent(path, action, before, digest_of(start + data), data, len(start))
+        digest.update(data)
+        return FileIntent(path, action, before, digest.hexdigest(), data, len(start))
 
     def apply(self, parts: Sequence[str], intent: FileIntent, at: datetime, by: Author) -> bool:
         """Do it. False when an append went behind bytes that came after the plan, so that the file
@@ -72,12 +74,14 @@ class Changes:
         """
         with translated(intent.path):
             for _ in range(_TRIES):
-                old = self._folder.read_for_change(parts, most_bytes(intent.path))
-                as_planned = digest_of(old) == intent.before
-                if not (as_planned or _takes_append(old, intent)):
+                old = Content(self._folder.read_for_change(parts, most_bytes(intent.path)))
+                as_planned = old.digest == intent.before
+                if not (as_planned or _takes_append(old.data, intent)):
                     break
+                new = _outcome(old.data, intent)
                 with suppress(EditConflict):
-                    self._make(parts, intent, old, at, by)
+                    known = intent.after if as_planned else ""
+                    self._make(parts, intent, old, Content(new, known), at, by)
                     return as_planned
         raise _changed(intent.path)
 
@@ -85,21 +89,22 @@ class Changes:
         self,
         parts: Sequence[str],
         intent: FileIntent,
-        old: bytes | None,
+        old: Content,
+        new: Content,
         at: datetime,
         by: Author,
     ) -> None:
-        """Make the file what the intent makes of `old`. Raises EditConflict if it is that no more."""
-        new = _outcome(old, intent)
-        if old != new and (versions := self._kept_of(intent.path)) is not None:
+        """Make `new` of the file. Raises EditConflict if it is `old` no more."""
+        is_other = old.data != new.data
+        if is_other and (versions := self._kept_of(intent.path)) is not None:
             if by.tainted:
                 versions.name_outside(self._new_folders(parts))
             versions.begin(intent.path, old, new, by, at)
-        if new is None:
+        if new.data is None:
             self._folder.delete(parts)
         else:
-            self._folder.replace(parts, new, partial(self._look, parts, digest_of(old)))
-        if old != new:
+            self._folder.replace(parts, new.data, partial(self._look, parts, old.digest))
+        if is_other:
             self._note(intent.path, old, new)
 
     def _new_folders(self, parts: Sequence[str]) -> list[str]:
@@ -121,7 +126,7 @@ class Changes:
         if self.digest(parts) != digest:
             raise _changed("/".join(parts))
 
-    def _note(self, path: str, old: bytes | None, new: bytes | None) -> None:
+    def _note(self, path: str, old: Content, new: Content) -> None:
         """The change is made, and what was there before is kept: if the new state cannot be noted
         now, the next change does it.
         """

@@ -47,6 +47,21 @@ class _Entry:
     is_done: bool = True
 
 
+class Content:
+    """What a file is, None for absent, and its digest, unless that is known worked out when asked for."""
+
+    def __init__(self, data: bytes | None, digest: str = "") -> None:
+        self.data = data
+        self._digest = digest
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex; "" for an absent file."""
+        if not self._digest and self.data is not None:
+            self._digest = digest_of(self.data)
+        return self._digest
+
+
 class Versions:
     """What files were before. Methods raise OSError besides what they name; whoever calls `begin` and
     `finish` holds the lock of the path.
@@ -59,36 +74,35 @@ class Versions:
         self._keep = keep
         self._redactor = redactor or Redactor()
 
-    def begin(
-        self, path: str, old: bytes | None, new: bytes | None, by: Author, at: datetime
-    ) -> None:
-        """Keep `old`, and note that `by` is about to make it `new`, None for gone."""
+    def begin(self, path: str, old: Content, new: Content, by: Author, at: datetime) -> None:
+        """Keep `old`, and note that `by` is about to make it `new`."""
         self._make_root()
         home = home_of(path)
-        log = _settled(self._load(home), digest_of(old))
-        if old is not None and not self._is_kept(home, log, digest_of(old)):
+        log = _settled(self._load(home), old.digest)
+        if old.data is not None and not self._is_kept(home, log, old.digest):
             blob = self._keep_content(home, old)
-            if not log or log[-1].version.digest != digest_of(old):
-                before = Version(_next(log), at, digest_of(old), len(old), HAND)
+            if not log or log[-1].version.digest != old.digest:
+                before = Version(_next(log), at, old.digest, len(old.data), HAND)
                 log.append(_Entry(before, blob))
-        after = Version(_next(log), at, digest_of(new), len(new or b""), by)
+        after = Version(_next(log), at, new.digest, len(new.data or b""), by)
         log.append(_Entry(after, after.digest, is_done=False))
         if _PATH not in self._names(home):
             self._folder.replace((home, _PATH), path.encode())
-        self._authored.note(home, added(old, new, by))
-        self._note_outside(path, old, new, by)
+        lines = added(old.data, new.data, by)
+        self._authored.note(home, lines)
+        self._note_outside(path, old.data, new.data, lines, by)
         self._save(home, log)
 
-    def finish(self, path: str, old: bytes | None, new: bytes | None) -> None:
-        """Note that the file has become `new`, None when it is gone."""
+    def finish(self, path: str, old: Content, new: Content) -> None:
+        """Note that the file has become `new`."""
         home = home_of(path)
         log = self._load(home)
         last = log.pop()
-        version = replace(last.version, digest=digest_of(new), size=len(new or b""))
-        if old and new and new.startswith(old) and log and self._content(home, log[-1]) == old:
+        version = replace(last.version, digest=new.digest, size=len(new.data or b""))
+        if self._has_grown(home, log, old.data, new.data):
             log, blob = self._grown(home, log, new)
         else:
-            blob = version.digest if new is None else self._keep_content(home, new)
+            blob = new.digest if new.data is None else self._keep_content(home, new)
         self._save(home, _afforded([*log, _Entry(version, blob)][-self._keep :]))
 
     def of(self, path: str, now: str) -> tuple[Version, ...]:
@@ -203,19 +217,26 @@ class Versions:
         self._folder.root.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         self._folder.root.chmod(FOLDER_MODE)
 
-    def _note_outside(self, path: str, old: bytes | None, new: bytes | None, by: Author) -> None:
+    def _note_outside(
+        self,
+        path: str,
+        old: bytes | None,
+        new: bytes | None,
+        lines: Sequence[bytes],
+        by: Author,
+    ) -> None:
         """Lines that tainted changes bring are from outside, and so is the name of a file; what the owner
         writes, or has seen whole and allowed, is his.
         """
         home, name = home_of(path), [_name_line(path)] if old is None else []
         if by.tainted:
-            self._outside.note(home, [*added(old, new, by), *name])
+            self._outside.note(home, [*lines, *name])
         elif by.approved:
             self._outside.drop(home, (new or b"").splitlines())
             for named in (path, *map(str, PurePosixPath(path).parents)):
                 self._outside.drop(home_of(named), [_name_line(named)])
         elif by.kind == OWNER.kind:
-            self._outside.drop(home, [*added(old, new, by), *name])
+            self._outside.drop(home, [*lines, *name])
 
     def _keep_outside(self, home: str, old: bytes, new: bytes) -> None:
         before, after = old.splitlines(), new.splitlines()
@@ -258,14 +279,25 @@ class Versions:
             return False
         return log[-1].blob == _ABSENT or log[-1].blob in self._names(home)
 
-    def _keep_content(self, home: str, data: bytes) -> str:
+    def _has_grown(
+        self, home: str, log: Sequence[_Entry], old: bytes | None, new: bytes | None
+    ) -> bool:
+        """Whether the newest version is `old`, as its file has it, too, and `new` begins with it."""
+        if not (old and new and log and new.startswith(old) and log[-1].version.size == len(old)):
+            return False
+        try:
+            return self._folder.read((home, log[-1].blob), _LIMIT)[: len(old)] == old
+        except FileNotFoundError:
+            return False
+
+    def _keep_content(self, home: str, content: Content) -> str:
         """The name of the file that holds it."""
+        data = content.data or b""
         if self._redactor.holds(data.decode(errors="replace")):
             return _ABSENT
-        name = digest_of(data)
-        if name not in self._names(home):
-            self._folder.replace((home, name), data)
-        return name
+        if content.digest not in self._names(home):
+            self._folder.replace((home, content.digest), data)
+        return content.digest
 
     def _keep_alone(self, home: str, data: bytes) -> str:
         """The name of a file that holds it, and nothing behind it."""
@@ -279,19 +311,19 @@ class Versions:
             self._folder.replace((home, name), data)
         return name
 
-    def _grown(self, home: str, log: list[_Entry], new: bytes) -> tuple[list[_Entry], str]:
+    def _grown(self, home: str, log: list[_Entry], new: Content) -> tuple[list[_Entry], str]:
         """Keep a content that begins with the newest version: behind that, if nothing else stands there.
         The versions that are its beginnings, and the name of the file that holds all of them.
         """
-        blob, size = log[-1].blob, log[-1].version.size
-        text = new[:size].decode(errors="replace")
-        if self._redactor.holds_behind(text + new[size:].decode(errors="replace"), len(text)):
+        blob, size, data = log[-1].blob, log[-1].version.size, new.data or b""
+        text = data[:size].decode(errors="replace")
+        if self._redactor.holds_behind(text + data[size:].decode(errors="replace"), len(text)):
             return log, _ABSENT
-        if self._folder.extend((home, blob), new[size:], size):
+        if self._folder.extend((home, blob), data[size:], size):
             return log, blob
-        name = digest_of(new)
+        name = new.digest
         if name not in self._names(home):
-            self._folder.replace((home, name), new)
+            self._folder.replace((home, name), data)
         is_in = [entry.blob == blob and entry.version.size <= size for entry in log]
         return [
             replace(e, blob=name) if one else e for e, one in zip(log, is_in, strict=True)

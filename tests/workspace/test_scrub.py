@@ -12,7 +12,7 @@ from agentd.domain.workspace import HAND, OWNER, RESTORE, Author
 from agentd.errors import NotFound
 from agentd.workspace.authored import MOST
 from agentd.workspace.scrub import NoteEraser, VersionEraser
-from agentd.workspace.versions import Versions
+from agentd.workspace.versions import Content, Versions
 
 WORDS = Erasure(spans=("Quastel",))
 FLUSH, MODEL = Author("flush", "main"), Author("model", "main", "call-1")
@@ -161,7 +161,7 @@ async def test_a_change_that_a_crash_cut_is_no_hindrance(home, owner) -> None:
     await change(files, "a.md", "Quastel\n", owner)
     versions = Versions(home.versions)
     at = home.clock.now()
-    versions.begin("a.md", b"Quastel\n", b"Quastel\nmore\n", MODEL, at)
+    versions.begin("a.md", Content(b"Quastel\n"), Content(b"Quastel\nmore\n"), MODEL, at)
     await VersionEraser(files, home.versions).erase(WORDS)
     assert left(home.versions) == 0
     await notes(home, files).erase(WORDS)

@@ -11,7 +11,7 @@ import pytest
 from agentd.domain.tool import FileAction
 from agentd.domain.workspace import OWNER, RESTORE, Author
 from agentd.errors import AgentdError, EditConflict, NotFound, PathRefused
-from agentd.workspace.versions import Versions
+from agentd.workspace.versions import Content, Versions
 from tests import finding
 
 MODEL = Author("model", "main", "call-1")
@@ -187,7 +187,7 @@ async def test_without_a_place_for_versions_none_are_kept(home, owner) -> None:
 @pytest.mark.parametrize("was_done", [True, False])
 async def test_a_crash_between_announcing_and_noting_is_made_good(home, owner, was_done) -> None:
     home.put({"a.md": "new" if was_done else "old"})
-    Versions(home.versions).begin("a.md", b"old", b"new", MODEL, AT)
+    Versions(home.versions).begin("a.md", Content(b"old"), Content(b"new"), MODEL, AT)
     files = home.files()
     first = [(1, "hand", 3), (2, "model", 3)] if was_done else [(1, "hand", 3)]
     assert await told(files, "a.md") == first
@@ -232,8 +232,8 @@ def test_large_contents_have_fewer_versions(tmp_path) -> None:
     versions, old = Versions(tmp_path / "versions"), None
     for size in (10, 60 << 20, 61 << 20, 62 << 20, 63 << 20):
         new = size.to_bytes(4, "big") + bytes(size)
-        versions.begin("big.md", old, new, OWNER, AT)
-        versions.finish("big.md", old, new)
+        versions.begin("big.md", Content(old), Content(new), OWNER, AT)
+        versions.finish("big.md", Content(old), Content(new))
         old = new
     assert [v.size >> 20 for v in versions.of("big.md", "")] == [63, 62]
 
