@@ -30,7 +30,7 @@ async def rows() -> AsyncIterator[Row]:
             await running.settled()
             await asyncio.sleep(2)
             size, kind = memory_mb(running.pid)
-            yield Row(f"{kind} idle, before any model call", [size], "MB", below=70)
+            yield Row(f"{kind} idle, before any model call", [size], "MB", below=66)
             await _fresh(running, 2)  # loads the SDK
             costs = [await _cost(running) for _ in range(_ROUNDS)]
             yield Row("CPU per warm turn, new session", costs, "ms", below=10)
