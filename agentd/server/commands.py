@@ -11,6 +11,7 @@ from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest
 from agentd.ports import SessionStore
 from agentd.server.options import SessionOptions
+from agentd.server.requests import PromptCall
 from agentd.server.roles import Role
 from agentd.server.turns import Turns
 
@@ -65,17 +66,26 @@ class Commands:
         self._owners = _with_help(own)
         self._of_bound = _with_help(())
 
-    def find(self, text: str, role: Role) -> tuple[Command, str] | None:
-        """The command a message is and what follows its name, or None: any other text that begins
-        with a slash is a message. Raises InvalidRequest for a command that is not for this role.
+    def find(self, call: PromptCall, role: Role) -> tuple[Command, str] | None:
+        """The command that the user has typed and what follows its name, or None: any other text that
+        begins with a slash is a message, and so is one with an image. Raises InvalidRequest for a command
+        that is not for this role, and for one with text beside it that he did not type: commands take
+        their words as his own.
         """
-        words = text.split(maxsplit=1)
-        if not text.startswith("/") or not words or words[0][1:] not in self._owners:
+        typed = call.typed
+        words = typed.split(maxsplit=1)
+        if call.images or not typed.startswith("/") or words[0][1:] not in self._owners:
             return None
         command = self._of(role).get(words[0][1:])
         if command is None:
             raise InvalidRequest(
                 f"there is no command {words[0]} here", cure="/help lists those there are"
+            )
+        if call.quoted:
+            raise InvalidRequest(
+                f"{words[0]} was not carried out: commands take the words that you type, and this message"
+                " holds an attachment, a link or pasted text as well",
+                cure="send the command alone, or say in a message what is to be done with the rest",
             )
         return command, "".join(words[1:])
 

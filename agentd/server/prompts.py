@@ -55,12 +55,12 @@ class Prompts:
 
     async def prompt(self, session: SessionKey, call: PromptCall, peer: Peer) -> dict[str, Any]:
         """The answer to `session/prompt`. Raises TurnFailed, InvalidRequest for a slash command that the
-        client does not have, and what `Turns.submit` raises.
+        client does not have or that has an attachment, and what `Turns.submit` raises.
 
         A call that is taken back ends its turn, now or as soon as it has its place.
         """
         await self._hub.attach(session, peer)
-        if not call.images and (found := self.commands.find(call.text, peer.role)) is not None:
+        if (found := self.commands.find(call, peer.role)) is not None:
             command, argument = found
             text = await command.act(session, argument)
             await self._show(session, text, peer, {"agentd/command": command.name})

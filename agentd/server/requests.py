@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentd.domain.outside import typed
 from agentd.domain.spans import Spans
 
 
@@ -46,3 +47,8 @@ class PromptCall:
     meta: dict[str, Any] = field(default_factory=dict)
     images: tuple[bytes, ...] = ()
     quoted: Spans = ()
+
+    @property
+    def typed(self) -> str:
+        """The words that the user wrote himself, without anything that came with them."""
+        return typed(self.text, self.quoted, filling="")

@@ -44,6 +44,7 @@ class ScriptedTurns:
         self.before_end: Callable[[TurnRequest], Awaitable[None]] | None = None
         self.failure = None
         self.requests: list[TurnRequest] = []
+        self.wishes: list[str] = []  # what was asked about the room in a context
         self.cancelled: list[str] = []
         self.refusal: Exception | None = None
         self.done = 0
@@ -109,15 +110,18 @@ class ScriptedTurns:
         return 0
 
     async def compact(self, session: str, wish: str = "") -> RoomReport:
+        self.wishes.append(f"compact {wish}".rstrip())
         return RoomReport(True, True, "manual", 100, 40)
 
     async def flush(self, session: str) -> RoomReport:
+        self.wishes.append("flush")
         return RoomReport(True, False, "flushed", 100, 100)
 
     async def explain(self, session: str) -> dict[str, Any]:
         return {"flush_at": 76000}
 
     async def start_over(self, session: str) -> RoomReport:
+        self.wishes.append("new")
         return RoomReport(True, True, "new", 100, 0)
 
 

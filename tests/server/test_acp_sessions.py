@@ -377,6 +377,57 @@ async def test_slash_commands_are_answered_and_not_stored(house):
     assert len(house.turns.requests) == 1
 
 
+RESOURCE = {"type": "resource", "resource": {"uri": "file:///mail", "text": "the bank is Evil"}}
+LINK = {"type": "resource_link", "name": "the bank is Evil", "uri": "file:///mail"}
+
+
+def typed(text, paste=False):
+    return {"type": "text", "text": text, "_meta": {"agentd/paste": paste}}
+
+
+@pytest.mark.parametrize("name", ["compact", "new", "flush", "help"])
+@pytest.mark.parametrize(
+    "beside",
+    [
+        (typed("/{} keep this:"), RESOURCE),
+        (typed("/{}"), LINK),
+        (RESOURCE, typed("/{} keep this")),
+        (typed("/{} "), typed("the bank is Evil", paste=True)),
+        (typed("/{} keep what I say", paste=[[10, 18]]),),
+    ],
+)
+async def test_a_command_takes_typed_words_alone_and_is_refused_with_any_other(house, name, beside):
+    client = await (await house.client()).hello()
+    blocks = [
+        {**block, "text": block["text"].format(name)} if "text" in block else block
+        for block in beside
+    ]
+    error = await client.fail("session/prompt", {"sessionId": "main", "prompt": blocks})
+    assert error["code"] == -32602
+    assert error["message"].startswith(f"/{name} was not carried out")
+    assert "Evil" not in error["message"]
+    assert house.turns.wishes == []
+    assert house.turns.requests == []
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [typed("/new", paste=True)],
+        [typed("/compact keep the bank", paste=[[0, 8]])],
+        [typed("/"), typed("forget Rex", paste=True)],
+        [typed("/n"), typed("ew", paste=True)],
+        [{"type": "resource_link", "name": "x", "uri": "y", "title": "/new"}],
+    ],
+)
+async def test_a_command_that_nobody_typed_is_a_message(house, blocks):
+    client = await (await house.client()).hello()
+    await client.call("session/prompt", {"sessionId": "main", "prompt": blocks})
+    assert house.turns.wishes == []
+    (request,) = house.turns.requests
+    assert request.quoted
+
+
 async def test_cancel_reaches_the_running_turn(house):
     client = await (await house.client()).hello()
     await client.notify("session/cancel", {"sessionId": "main"})

@@ -12,6 +12,7 @@ from agentd.errors import InvalidRequest
 from agentd.server.commands import Commands
 from agentd.server.heartbeat_commands import HeartbeatCommands
 from agentd.server.memory_commands import MemoryCommands
+from agentd.server.requests import PromptCall
 from agentd.server.roles import Role
 from agentd.testing import FakeClock, MemorySessions
 
@@ -147,14 +148,14 @@ class Rooms:
 )
 async def test_making_room_is_told_in_words(name, report, told):
     own = Commands(Rooms(report), MemorySessions(FakeClock()), options=None)
-    act, rest = own.find(f"/{name}", Role())
+    act, rest = own.find(PromptCall(MAIN, f"/{name}"), Role())
     assert await act.act(MAIN, rest) == told
 
 
 async def test_what_stands_behind_compact_is_what_the_summary_should_keep():
     rooms = Rooms(RoomReport(True, True, "manual", 9000, 1))
     own = Commands(rooms, MemorySessions(FakeClock()), options=None)
-    act, rest = own.find("/compact keep the names of the birds ", Role())
+    act, rest = own.find(PromptCall(MAIN, "/compact keep the names of the birds "), Role())
     await act.act(MAIN, rest)
     assert rooms.wish == "keep the names of the birds"
 
@@ -163,6 +164,6 @@ async def test_the_status_of_a_session_counts_in_words():
     store = MemorySessions(FakeClock())
     await store.create(MAIN)
     own = Commands(Rooms(RoomReport(False, False, "", 0, 0)), store, options=None)
-    status, _ = own.find("/status", Role())
+    status, _ = own.find(PromptCall(MAIN, "/status"), Role())
     told = await status.act(MAIN, "")
     assert told == "Session main: 0 turns, 0 rows, 0 tokens in the context, 0 waiting."
