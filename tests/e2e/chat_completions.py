@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 Json = dict[str, Any]
 
-_NOW = "[Now: "  # how what a turn is told before the user's words begins
+_NOW = re.compile(r"(?:\A|\n\n)(\[Now: [^\]\n]*\])\n\n")  # what a turn is told before the words
 _ERROR = "Error: "  # how the request says that a tool failed
 
 
@@ -81,10 +82,17 @@ def _given(message: Json) -> list[Json]:
         failed = content.startswith(_ERROR)
         result = {"tool_use_id": message["tool_call_id"], "content": content.removeprefix(_ERROR)}
         return [{"type": "tool_result", **result, **({"is_error": True} if failed else {})}]
-    if isinstance(content, str):  # what stands before the user's words is joined with them
-        parts = content.split("\n\n") if content.startswith(_NOW) else [content]
-        return [{"type": "text", "text": part} for part in parts]
+    if isinstance(content, str):
+        return [{"type": "text", "text": part} for part in _parts(content)]
     return [part if part["type"] == "text" else _picture(part) for part in content]
+
+
+def _parts(content: str) -> list[str]:
+    """What stands before the user's words, which the request has joined with them, and the words."""
+    now = _NOW.search(content)
+    if now is None:
+        return [content]
+    return [part for part in (content[: now.start()], now[1], content[now.end() :]) if part]
 
 
 def _picture(part: Json) -> Json:

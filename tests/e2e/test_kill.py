@@ -35,6 +35,11 @@ QUEUED = "write mark-queued"
 GATE = "gate mark-gate"
 
 _PLAIN_POINTS = ("turn.begun", "turn.streaming", "turn.answered", "turn.finished")
+# Where an answer that has come matters, or a request that is made again: tried in short over both wires.
+_ON_THE_WIRE = (
+    *("image.stored", "turn.streaming", "turn.answered", "turn.assistant_stored", "tool.done"),
+    *("turn.results_stored", "flush.done", "compaction.summarised", "beat.verdict"),
+)
 
 
 class Scenario:
@@ -398,12 +403,22 @@ async def until_async(client: Client, method: str, holds: Any) -> None:
             await asyncio.sleep(0.02)
 
 
-async def killed_at(model: ModelServer, point: str, again: str) -> str:
-    """The whole story of one point, and what the first new message after it is answered. If `again`
-    is a point too, the recovery is killed there.
+@dataclass(frozen=True)
+class Story:
+    """A kill at one point, of a daemon that asks its model in the words of a wire. If `again` is a point
+    too, the recovery is killed there.
     """
+
+    point: str
+    again: str = ""
+    wire: str = "anthropic"
+
+
+async def killed_at(model: ModelServer, story: Story) -> str:
+    """The whole story, and what the first new message after it is answered."""
+    point, again = story.point, story.again
     case = CASES[point]
-    async with a_home(model) as home:
+    async with a_home(model, wire=story.wire) as home:
         scenario = case.scenario(home)
         home.furnish()
         scenario.prepare()
@@ -447,9 +462,9 @@ async def die_again(home: Home, scenario: Scenario, point: str) -> None:
 class Sweep:
     """Runs the stories side by side on a thread, so that each test waits for its own only."""
 
-    def __init__(self, model: ModelServer, stories: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, model: ModelServer, stories: Iterable[Story]) -> None:
         self._model = model
-        self.told: dict[tuple[str, str], concurrent.futures.Future[str]] = {
+        self.told: dict[Story, concurrent.futures.Future[str]] = {
             story: concurrent.futures.Future() for story in stories
         }
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -461,10 +476,10 @@ class Sweep:
             for story in self.told:
                 group.create_task(self._tell(story, slots))
 
-    async def _tell(self, story: tuple[str, str], slots: asyncio.Semaphore) -> None:
+    async def _tell(self, story: Story, slots: asyncio.Semaphore) -> None:
         async with slots:
             try:
-                answer = await killed_at(self._model, *story)
+                answer = await killed_at(self._model, story)
             except BaseException as error:  # noqa: BLE001 - raised where the test waits
                 self.told[story].set_exception(error)
             else:
@@ -475,7 +490,7 @@ class Sweep:
 def sweep(model: ModelServer, request: pytest.FixtureRequest) -> Iterator[Sweep]:
     """The stories of the points that were asked for."""
     chosen = [
-        (item.callspec.params["point"], item.callspec.params.get("again", ""))
+        Story(**item.callspec.params)
         for item in request.session.items
         if isinstance(item, pytest.Function) and "sweep" in item.fixturenames
     ]
@@ -491,7 +506,22 @@ def test_every_point_has_a_story() -> None:
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("point", CASES)
 def test_a_kill_loses_nothing(sweep: Sweep, point: str) -> None:
-    assert sweep.told[point, ""].result() == "mark-next"
+    assert sweep.told[Story(point)].result() == "mark-next"
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("wire", ["openai"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, marks=() if point in _ON_THE_WIRE else pytest.mark.torture)
+        for point in CASES
+    ],
+)
+def test_a_kill_loses_nothing_over_chat_completions_either(
+    sweep: Sweep, point: str, wire: str
+) -> None:
+    assert sweep.told[Story(point, wire=wire)].result() == "mark-next"
 
 
 @pytest.mark.torture
@@ -501,7 +531,7 @@ def test_a_kill_loses_nothing(sweep: Sweep, point: str) -> None:
 def test_a_second_kill_during_the_recovery_loses_nothing(
     sweep: Sweep, point: str, again: str
 ) -> None:
-    assert sweep.told[point, again].result() == "mark-next"
+    assert sweep.told[Story(point, again)].result() == "mark-next"
 
 
 @pytest.mark.timeout(150)
