@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ _REST = 0.5  # seconds between two looks at a loop that has nothing to do
 _STEP = 0.02  # seconds between two looks at one that works
 _ALERT = 1.0  # seconds without work after which it counts as having nothing to do
 _LATE = 0.02  # seconds by which the thread wakes late where somebody keeps the interpreter
+_FEW_WAITS = 8  # of a thread for the interpreter, while it computes for half a second
 _LONGEST_LOOK = 0.64  # seconds between two stacks of a delay that goes on
 _QUIET = 10.0  # seconds between two lines in the log
 _DEEPEST = 16  # frames of a stack that are told
@@ -40,6 +42,7 @@ _WAITING = frozenset(
     {"asyncio.runners", "asyncio.base_events", "selectors", "threading", "queue", "watchfiles.main"}
     | {"concurrent.futures.thread", "aiosqlite.core", "logging.handlers"}
 )  # modules in which a thread stands that has nothing to do
+_WAITS = re.compile(rb"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
 
 log = structlog.get_logger()
 
@@ -182,7 +185,7 @@ class LoopMonitor:
 
     def _watch(self, loop: _Loop) -> None:
         work_seen = -math.inf
-        before, queued = loop.usage(), 0.0
+        before, queued, waited = loop.usage(), 0.0, loop.waits()
         while not self._is_ending:
             is_resting = not self._is_watching
             pause = _REST if is_resting else _STEP
@@ -194,18 +197,26 @@ class LoopMonitor:
             held = late if late > _LATE else 0.0
             if held and not is_resting:
                 held -= _queued() - queued
-            # Work that began at rest, in no new task, began as long ago as it has computed.
-            begun = min(used.loop - before.loop, pause) if is_resting and not is_rung else 0.0
+            # What was computed at rest is one piece of work unless the loop has waited in between. Such
+            # work in no new task began as long ago as it has computed.
+            is_one = not is_resting or loop.waits() - waited <= _FEW_WAITS
+            begun = (
+                min(used.loop - before.loop, pause)
+                if is_one and is_resting and not is_rung
+                else 0.0
+            )
             is_at_work = is_rung or begun > LIMIT or loop.is_at_work()
             if is_at_work or late > _LATE:
                 if is_at_work:  # a busy machine that wakes this thread late is no work of the loop
                     work_seen = now
-                is_known = late > _LATE or begun > 0.0
+                is_known = (late > _LATE and is_one) or begun > 0.0
                 self._measure(loop, before if is_known else used, max(late, begun, 0.0), held)
             self._is_watching = now - work_seen < _ALERT
             before = loop.usage()
             if self._is_watching:  # at rest it would cost more than all else
                 queued = _queued()
+            else:
+                waited = loop.waits()
 
     def _measure(self, loop: _Loop, before: _Usage, passed: float, held: float) -> None:
         """Measure the delay that has lasted for `passed` seconds, for `held` of which somebody kept the
@@ -254,12 +265,21 @@ class _Loop:
         self._loop = loop
         self.ident = ident
         self.status = Path(f"/proc/self/task/{native}/stat")
+        self._counts = self.status.with_name("status")
         self._clock = time.pthread_getcpuclockid(ident)
 
     def usage(self) -> _Usage:
         """What the loop's thread and all others have computed."""
         own = time.clock_gettime(self._clock)
         return _Usage(own, time.process_time() - own)
+
+    def waits(self) -> int:
+        """How often the loop's thread has waited, for events or for the interpreter; 0 where nobody counts."""
+        try:
+            found = _WAITS.search(self._counts.read_bytes())
+        except OSError:
+            return 0
+        return int(found[1]) if found else 0
 
     def is_at_work(self) -> bool:
         """Whether the loop's thread stands anywhere else than where it waits for events."""

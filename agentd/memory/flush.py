@@ -126,7 +126,10 @@ class MemoryFlush:
         tries = plan.given_up * TRIES + failures
         again = f"#{tries + 1}" if tries else ""
         key = f"{_key(plan.session)}{part.name}"
-        clean, outside = cleaned(plan.session, part.rows), from_outside(part.rows)
+        rows = part.rows
+        clean, outside = await offload(
+            len(rows), lambda: (cleaned(plan.session, rows), from_outside(rows)), light=ROWS
+        )
         saved, reason = await self._asked(plan, clean, f"{key}{again}", "", ask)
         if saved and outside:
             saved, other = await self._asked(plan, outside, f"{key}-outside{again}", _APART, ask)

@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import pytest
+
 from tests.e2e.harness import Client, Home
+from tests.waiting import until
 
 LIMIT = 100  # ms of processor time
 
@@ -86,9 +89,8 @@ async def test_an_answer_in_100000_events_reaches_a_client_that_reads(home: Home
         assert words(client) == "warm" + "x" * 100_000
 
 
-async def test_a_transcript_of_50000_messages_is_taken_in_and_gone_on_with_without_a_stall(
-    home: Home,
-) -> None:
+async def taken_in(client: Client) -> None:
+    """A transcript of 50,000 messages, and a message in it."""
     roles = ("user", "assistant")
     lines = [
         {
@@ -98,14 +100,28 @@ async def test_a_transcript_of_50000_messages_is_taken_in_and_gone_on_with_witho
         }
         for n in range(50_000)
     ]
+    for start in range(0, len(lines), 5000):
+        part = {"key": "chat:long", "lines": lines[start : start + 5000]}
+        done = await client.call("_agentd/sessions/import", {**part, "more": start < 45_000})
+    assert done["rows"] == 50_000
+    assert await client.say("say on", "m1", "chat:long") == "on"
+
+
+async def test_a_transcript_of_50000_messages_is_taken_in_and_gone_on_with_without_a_stall(
+    home: Home,
+) -> None:
     async with measured(home) as client:
-        for start in range(0, len(lines), 5000):
-            part = {"key": "chat:long", "lines": lines[start : start + 5000]}
-            done = await client.call("_agentd/sessions/import", {**part, "more": start < 45_000})
-        assert done["rows"] == 50_000
-        assert await client.say("say on", "m1", "chat:long") == "on"
+        await taken_in(client)
         while (await client.call("_agentd/memory/status"))["pending"]:
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(600)
+async def test_the_pass_that_saves_and_sums_up_50000_messages_makes_no_stall(home: Home) -> None:
+    async with measured(home) as client:
+        await taken_in(client)
+        await until(lambda: '"room_made"' in home.complaints(), "room is made", patience=300)
 
 
 async def test_a_checklist_of_20000_items_is_looked_at_without_a_stall(home: Home) -> None:
