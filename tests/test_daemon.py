@@ -25,6 +25,7 @@ from agentd.errors import AlreadyRunning, ConfigError, StorageCorrupt
 from agentd.sdnotify import Notifier, Watchdog
 from agentd.storage.lock import state_lock
 from agentd.testing import FakeClock
+from tests.waiting import until
 
 
 class Part:
@@ -218,7 +219,7 @@ async def test_the_watchdog_is_fed_with_proof_and_not_while_a_part_hangs(
 
     async def period() -> list[str]:
         await clock.advance(10)
-        await asyncio.sleep(0.03)  # a deadline of the real loop passes
+        await until(lambda: clock.sleeping, "all parts have had their time")
         return manager.heard()
 
     with capture_logs() as logs:
@@ -317,7 +318,7 @@ def test_a_second_daemon_on_the_same_state_says_so_with_code_75(
 
 
 PROCESS = """
-    import asyncio, contextlib, sys, time
+    import asyncio, contextlib, sys, threading
     from agentd.clock import SystemClock
     from agentd.daemon import Patience, _new_loop, run
     from agentd.sdnotify import Notifier
@@ -337,7 +338,7 @@ PROCESS = """
 
         async def drain(self, seconds):
             if sys.argv[1] == "blocked":
-                time.sleep(60)
+                threading.Event().wait()
             if sys.argv[1] == "clean":
                 return
             with contextlib.suppress(asyncio.CancelledError):

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from tests.e2e.contract import World
-from tests.e2e.shell import PATIENCE
+from tests.waiting import soon, wait_until
 
 
 def number(world: World) -> int:
@@ -45,8 +45,7 @@ def a_job(world: World) -> int:
 def next_second(world: World) -> None:
     """A test alert names its second, and each second has but one."""
     second = int(time.time())
-    while int(time.time()) == second:
-        time.sleep(0.02)
+    wait_until(lambda: int(time.time()) > second, "the second is over")
 
 
 def an_alert(world: World) -> int:
@@ -124,13 +123,13 @@ def a_waiting_fact(world: World) -> str:
     world.wire.call("_agentd/sessions/import", {"key": key, "lines": said})
     world.wire.call("session/resume", {"sessionId": key, "cwd": "/", "mcpServers": []})
     world.wire.call("session/close", {"sessionId": key})
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        for fact in world.wire.call("_agentd/facts/pending")["facts"]:
-            if name in fact["text"]:
-                return str(fact["id"])
-        time.sleep(0.05)
-    raise AssertionError("nothing was read out of the conversation")
+
+    def found() -> list[str]:
+        facts = world.wire.call("_agentd/facts/pending")["facts"]
+        return [str(fact["id"]) for fact in facts if name in fact["text"]]
+
+    (fact_id,) = soon(found)
+    return fact_id
 
 
 def a_picture(world: World) -> str:

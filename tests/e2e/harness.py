@@ -24,6 +24,7 @@ from agentd.testing import check_api_messages
 from agentd.workspace.template import create
 from tests.e2e.forked import Forked, parent
 from tests.e2e.model_server import CANARY, WHISPER
+from tests.waiting import until
 
 PATIENCE = 30.0  # seconds that anything may take on a busy machine
 _STEP = 0.02
@@ -389,14 +390,6 @@ def texts(rows: list[Json], role: str) -> list[str]:
         "".join(b.get("text", "") for b in row["content"]) for row in rows if row["role"] == role
     )
     return [text for text in found if text]
-
-
-async def until(holds: Any, what: str, patience: float = PATIENCE) -> None:
-    """Return when `holds()` is true; AssertionError after `patience` seconds."""
-    end = time.monotonic() + patience
-    while not holds():
-        assert time.monotonic() < end, f"not within {patience:g} s: {what}"
-        await asyncio.sleep(_STEP)
 
 
 def _blocks(content: Any) -> Iterator[Json]:

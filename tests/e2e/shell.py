@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.forked import Forked, parent
+from tests.waiting import PATIENCE, wait_until
 
-PATIENCE = 60.0  # seconds that a command may take on a busy machine
-_STEP = 0.01
 _NO_DAEMON = 69  # the exit code of a command that found none
 _ASKED = b'{"jsonrpc": "2.0", "id": 1, "method": "_agentd/status", "params": {}}\n'
 _ALL_DAY = {
@@ -114,11 +112,8 @@ class Shell:
     def wake(self) -> None:
         """What `up` does before it talks, with a daemon that need not start Python."""
         daemon = self.begin()
-        end = time.monotonic() + PATIENCE
-        while not self._answers():
-            assert daemon.returncode is None, (self.root / "state" / "daemon.log").read_text()
-            assert time.monotonic() < end, "the daemon does not answer"
-            time.sleep(_STEP)
+        wait_until(lambda: self._answers() or daemon.returncode is not None, "the daemon answers")
+        assert daemon.returncode is None, (self.root / "state" / "daemon.log").read_text()
 
     def wake_again(self) -> None:
         """What `restart` does, with a daemon that need not start Python."""

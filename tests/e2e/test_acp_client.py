@@ -13,7 +13,8 @@ import acp
 import pytest
 from acp import schema
 
-from tests.e2e.harness import PATIENCE, Home, until
+from tests.e2e.harness import PATIENCE, Home
+from tests.waiting import until
 
 Asked = list[schema.ToolCallUpdate]
 

@@ -10,8 +10,9 @@ import acp
 import pytest
 from acp import schema
 
-from tests.e2e.harness import PATIENCE, Home, until
+from tests.e2e.harness import PATIENCE, Home
 from tests.e2e.test_acp_client import Editor, connected, prompted
+from tests.waiting import until
 
 
 async def test_mode_and_effort_outlive_the_client_and_count_in_the_next_turn(running: Home) -> None:

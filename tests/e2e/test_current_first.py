@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.e2e.shell import Shell, a_shell
+from tests.waiting import soon
 
-_SOON = 60.0
-_STEP = 0.2
 _ASKED = "what is my dog called?"
 _PAGE = "memory/facts.md"
 
@@ -26,14 +24,6 @@ def shell() -> Iterator[Shell]:
             assert soon(lambda name=name: any(name in fact["text"] for fact in known(shell)))
         shell.ok("memory", "write", "took Rex, the dog, to the park")
         yield shell
-
-
-def soon(holds: Callable[[], Any]) -> Any:
-    """What it gives as soon as that is something; the last it gave when the time is over."""
-    deadline = time.monotonic() + _SOON
-    while not (given := holds()) and time.monotonic() < deadline:
-        time.sleep(_STEP)
-    return given
 
 
 def known(shell: Shell) -> list[dict[str, Any]]:

@@ -7,19 +7,16 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import finding
 from tests.e2e.contract import Wire
 from tests.e2e.shell import Shell, a_shell
-
-_SOON = 60.0
-_STEP = 0.1
+from tests.waiting import soon
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +60,6 @@ def append(file: Path, line: str) -> None:
             open_.write(line)
             open_.flush()
             is_there = file.stat().st_ino == os.fstat(open_.fileno()).st_ino
-
-
-def soon(holds: Callable[[], Any]) -> Any:
-    """What it gives as soon as that is something; the last it gave when the time is over."""
-    deadline = time.monotonic() + _SOON
-    while not (given := holds()) and time.monotonic() < deadline:
-        time.sleep(_STEP)
-    return given
 
 
 def holding(root: Path, word: str) -> set[str]:
@@ -176,7 +165,8 @@ def test_two_processes_that_edit_lose_none_of_each_others_lines(shell: Shell, wi
     while any(process.poll() is None for process in running):
         append(page(shell), f"- I keep the Handschluessel{by_hand} at home.\n")
         by_hand += 1
-        time.sleep(0.5)
+        with suppress(subprocess.TimeoutExpired):
+            running[-1].wait(0.5)
     assert [process.returncode for process in running] == [0] * len(running)
     wanted = {f"tresorschluessel{n}" for n in range(6)}
     wanted |= {f"handschluessel{n}" for n in range(by_hand)}

@@ -20,9 +20,10 @@ import pytest
 
 from agentd.errors import AlreadyRunning
 from agentd.storage.lock import state_lock
-from tests.e2e.harness import PATIENCE, Client, Gone, Home, ModelServer, Refused, a_home, until
+from tests.e2e.harness import PATIENCE, Client, Gone, Home, ModelServer, Refused, a_home
 from tests.e2e.test_days_of_kills import without_a_message
 from tests.e2e.test_random_kills import Talk, connected
+from tests.waiting import until
 
 CALLS = {  # how far apart the failures are that the long form sweeps
     "fsync": 1,

@@ -4,7 +4,6 @@ same stays.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,11 +11,11 @@ import pytest
 
 from tests import finding
 from tests.e2e.shell import Shell, a_shell
+from tests.waiting import soon
 
 WORD = "Quastelbury"
 SAID = f"hamster is called {WORD}"
 AT_ONCE = {"AGENTD__FACTS__IDLE": "0s"}
-_SOON = 60.0  # seconds in which it is to be gone
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +32,8 @@ def holding(root: Path) -> set[str]:
 
 def gone(root: Path) -> set[str]:
     """What says it when the time is over, or nothing as soon as nothing does."""
-    deadline = time.monotonic() + _SOON
-    while (left := holding(root)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return left
+    soon(lambda: not holding(root))
+    return holding(root)
 
 
 def plant(shell: Shell) -> str:
@@ -46,7 +43,7 @@ def plant(shell: Shell) -> str:
     shell.ok("memory", "write", f"my {SAID}")
     typed = shell.root / "state" / "chat_history"
     typed.write_text(f"\n# 2026-11-21 10:00:00.000001\n+My {SAID}.\n")
-    (learnt,) = soon(shell, WORD)
+    (learnt,) = learnt_of(shell, WORD)
     shell.ok("memory", "index")
     shell.ok("memory", "search", WORD)
     assert WORD.lower() in shell.ok("facts", "query", "FIND fact FROM user").out
@@ -164,7 +161,7 @@ def test_a_backup_that_still_has_it_is_named(shell: Shell) -> None:
 def test_it_is_gone_although_it_was_being_embedded(shell: Shell) -> None:
     shell.ok("memory", "write", "\n\n".join(f"row {n}: my {SAID}" for n in range(400)))
     shell.ok("send", f"My {SAID}.")
-    (learnt,) = soon(shell, WORD)
+    (learnt,) = learnt_of(shell, WORD)
     shell.json("facts", "forget", learnt, "--yes")
     assert gone(shell.root) == set()
     shell.ok("memory", "index")
@@ -176,21 +173,21 @@ def test_it_is_not_learnt_again_from_the_same_conversation() -> None:
         shell.wake()
         for session in ("main", "chat:pets"):
             shell.ok("send", f"My hamster is called {WORD}. I like nuts.", "--session", session)
-        (learnt,) = soon(shell, WORD)
+        (learnt,) = learnt_of(shell, WORD)
         shell.json("facts", "forget", learnt, "--yes")
         assert gone(shell.root) == set()
         shell.wake_again()
         shell.ok("send", "My cat is called Mopsine.", "--session", "chat:pets")
-        assert soon(shell, "Mopsine")
+        assert learnt_of(shell, "Mopsine")
         assert holding(shell.root) == set()
         assert "[forgotten]. I like nuts." in shell.ok("sessions", "export", "main").out
 
 
-def soon(shell: Shell, word: str) -> list[str]:
+def learnt_of(shell: Shell, word: str) -> list[str]:
     """The ids of facts that say the word, as soon as there is one."""
-    deadline = time.monotonic() + _SOON
-    found: list[str] = []
-    while not found and time.monotonic() < deadline:
+
+    def found() -> list[str]:
         facts = shell.json("facts", "list")["facts"]
-        found = [fact["id"] for fact in facts if word in fact["text"]]
-    return found
+        return [fact["id"] for fact in facts if word in fact["text"]]
+
+    return soon(found)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,9 +17,9 @@ from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
 from agentd.graph.zero import parse
 from tests.e2e.shell import Shell, a_shell
+from tests.waiting import wait_until
 
 ALL = "FIND fact FROM user DEPTH 3 LIMIT 50"
-_SOON = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def shell() -> Iterator[Shell]:
         shell.wake()
         shell.ok("send", "My dog is called Max")
         shell.ok("send", "My sister Klara lives in Bern")
-        soon(lambda: len(facts(shell)) == 3)
+        wait_until(lambda: len(facts(shell)) == 3, "all three are known")
         yield shell
 
 
@@ -37,13 +36,6 @@ def facts(shell: Shell) -> dict[str, float]:
     """What the graph says, and how sure it is."""
     hops = [row["path"][-1] for row in shell.json("facts", "query", ALL)["rows"]]
     return {f"{h['subject']} {h['predicate']} {h['object']}": h["confidence"] for h in hops}
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _SOON
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def test_what_was_said_is_found_over_two_steps(shell: Shell) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
-from tests.e2e.harness import PATIENCE
 from tests.e2e.shell import Shell, a_shell
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -19,11 +19,14 @@ def shell() -> Iterator[Shell]:
 
 def history(shell: Shell, count: int) -> list[dict[str, object]]:
     """The rows of the history, the oldest first, once there are so many."""
-    end = time.monotonic() + PATIENCE
-    while len(runs := shell.json("jobs", "history")["runs"]) < count:
-        assert time.monotonic() < end, runs
-        time.sleep(0.1)
-    return list(reversed(runs))
+    runs: list[dict[str, object]] = []
+
+    def are_there() -> bool:
+        runs[:] = reversed(shell.json("jobs", "history")["runs"])
+        return len(runs) >= count
+
+    wait_until(are_there, f"{count} runs")
+    return runs
 
 
 def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(shell: Shell) -> None:
@@ -42,9 +45,9 @@ def test_reminders_and_questions_come_on_time_survive_a_restart_and_are_told(she
         "stand up",
         "what now?",
     }
-    shell.json("jobs", "add", "while away", "--in", "2s")
+    due = datetime.fromisoformat(shell.json("jobs", "add", "while away", "--in", "2s")["next_due"])
     shell.ok("stop")
-    time.sleep(2)
+    wait_until(lambda: datetime.now(UTC) > due, "it is due")
     shell.wake()
     late = history(shell, 3)[-1]
     assert (late["reason"], late["text"]) == ("reminder", "while away")

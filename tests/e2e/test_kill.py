@@ -19,9 +19,10 @@ import pytest
 
 from agentd.failpoints import NAMES
 from agentd.testing import PNG
-from tests.e2e.harness import PATIENCE, Client, Home, ModelServer, Refused, a_home, texts, until
+from tests.e2e.harness import PATIENCE, Client, Home, ModelServer, Refused, a_home, texts
 from tests.e2e.model_server import CANARY
 from tests.finding import holding
+from tests.waiting import until
 
 AT_ONCE = 3  # homes whose daemons run side by side
 SCRIBBLE = "- a line of another program"

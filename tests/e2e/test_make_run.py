@@ -6,13 +6,13 @@ import contextlib
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.harness import Home
 from tests.e2e.shell import PATIENCE, Done, Shell, a_shell
+from tests.waiting import wait_until
 
 TOLD = "remember that my dog is called Max\nremember that the server room code is 4711\n"
 ASKED = "what is my dog called?\nwhich code opens the server room?\n"
@@ -96,10 +96,7 @@ def test_the_service_manager_can_hold_the_socket(shell: Shell) -> None:
             stderr=stderr,
         )
     try:
-        end = time.monotonic() + PATIENCE
-        while not shell.socket.exists():
-            assert time.monotonic() < end, "nobody listens"
-            time.sleep(0.02)
+        wait_until(shell.socket.exists, "somebody listens")
         status = shell.json("status")
         assert status["pid"] == manager.pid  # it became the daemon
         told = shell.ok("send", "remember that tea is green").out

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.harness import Client, Gone, Home, ModelServer, Refused, a_home, texts, until
+from tests.e2e.harness import Client, Gone, Home, ModelServer, Refused, a_home, texts
+from tests.waiting import until
 
 
 @pytest.fixture

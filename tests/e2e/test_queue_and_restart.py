@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from tests.e2e.harness import Client, Gone, Home, Refused, texts, until
+from tests.e2e.harness import Client, Gone, Home, Refused, texts
+from tests.waiting import until
 
 STOP_SECONDS = 20.0  # on a busy machine; the stalled answer would take for ever
 

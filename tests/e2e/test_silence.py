@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.e2e.harness import Home, texts, until
+from tests.e2e.harness import Home, texts
 from tests.e2e.model_server import CANARY
+from tests.waiting import until
 
 
 async def test_a_flush_reaches_no_client_no_transcript_and_no_log(home: Home) -> None:

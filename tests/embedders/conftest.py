@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
@@ -15,7 +15,7 @@ from agentd.embedders.worker import Worker
 from agentd.testing import FakeClock
 
 FAKE = """
-import json, os, signal, struct, sys, time
+import json, os, signal, struct, sys
 from agentd.embedders.process import settle
 from agentd.embedders.wire import Wire
 
@@ -30,6 +30,7 @@ def vector(text):
 settle(os.getppid())
 wire = Wire()
 spec = wire.receive().head
+os.path.exists("gate") or os.mkfifo("gate")
 print("libraries print what they like")
 with open("starts", "a") as file:
     file.write(json.dumps({"pid": os.getpid(), "environ": dict(os.environ)}) + "\\n")
@@ -49,10 +50,10 @@ while (request := wire.receive(spec["idle"])) is not None:
     if "poison" in texts:
         os.kill(os.getpid(), signal.SIGSEGV)
     if "hang" in texts:
-        time.sleep(60)
+        signal.pause()
     if "garbage" in texts:
         os.write(wire._out, b"what is this? " * 10)
-        time.sleep(60)
+        signal.pause()
     if "raise" in texts:
         wire.send(error="ValueError: no", id=request.head["id"])
         continue
@@ -62,7 +63,8 @@ while (request := wire.receive(spec["idle"])) is not None:
     if "nan" in texts:
         body = struct.pack("<4f", float("nan"), 0, 0, 0) + body[16:]
     if "slow" in texts:
-        time.sleep(0.2)
+        with open("gate") as gate:
+            gate.readline()
     wire.send(body, id=request.head["id"] + ("other" in texts))
 """
 
@@ -95,6 +97,19 @@ def serving(tmp_path, clock, fake):
             run.cancel()
 
     return serving
+
+
+@pytest.fixture
+def let_go(tmp_path):
+    """Lets a process go on that was told to be slow, now or when it comes to it."""
+    with ExitStack() as gates:
+
+        def let_go() -> None:
+            descriptor = os.open(tmp_path / "run" / "gate", os.O_RDWR)  # waits for no reader
+            gates.callback(os.close, descriptor)
+            os.write(descriptor, b"go on\n")
+
+        yield let_go
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from agentd.search.backlogs import ChunkBacklog
 from agentd.search.entries import entry
 from agentd.search.patience import PatientEmbedder
 from agentd.testing import MemoryChunks
+from tests.waiting import until
 
 
 async def fault(worker, *texts):
@@ -29,9 +30,7 @@ async def fault(worker, *texts):
 
 
 async def gone(pid: int) -> bool:
-    async with asyncio.timeout(10):
-        while Path(f"/proc/{pid}/stat").exists():
-            await asyncio.sleep(0.01)
+    await until(lambda: not Path(f"/proc/{pid}/stat").exists(), "the process is gone")
     return True
 
 
@@ -187,23 +186,28 @@ async def test_an_idle_process_ends_and_the_next_text_starts_another_at_once(ser
     assert len(told("starts")) == 2
 
 
-async def test_a_question_overtakes_texts_that_wait(serving, told):
+async def test_a_question_overtakes_texts_that_wait(serving, told, let_go):
     texts = [f"slow {number}" * 600 for number in range(6)]
     async with serving() as worker, asyncio.TaskGroup() as group:
         await worker.embed(["warm"])
         group.create_task(worker.embed(["slow", *texts]))
-        while len(told("asked")) < 2:
-            await asyncio.sleep(0.01)
-        await worker.embed(["where?"], query=True)
+        await until(lambda: len(told("asked")) == 2, "the process is at work")
+        question = group.create_task(worker.embed(["where?"], query=True))
+        await asyncio.sleep(0)
+        let_go()
+        await question
         asked = [request["texts"] for request in told("asked")]
         assert ["where?"] in asked[:4]
 
 
-async def test_who_leaves_early_disturbs_nobody(serving):
+async def test_who_leaves_early_disturbs_nobody(serving, told, let_go):
     async with serving() as worker:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await worker.embed(["slow"])
+        early = asyncio.ensure_future(worker.embed(["slow"]))
+        await until(lambda: told("asked"), "the process is at work")
+        early.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await early
+        let_go()
         assert len(await worker.embed(["a", "b"])) == 2
 
 
@@ -229,8 +233,7 @@ async def test_after_the_end_there_is_a_fault_and_no_waiting(serving):
 async def test_what_still_waits_at_the_end_gets_a_fault(serving, told):
     async with serving() as worker:
         waiting = asyncio.ensure_future(asyncio.shield(fault(worker, "slow", "b" * 5999)))
-        while not told("asked"):
-            await asyncio.sleep(0.01)
+        await until(lambda: told("asked"), "the process is at work")
     assert "stopped" in (await waiting).message
 
 
