@@ -22,7 +22,7 @@ from tests.e2e.shell import PATIENCE, Shell, a_shell
 from tests.finding import holding
 
 SAID, WORD = "the heron nests at Quillfeather", b"Quillfeather"
-FEW, MANY = 4, 150
+FEW, MANY = 4, 50
 _BULK = 24  # megabytes of a picture that no archive makes smaller: a backup takes a moment
 
 
