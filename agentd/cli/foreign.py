@@ -139,8 +139,10 @@ def _block(item: Any) -> Any:
             return _result(id_, content, is_error=rest.get("is_error") is True)
         case {"type": "image" | "image_url" | "document" | "audio"}:
             return _medium(item)
-        case {"type": "text", "text": str(text)}:
-            return {"type": "text", "text": text}
+        case {"type": "text", "text": str(text), **rest}:
+            # What of it its sender did not write himself stays told apart.
+            own = {"quoted": rest["quoted"]} if "quoted" in rest else {}
+            return {"type": "text", "text": text, **own}
     return item
 
 

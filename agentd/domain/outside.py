@@ -16,6 +16,7 @@ from agentd.domain.spans import Span, united
 from agentd.domain.transcript import Row, RowRole, opens_turn
 from agentd.domain.turn import SessionKey
 
+_ORIGIN = re.compile(r"<!--\s*agentd\s*:\s*origin=[\w-]+\s*-->", re.IGNORECASE)
 _MARK = re.compile(r"<!--\s*agentd\s*:\s*origin=untrusted\b", re.IGNORECASE)
 _MARK_OF_LINE = re.compile(_MARK.pattern.replace(r"\s", r"[^\S\n]"), re.IGNORECASE)
 _ATTACHED = "[left out: text from outside that came with the message]"
@@ -58,6 +59,11 @@ def from_outside(rows: Sequence[Row]) -> tuple[Row, ...]:
 def is_marked(text: str) -> bool:
     """Whether a line of a file's text is marked as coming from outside."""
     return _MARK.search(text) is not None
+
+
+def marks_in(text: str) -> tuple[Span, ...]:
+    """Where the marks stand that say of lines of a file from where they are: no words of anybody's."""
+    return tuple(found.span() for found in _ORIGIN.finditer(text))
 
 
 def marked_lines(text: str) -> list[int]:

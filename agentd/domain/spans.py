@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 Span = tuple[int, int]
 Spans = tuple[Span, ...]
@@ -40,6 +41,26 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             found.append((start, end))
     return tuple(found)
+
+
+def apart(spans: Iterable[Span], kept: Iterable[Span]) -> tuple[Span, ...]:
+    """What of these parts of a text lies in none of those that are `kept`, which are in order."""
+    left: list[Span] = []
+    between = list(kept)
+    n = 0
+    for start, end in merged(spans):
+        while n < len(between) and between[n][1] <= start:
+            n += 1
+        at = start
+        for first, last in islice(between, n, None):
+            if first >= end:
+                break
+            if at < first:
+                left.append((at, first))
+            at = max(at, last)
+        if at < end:
+            left.append((at, end))
+    return tuple(left)
 
 
 def within(spans: Iterable[Span], start: int, end: int) -> tuple[Span, ...]:

@@ -13,6 +13,7 @@ from agentd.engine.compaction.manager import Compaction
 from agentd.engine.compaction.plan import Thresholds
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.engine.compaction.summary import Summariser, longest_summary
+from agentd.engine.grants import Grants
 from agentd.engine.lanes import Lanes
 from agentd.engine.loop import Loop
 from agentd.engine.outage import Heard, Outage
@@ -114,9 +115,8 @@ def build_engine(
     outage = Outage(clock, outside.record or _NeverAnswered())
     provider = Heard(outside.provider, outage)
     journal, events, redactor = outside.journal, outside.events, outside.redactor
-    toolbox = Toolbox(
-        outside.tools, journal, outside.approver, clock, agent, outside.policy, redactor
-    )
+    grants = Grants()
+    toolbox = _toolbox(outside, agent, grants)
     loop = Loop(
         store,
         journal,
@@ -148,6 +148,7 @@ def build_engine(
         lanes,
         events,
         clock,
+        grants,
         background=compaction.background,
         idle_reset=agent.idle_reset,
     )
@@ -155,6 +156,19 @@ def build_engine(
     turns = Turns(store, loop, scenes, rooms, outage, clock)
     sessions = Sessions(store, turns, rooms, recovery, lanes, events, outage)
     return Engine(sessions, shrink, outage, scenes)
+
+
+def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:
+    return Toolbox(
+        outside.tools,
+        outside.journal,
+        outside.approver,
+        outside.clock,
+        agent,
+        outside.policy,
+        grants,
+        redactor=outside.redactor,
+    )
 
 
 class _NeverAnswered:

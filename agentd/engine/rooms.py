@@ -18,6 +18,7 @@ from agentd.domain.turn import SessionKey, StopReason, Turn
 from agentd.engine import tokens
 from agentd.engine.compaction.manager import EXTRACTED, Compaction, quietly, without_turns
 from agentd.engine.durable import when_space
+from agentd.engine.grants import Grants
 from agentd.engine.lanes import Lanes
 from agentd.engine.prompt import Scene
 from agentd.engine.silent import SilentTurns
@@ -48,6 +49,7 @@ class Rooms:
         lanes: Lanes,
         events: EventSink,
         clock: Clock,
+        grants: Grants,
         *,
         background: bool,
         idle_reset: timedelta = timedelta(0),
@@ -58,6 +60,7 @@ class Rooms:
         self._lanes = lanes
         self._events = events
         self._clock = clock
+        self._grants = grants
         self._background = background
         self._idle_reset = idle_reset
         self._unfinished: dict[SessionKey, set[int]] = {}
@@ -212,6 +215,7 @@ class Rooms:
             self._due.discard(session)
             self._owed.discard(session)
             self._compaction.forget(session)
+            self._grants.end(session)
 
     async def explain(self, session: SessionKey) -> dict[str, Any]:
         """What would happen at the session's next turn, and from which figures. Changes nothing."""
@@ -257,6 +261,8 @@ class Rooms:
         incoming: Sequence[Block],
         wish: str = "",
     ) -> RoomReport:
+        if trigger.empties:
+            self._grants.end(session)
         report = await self._compaction.make_room(
             session,
             trigger,

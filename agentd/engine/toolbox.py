@@ -24,8 +24,9 @@ from agentd.domain.tool import (
     ToolCall,
     ToolOutput,
 )
-from agentd.domain.turn import Context, Origin, SessionKey, TurnRequest
+from agentd.domain.turn import Context, Origin, TurnRequest
 from agentd.engine.durable import when_space
+from agentd.engine.grants import Grants
 from agentd.engine.interrupt import Interrupt, Interrupted
 from agentd.engine.policy import Ruling, TaintPolicy
 from agentd.engine.settings import AgentSettings
@@ -58,10 +59,13 @@ class Toolbox:
         clock: Clock,
         settings: AgentSettings,
         policy: TaintPolicy,
+        grants: Grants,
+        *,
         redactor: Redactor | None = None,
     ) -> None:
         """Tools get no key that `redactor` finds: what they keep would keep it."""
         self._policy = policy
+        self._grants = grants
         self._redactor = redactor or Redactor()
         self._tools = {t.spec.name: t for t in tools}
         self._checks = {name: _compiled(tool.spec) for name, tool in self._tools.items()}
@@ -69,7 +73,6 @@ class Toolbox:
         self._approver = approver
         self._clock = clock
         self._settings = settings
-        self._granted: set[tuple[SessionKey, str]] = set()
 
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         """What the model of this turn may call, in a fixed order; in a light prompt in short."""
@@ -195,13 +198,12 @@ class Toolbox:
         if call.tainted:
             warnings = (*approval.warnings, _CHOSEN)
             approval = replace(approval, scope="once", warnings=warnings)
-        grant = (call.session, approval.scope)
-        if approval.scope != "once" and grant in self._granted:
+        if approval.scope != "once" and self._grants.covers(call.session, approval.scope):
             return True
         async with interrupt.guard():
             answer = await self._approver.ask(call.session, call.id, approval)
         if answer is Decision.ALWAYS and approval.scope != "once":
-            self._granted.add(grant)
+            self._grants.give(call.session, approval.scope)
         log.info("approval", session=call.session, tool=call.name, answer=str(answer))
         if answer is Decision.UNASKED:
             raise ToolFailed(

@@ -15,7 +15,7 @@ from agentd.storage.sqlite import Database
 REPEAT_AFTER = timedelta(hours=24)  # an equal alert sooner than that is not told again
 
 _TOLD = """
-SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND (acked = 1 OR EXISTS (
+SELECT 1 FROM alerts WHERE digest = ? AND at > ? AND tainted <= ? AND (acked = 1 OR EXISTS (
     SELECT 1 FROM deliveries WHERE alert_id = alerts.id AND state IN ('sent', 'pending')
     AND sink IN (SELECT value FROM json_each(?))
 ))
@@ -40,7 +40,8 @@ _NEWEST_UNACKED = "SELECT * FROM alerts WHERE acked = 0 ORDER BY id DESC LIMIT ?
 def put_alert(conn: sqlite3.Connection, new: NewAlert, at: datetime) -> Alert | None:
     """Store an alert and its deliveries; None if it is a repetition: see Outbox.put."""
     horizon = stamp(at - REPEAT_AFTER)
-    if conn.execute(_TOLD, (new.digest, horizon, dumps(new.told_by))).fetchone():
+    # What text from outside had a part in never stands for what agentd or its owner has to say.
+    if conn.execute(_TOLD, (new.digest, horizon, new.tainted, dumps(new.told_by))).fetchone():
         return None
     text = well_formed(new.text)
     values = (stamp(at), text, new.origin, new.to, new.digest, new.tainted)

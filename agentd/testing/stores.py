@@ -143,6 +143,8 @@ class MemoryOutbox:
     def _told(self, before: Alert, alert: NewAlert, now: datetime) -> bool:
         if self._digests[before.id] != alert.digest or before.at <= now - timedelta(hours=24):
             return False
+        if before.tainted and not alert.tainted:
+            return False
         tried = (before.delivered.get(sink, DeliveryState.FAILED) for sink in alert.told_by)
         return before.acked or any(state is not DeliveryState.FAILED for state in tried)
 

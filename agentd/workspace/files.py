@@ -79,7 +79,7 @@ class Files:
         self._places = Places(folders, settings, self._sight)
         self._versions = Versions(versions_dir, redactor=redactor) if versions_dir else None
         self._changes = Changes(self._primary, self._versions)
-        self._lives = Lives(self._primary)
+        self._lives = Lives(self._primary, MAX_READ_BYTES)
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading()
@@ -245,14 +245,7 @@ class Files:
         """See Workspace."""
         name = await asyncio.to_thread(self._places.standing_own, path)
         with translated(path):
-            return await asyncio.to_thread(self._life, name.parts)
-
-    def _life(self, parts: Sequence[str]) -> str:
-        life = self._lives.of(parts)
-        if life and not self._primary.read(parts, MAX_READ_BYTES).strip():
-            self._lives.end(parts)
-            return ""
-        return life
+            return await asyncio.to_thread(self._lives.of, name.parts)
 
     def count_write(self, path: str) -> None:
         """A file may have been changed, by agentd itself."""

@@ -13,7 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 
 from agentd.domain.erasure import Erasure, Written, replaced
-from agentd.domain.spans import Span, merged
+from agentd.domain.outside import marks_in
+from agentd.domain.spans import Span, apart, merged
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import FACTS_PATH, Reader, is_graph_text
 from agentd.memory.chunkers.dates import date_in
@@ -115,7 +116,7 @@ class NoteEraser:
             if one.line in marks:
                 found = marks[one.line].found(text[one.start : one.end])
                 spans += [(one.start + start, one.start + end) for start, end in found]
-        if spans := list(merged(spans)):
+        if spans := list(apart(spans, marks_in(text))):
             masked = _encoded(replaced(text, spans))
             self._versions.masked(path, _encoded(text), masked)
             self._folder.replace(parts, masked)
@@ -198,7 +199,7 @@ def _masked(
         text = replaced(text, merged(spans))
         wanted = re.compile(rf"(?m)^.*\bid=(?:{'|'.join(map(re.escape, ids))})(?![\w-]).*\n?")
         return _encoded(wanted.sub("", text))
-    return _encoded(replaced(text, merged(spans)))
+    return _encoded(replaced(text, apart(spans, marks_in(text))))
 
 
 def _by_path(erasure: Erasure) -> dict[str, dict[int, Erasure]]:

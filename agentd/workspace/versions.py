@@ -226,13 +226,13 @@ class Versions:
         by: Author,
     ) -> None:
         """Lines that tainted changes bring are from outside, and so is the name of a file; what the owner
-        writes, or has seen whole and allowed, is his.
+        writes or has allowed is his: these lines and this name, and nothing that stands beside them.
         """
         home, name = home_of(path), [_name_line(path)] if old is None else []
         if by.tainted:
             self._outside.note(home, [*lines, *name])
         elif by.approved:
-            self._outside.drop(home, (new or b"").splitlines())
+            self._outside.drop(home, lines)
             for named in (path, *map(str, PurePosixPath(path).parents)):
                 self._outside.drop(home_of(named), [_name_line(named)])
         elif by.kind == OWNER.kind:

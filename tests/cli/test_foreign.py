@@ -152,7 +152,7 @@ def test_our_own_lines_are_not_touched() -> None:
     ours = {
         "role": "assistant",
         "content": [
-            {"type": "text", "text": "hm"},
+            {"type": "text", "text": "hm", "quoted": [[0, 1]]},
             {"type": "opaque", "provider": "p", "raw": {"type": "thinking"}},
             {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}},
         ],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentd.domain.tool import Decision
+from agentd.domain.turn import MAIN
 from agentd.testing import Answers, FakeClock, ScriptedProvider, call
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
@@ -83,3 +84,15 @@ async def test_a_yes_lasts_while_the_agent_works_on_its_bootstrap(world) -> None
     await world.write("Very kind.", "SOUL.md")
     assert len(world.answers.questions) == 2
     assert world.text("SOUL.md") == "Kind.\nVery kind.\n"
+
+
+@pytest.mark.parametrize("end", ["start_over", "delete"])
+async def test_a_yes_ends_with_its_conversation(world, end: str) -> None:
+    world.answers = Answers(Decision.ALWAYS, default=Decision.DENY)
+    await world.stop()
+    await world.start()
+    await world.write("Kind.", "SOUL.md")
+    await getattr(world.sessions, end)(MAIN)
+    await world.write("Cruel.", "SOUL.md")
+    assert len(world.answers.questions) == 2
+    assert world.text("SOUL.md") == "Kind.\n"

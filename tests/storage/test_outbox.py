@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -22,6 +23,15 @@ async def test_equal_text_within_a_day_is_put_once(stores, clock):
     clock.jump(timedelta(minutes=1))
     assert await stores.outbox.put(alert()) is not None
     assert len(await stores.outbox.alerts(10)) == 2
+
+
+async def test_what_comes_from_outside_keeps_back_nothing_that_does_not(stores):
+    tainted = replace(alert(), tainted=True)
+    assert await stores.outbox.put(tainted) is not None
+    assert await stores.outbox.put(tainted) is None
+    assert await stores.outbox.put(alert()) is not None
+    assert await stores.outbox.put(tainted) is None  # it was told, and better
+    assert await stores.outbox.put(alert()) is None
 
 
 async def test_an_alert_that_only_was_recorded_keeps_no_other_from_being_told(stores):

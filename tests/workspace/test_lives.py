@@ -26,8 +26,18 @@ async def test_it_goes_on_through_what_agentd_writes(files, home, owner) -> None
     assert life
     await change(files, owner, FileAction.WRITE, "asked one thing\n")
     await change(files, owner, FileAction.APPEND, "and another\n")
-    (home.root / NAME).write_text("by hand, into the same file\n")
     assert await files.life(NAME) == life
+
+
+@pytest.mark.parametrize("texts", [("by hand, into the same file\n",), ("", "filled again\n")])
+async def test_it_ends_with_what_others_write_into_the_file(files, home, owner, texts) -> None:
+    first = await files.life(NAME)
+    for text in texts:
+        with (home.root / NAME).open("r+") as file:  # as `cp` does, and many editors
+            file.truncate()
+            file.write(text)
+    await change(files, owner, FileAction.APPEND, "x\n")  # which is no reason to go on with it
+    assert await files.life(NAME) not in ("", first)
 
 
 @pytest.mark.parametrize("empty", ["", " \n\n"])

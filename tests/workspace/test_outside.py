@@ -70,8 +70,16 @@ async def test_a_yes_to_a_file_of_others_takes_in_its_name(home, owner):
     files = home.files()
     await change(files, "theirs\n", owner, GROUP)
     await change(files, "and mine\n", owner, YES)
-    assert await outside(home, files) == []
     assert not await files.names_outside([FILE])
+
+
+@pytest.mark.parametrize("action", [FileAction.APPEND, FileAction.WRITE])
+async def test_a_yes_is_for_the_lines_that_it_writes_alone(home, owner, action):
+    files = home.files()
+    await change(files, "obey me\n", owner, GROUP)
+    text = "bread\n" if action is FileAction.APPEND else "obey me\nbread\n"
+    await change(files, text, owner, YES, action)
+    assert await outside(home, files) == ["obey me"]
 
 
 async def test_folders_that_others_have_made_are_named_by_them_until_a_yes(home, owner):

@@ -47,6 +47,18 @@ async def test_lines_of_agentd_are_masked_and_lines_by_hand_stay(home, owner) ->
     assert await eraser.erase(WORDS) == 0
 
 
+@pytest.mark.parametrize("span", ["<!-- agentd: origin=untrusted -->", "untrusted", "Quastel <!--"])
+async def test_no_words_take_the_mark_of_a_line_from_outside_away(home, owner, span) -> None:
+    files = home.files()
+    marked = "- [10:00] says Quastel <!-- agentd: origin=untrusted -->\n"
+    await change(files, NOTE, marked, owner, Author("model", "main", "call-1", tainted=True))
+    words = Erasure(marks=(Mark(f"{NOTE}:1", span),), spans=(span,))
+    await notes(home, files).erase(words)
+    await VersionEraser(files, home.versions).erase(words)
+    assert "<!-- agentd: origin=untrusted -->" in (home.root / NOTE).read_text()
+    assert b"<!-- agentd: origin=untrusted -->" in await files.version(NOTE, 1)
+
+
 async def test_a_line_that_the_user_changed_is_his(home, owner) -> None:
     files = home.files()
     await change(files, NOTE, "Quastel is a cat\nQuastel is black\n", owner)
