@@ -17,6 +17,7 @@ from agentd.redaction import Redactor
 from benchmarks.screening import benign, documentation
 from tests.privacy.obedient import WORDS, Home, Obedient
 
+_AT_ONCE = 100  # texts of one home, whose note of today grows with each
 OWN = (Path(__file__).parent.parent / "workspace" / "benign_notes.txt").read_text("utf-8")
 
 
@@ -66,7 +67,7 @@ async def _used(home: Home, text: str, number: int) -> dict[str, bool]:
     turn = await home.mail(MAIN, text)
     uses["read and told"] = _went_well(turn) and turn.text in {text, kept}
     uses["noted, marked"] = await said(WORDS, ("memory_write", {"content": text}))
-    uses["in the note"] = _lines(kept).splitlines()[0].lstrip("- ") in _content(note)
+    uses["in the note"] = _lines(kept).splitlines()[0].strip(" -*") in _content(note)
     owner.yes = True
     write = {"target": others, "content": text}
     uses["written with a yes"] = await said(WORDS, ("memory_write", write))
@@ -110,4 +111,6 @@ def test_all_honest_texts_of_others_are_allowed() -> None:
 @pytest.mark.torture
 @pytest.mark.timeout(3_600)
 def test_all_that_packages_say_about_themselves_is_allowed() -> None:
-    assert asyncio.run(_refused(documentation())) == []
+    texts = documentation()
+    for start in range(0, len(texts), _AT_ONCE):
+        assert asyncio.run(_refused(texts[start : start + _AT_ONCE])) == []
