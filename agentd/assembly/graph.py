@@ -35,6 +35,7 @@ from agentd.ports import Clock, GraphStore, ProgramStates
 from agentd.storage.graph_records import SqliteGraphRecords
 from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
+from agentd.workspace.versions import Versions
 
 _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
 
@@ -113,7 +114,8 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
     """The graph, level once its work runs. Where facts are off, nothing is fed to it."""
     config, clock = ground.config, ground.clock
     fed = config.graph.enabled and config.facts.enabled
-    files, records = LogFiles(ground.workspace), SqliteGraphRecords(stores.db)
+    files = LogFiles(ground.workspace, Versions(ground.places.versions))
+    records = SqliteGraphRecords(stores.db)
     journal = Journal(Chain(files, clock) if config.graph.chain else None)
     keeper = GraphKeeper(
         memory.files,

@@ -1,6 +1,7 @@
 """`memory/graph/YYYY-MM-DD.0`: what was said on each day (UTC) as `.0` text, for the owner and for others.
 
-It is written and never read: the tables are made from facts, and from what others said.
+It is written and never read: the tables are made from facts, and from what others said. What others said
+stands behind the user's own, in graphs of its own, so that its lines can be told from his.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
+from agentd.domain.belief import OWN
 from agentd.domain.concept import (
     Concept,
     ConceptHash,
@@ -32,7 +34,7 @@ from agentd.ports import GraphStore
 
 TOGETHER: Final = 25  # episodes in one graph of the text: fewer take much more of it
 
-_NOTE = "graph_due"
+_NOTE = "graph_text_due"  # of texts under "graph_due" nobody noted what of them is from outside
 _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-\d{1,6})?\.0")
 _DAY = timedelta(days=1)
 
@@ -43,8 +45,10 @@ T = TypeVar("T")
 class TextFiles(Protocol):
     """Files of the workspace that agentd alone writes. Methods raise WorkspaceError."""
 
-    async def replace(self, path: str, data: bytes) -> None:
-        """Make these bytes the file, durably: whole, or not at all."""
+    async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
+        """Make these bytes the file, durably: whole, or not at all. The lines `outside` are from outside,
+        and known as that before they stand there.
+        """
 
     async def delete(self, path: str) -> None:
         """Take the file away, if it is there."""
@@ -180,17 +184,27 @@ class GraphText:
         ends = {end for one in relations for end in (one.subject, one.object)}
         concepts = await self._store.concepts(sorted(ends))
         contexts = await self._store.contexts(sorted({one.context for one in relations}))
-        text = await asyncio.to_thread(written, relations, concepts, contexts)
-        await self._files.replace(_path(day), text.encode())
+        data, outside = await asyncio.to_thread(written, relations, concepts, contexts)
+        await self._files.replace(_path(day), data, outside)
 
 
 def written(
     relations: Iterable[Relation],
     concepts: Mapping[ConceptHash, Concept],
     contexts: Mapping[ContextHash, Context],
-) -> str:
-    """These episodes as `.0` text, some in each graph, with what they tell of their concepts."""
-    return "".join(emit(record) for record in _records([*relations], concepts, contexts))
+) -> tuple[bytes, frozenset[bytes]]:
+    """These episodes as `.0` text, some in each graph, with what they tell of their concepts; and which
+    lines of it are from outside: those that only stand where others than the user speak.
+    """
+    own: list[Relation] = []
+    others: list[Relation] = []
+    for one in relations:
+        if one.subject in concepts and one.object in concepts and one.context in contexts:
+            (own if contexts[one.context].source in OWN else others).append(one)
+    his, theirs = (
+        "".join(map(emit, _records(said, concepts, contexts))).encode() for said in (own, others)
+    )
+    return his + theirs, frozenset(theirs.splitlines()).difference(his.splitlines())
 
 
 def _records(
@@ -198,13 +212,8 @@ def _records(
     concepts: Mapping[ConceptHash, Concept],
     contexts: Mapping[ContextHash, Context],
 ) -> Iterator[Record]:
-    there = [
-        one
-        for one in relations
-        if one.subject in concepts and one.object in concepts and one.context in contexts
-    ]
-    for start in range(0, len(there), TOGETHER):
-        some = there[start : start + TOGETHER]
+    for start in range(0, len(relations), TOGETHER):
+        some = relations[start : start + TOGETHER]
         where = {one.context for one in some}
         told = told_by(concepts, some)
         yield canonical(Record(told, tuple(contexts[name] for name in where), tuple(some)))

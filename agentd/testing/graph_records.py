@@ -75,12 +75,15 @@ class MemoryTextFiles:
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
+        self.outside: dict[str, frozenset[bytes]] = {}  # lines of them that are
 
-    async def replace(self, path: str, data: bytes) -> None:
+    async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
         self.held[path] = data
+        self.outside[path] = frozenset(outside)
 
     async def delete(self, path: str) -> None:
         self.held.pop(path, None)
+        self.outside.pop(path, None)
 
     async def names(self, folder: str) -> list[str]:
         return sorted(

@@ -49,6 +49,17 @@ class Authored:
         elif not self._folder.extend((home, self._name), new, len(known)):
             self._folder.replace((home, self._name), known + new)
 
+    def set(self, home: str, lines: Iterable[bytes]) -> None:
+        """Let the record hold these lines of the file and no others."""
+        known = self._read(home)
+        wanted = dict.fromkeys(bare for line in lines if (bare := line.strip()))
+        if not (known or wanted):
+            return
+        key = self._key() or self._make_key()
+        new = b"".join(_mark(key, line) for line in wanted)
+        if new != known:
+            self._folder.replace((home, self._name), new)
+
     def drop(self, home: str, lines: Iterable[bytes]) -> None:
         """Take lines of the file out of the record."""
         if not (known := self._read(home)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,19 @@ from weakref import finalize
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder, append_durably
 from agentd.workspace.refusals import translated
+from agentd.workspace.versions import Versions
 
 MOST_BYTES = 64 << 20
 
 
 class LogFiles:
-    """The files below `root`, by their paths in the workspace; nobody else writes them. Methods raise
-    WorkspaceError.
+    """The files below `root`, by their paths in the workspace; nobody else writes them. Which of their lines
+    are from outside is noted in `versions`. Methods raise WorkspaceError.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, versions: Versions | None = None) -> None:
         self._folder = Folder(root)
+        self._versions = versions
         self._made: dict[tuple[str, ...], _Made] = {}
 
     async def read(self, path: str) -> bytes | None:
@@ -37,15 +39,17 @@ class LogFiles:
         with translated(path):
             await to_the_end(partial(self.append_now, tuple(path.split("/")), data))
 
-    async def replace(self, path: str, data: bytes) -> None:
-        """Make them the file, durably: whole, or not at all."""
+    async def replace(self, path: str, data: bytes, outside: Collection[bytes] = ()) -> None:
+        """Make them the file, durably: whole, or not at all. The lines `outside` are known as from outside
+        before they stand there.
+        """
         with translated(path):
-            await to_the_end(partial(self._folder.replace, path.split("/"), data))
+            await to_the_end(partial(self._replace, path, data, outside))
 
     async def delete(self, path: str) -> None:
         """Take the file away, durably, if it is there."""
         with translated(path), suppress(FileNotFoundError):
-            await to_the_end(partial(self._folder.delete, path.split("/")))
+            await to_the_end(partial(self._delete, path))
 
     async def names(self, folder: str) -> list[str]:
         """The names of the files in a folder; none if it is not there."""
@@ -64,6 +68,18 @@ class LogFiles:
             append_durably(made.fd, data)
             return
         self._made[parts] = _Made(self._copied(parts, data))
+
+    def _replace(self, path: str, data: bytes, outside: Collection[bytes]) -> None:
+        if self._versions is not None and outside:
+            self._versions.will_be_outside(path, outside)
+        self._folder.replace(path.split("/"), data)
+        if self._versions is not None:
+            self._versions.is_outside_now(path, outside)
+
+    def _delete(self, path: str) -> None:
+        self._folder.delete(path.split("/"))
+        if self._versions is not None:
+            self._versions.is_outside_now(path, ())
 
     def _copied(self, parts: Sequence[str], data: bytes) -> int:
         old = self._folder.read_for_change(parts, MOST_BYTES) or b""

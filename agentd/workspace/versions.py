@@ -152,6 +152,16 @@ class Versions:
             self._make_root()
             self._outside.note(home_of(folder), [_name_line(folder)])
 
+    def will_be_outside(self, path: str, lines: Iterable[bytes]) -> None:
+        """A file of which no versions are kept is about to have these lines from outside."""
+        self._make_root()
+        self._outside.note(home_of(path), lines)
+
+    def is_outside_now(self, path: str, lines: Iterable[bytes]) -> None:
+        """Such a file has these lines from outside now, and no others."""
+        self._make_root()
+        self._outside.set(home_of(path), lines)
+
     def masked(self, path: str, old: bytes, new: bytes) -> None:
         """Words of the file were masked: what is left of a line from outside stays so."""
         self._keep_outside(home_of(path), old, new)

@@ -6,6 +6,7 @@ import pytest
 
 from agentd.errors import FileUnreadable, WorkspaceError
 from agentd.workspace.logfiles import MOST_BYTES, LogFiles
+from agentd.workspace.versions import Versions
 
 LOG = "memory/graph/chain.txt"
 
@@ -46,3 +47,26 @@ async def test_a_file_that_is_too_large_is_not_read(files, tmp_path):
         file.truncate(MOST_BYTES + 1)
     with pytest.raises(FileUnreadable, match="too large"):
         await files.read(LOG)
+
+
+async def test_lines_from_outside_are_known_before_they_stand_in_the_file(tmp_path):
+    versions = Versions(tmp_path / "versions")
+    files = LogFiles(tmp_path / "workspace", versions)
+    (tmp_path / "workspace/memory").mkdir(parents=True)
+    (tmp_path / "workspace/memory/graph").write_text("a file where the folder is to be")
+    with pytest.raises(WorkspaceError):
+        await files.replace(LOG, b"own\ntheirs\n", {b"theirs"})
+    assert versions.outside(LOG, [b"own", b"theirs"]) == [False, True]
+
+
+async def test_only_the_lines_from_outside_that_the_file_has_now_are_known_as_such(tmp_path):
+    versions = Versions(tmp_path / "versions")
+    files = LogFiles(tmp_path / "workspace", versions)
+    (tmp_path / "workspace").mkdir()
+    lines = [b"own", b"theirs", b"newer"]
+    await files.replace(LOG, b"own\ntheirs\n", {b"theirs"})
+    assert versions.outside(LOG, lines) == [False, True, False]
+    await files.replace(LOG, b"own\nnewer\n", {b"newer"})
+    assert versions.outside(LOG, lines) == [False, False, True]
+    await files.delete(LOG)
+    assert not any(versions.outside(LOG, lines))
