@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from agentd.cli.foreground import main
+from agentd.cli.interrupts import end_at_once
+
+
+def main() -> None:
+    """Run the command that the arguments name; never returns."""
+    end_at_once()
+    # Not before, so that Ctrl-C finds none of its imports half done.
+    from agentd.cli.foreground import main as entry
+
+    entry()
+
 
 if __name__ == "__main__":
     main()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import errno
 from collections.abc import Callable
-from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from agentd.cli import (
     facts,
     graph,
     heartbeat,
+    interrupts,
     jobs,
     logs,
     memory,
@@ -34,6 +34,8 @@ from agentd.cli import (
     zero,
 )
 from agentd.cli.group import Group
+from agentd.cli.report import note
+from agentd.cli.streams import Outputs
 
 app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
 
@@ -98,12 +100,28 @@ app.add_typer(config.app, name="config")
 
 
 def main(commands: Callable[..., Any] = app) -> None:
-    """Run the command that the arguments name; never returns. Characters that the encoding of the
-    terminal or the pipe does not have are written as escapes.
+    """Run the command that the arguments name; never returns. An output that cannot be written is one
+    line on standard error and exit code 1.
 
     `commands` is what runs them: `app`, or what typer has made of it before.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    commands(prog_name="agentd")
+    outputs = Outputs()
+    interrupts.unwind()
+    try:
+        commands(prog_name="agentd")
+    except (KeyboardInterrupt, SystemExit, Exception) as end:
+        fault = outputs.fault()
+        if _is_interrupted(end):
+            interrupts.leave()
+        if fault is None:
+            raise
+        if fault.errno != errno.EPIPE:  # whoever read it has enough
+            note(f"error: the output cannot be written: {fault.strerror}")
+        raise SystemExit(1) from None
+
+
+def _is_interrupted(end: BaseException) -> bool:
+    """Whether Ctrl-C ended a command, which typer says with an exit code."""
+    return isinstance(end, KeyboardInterrupt) or (
+        isinstance(end, SystemExit) and end.code == interrupts.STATUS
+    )

@@ -10,9 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, cast
 
+from agentd.cli import streams
+
 
 def main() -> None:
     """Run the command that the arguments name; never returns."""
+    streams.make_sound()
     words = sys.argv[1:]
     if is_plain(words):
         run(config_of(words))
