@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     appends,
+    contexts,
     ending,
     fact_chains,
     facts,
@@ -37,6 +38,7 @@ _ALL = {
     "start": start.rows,
     "turns": turns.rows,
     "appends": appends.rows,
+    "contexts": contexts.rows,
     "prompts": prompts.rows,
     "idle": idle.rows,
     "ending": ending.rows,

@@ -24,6 +24,7 @@ from agentd.ports import Clock
 from agentd.redaction import Redactor
 from agentd.storage import forking, inbox, transcript
 from agentd.storage.codec import stamp, well_formed
+from agentd.storage.contexts import Contexts
 from agentd.storage.kept import kept_request, kept_row, kept_turn
 from agentd.storage.sqlite import Database
 
@@ -62,6 +63,7 @@ class SqliteSessions:
         self._db = db
         self._clock = clock
         self._redactor = redactor or Redactor()
+        self._contexts = Contexts()
 
     async def receive(self, request: TurnRequest) -> Receipt:
         """See SessionStore. Raises InvalidRequest for text that is not Unicode."""
@@ -114,7 +116,9 @@ class SqliteSessions:
 
     async def load(self, session: SessionKey, most: int | None = None) -> History:
         """See SessionStore."""
-        return await self._db.read(lambda conn: transcript.load_history(conn, session, most))
+        return await self._db.read(
+            lambda conn: transcript.load_history(conn, session, self._contexts, most)
+        )
 
     async def notice(self, session: SessionKey, text: str, tag: str) -> Row:
         """See SessionStore. Raises NotFound."""

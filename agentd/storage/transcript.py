@@ -29,6 +29,7 @@ from agentd.storage.codec import (
     stamp,
     well_formed,
 )
+from agentd.storage.contexts import Contexts
 from agentd.storage.facts import unlink_session
 from agentd.storage.seals import COLUMNS, digest_of, is_proven
 
@@ -228,19 +229,23 @@ def said_rows(conn: sqlite3.Connection, key: SessionKey, after: int, limit: int)
     return tuple(load_row(r) for r in conn.execute(_SAID, (key, after, limit)))
 
 
-def load_history(conn: sqlite3.Connection, key: SessionKey, most: int | None = None) -> History:
+def load_history(
+    conn: sqlite3.Connection, key: SessionKey, contexts: Contexts, most: int | None = None
+) -> History:
     """What a session's next prompt is made from; of very many rows, if `most` is given, the newest of
-    about so many characters.
+    about so many characters. `contexts` may hold the rows already.
     """
     found = find_session(conn, key)
     if found is None:
         return History(key)
     first, left_out = found["context_from"], 0
     if most is not None and found["rows"] - first >= MANY_ROWS:
-        first, left_out = _newest(conn, found, most)
+        held = contexts.characters(found["id"], first)
+        if held is None or held > most:
+            first, left_out = _newest(conn, found, most)
     return History(
         session=key,
-        rows=_context_rows(conn, found["id"], first),
+        rows=contexts.rows(conn, found["id"], first),
         left_out=left_out,
         summary=_carried_summary(conn, found),
         context_from=found["context_from"],
