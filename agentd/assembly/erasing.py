@@ -35,7 +35,13 @@ def build_forgetting(
 ) -> Forgetting:
     """What erases words: first where they were written, then what was made of that."""
     versions = ground.places.versions
-    notes = NoteEraser(memory.files, ground.workspace, versions, apart=frozenset({FACTS_PATH}))
+    notes = NoteEraser(
+        memory.files,
+        ground.workspace,
+        versions,
+        apart=frozenset({FACTS_PATH}),
+        shipped=memory.template,
+    )
     former = VersionEraser(memory.files, versions)
     stored = StoredTexts(stores.db)
 

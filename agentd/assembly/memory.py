@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +45,7 @@ class Memory:
     flush: MemoryFlush
     retention: Retention
     archiving: Archiving
+    template: Mapping[str, frozenset[str]]  # the lines of the files that are shipped, by path
     watchers: tuple[EventSink, ...]
     work: tuple[Work, ...]
 
@@ -143,6 +144,7 @@ def _around(
         flush,
         retention,
         archiving,
+        template_lines,
         watchers=(WhenEnded(indexer.touch), WhenNoticed("compaction", audit.nudge)),
         work=(*embedders.work, indexer.run, index.run, audit.run, archiving.run, *watched),
     )

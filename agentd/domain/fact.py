@@ -333,7 +333,15 @@ class ErasureReport:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Facts that a request may mean: those that it names for sure, or else those near it."""
+    """Facts that a request may mean: those that it names for sure, or else those near it. `earlier` are
+    those that the sure ones have replaced and that say the same words.
+    """
 
     sure: tuple[Fact, ...] = ()
     maybe: tuple[Fact, ...] = ()
+    earlier: tuple[Fact, ...] = ()
+
+    @property
+    def all_sure(self) -> tuple[Fact, ...]:
+        """What goes when the sure ones are forgotten."""
+        return (*self.sure, *self.earlier)

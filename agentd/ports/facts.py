@@ -177,8 +177,10 @@ class FactService(Protocol):
     async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
         """Keep a sentence byte for byte: one that he has said, or has said yes to."""
 
-    async def matching(self, query: str) -> Matches:
-        """The active facts that he may mean. `query` may be an id."""
+    async def matching(self, query: str, *, every: bool = False) -> Matches:
+        """The active facts that he may mean, once all that he said is read. `query` may be ids, then of
+        facts that hold no more, too. `every`: all facts that say the words.
+        """
 
     async def forget(self, fact_ids: Sequence[str], also: Sequence[int] = ()) -> ErasureReport:
         """See Facts."""

@@ -87,7 +87,7 @@ class FactServiceDouble:
     async def keep_verbatim(self, sentence: str, session: SessionKey) -> tuple[Learned, ...]:
         return (self._kept(sentence),)
 
-    async def matching(self, query: str) -> Matches:
+    async def matching(self, query: str, *, every: bool = False) -> Matches:
         if query in self.facts:
             return Matches((self.facts[query],))
         wanted = _words(query)

@@ -54,19 +54,19 @@ class Forget:
         if not query:
             raise ToolFailed("it is not said what to forget", cure="Give query or ids.")
         matches = await self._facts.matching(query)
-        if ids and {fact.id for fact in matches.sure} != set(ids):
+        if ids and not matches.maybe and {fact.id for fact in matches.sure} != set(ids):
             return ToolOutput(
                 "Not all of these are ids of facts; nothing was erased.", is_error=True
             )
-        if not ids and len(matches.sure) != 1:
+        if matches.maybe or (not ids and len(matches.sure) != 1):
             return _which(matches.sure or matches.maybe)
-        if call.tainted and not await gate.approve(_approval(matches.sure)):
+        if call.tainted and not await gate.approve(_approval(matches.all_sure)):
             return ToolOutput("The user wants to keep this.", is_error=True)
         try:
-            report = await self._facts.forget([fact.id for fact in matches.sure])
+            report = await self._facts.forget([fact.id for fact in matches.all_sure])
         except NotFound:
             return ToolOutput("It was forgotten already.")
-        return ToolOutput(report.in_words(len(matches.sure)))
+        return ToolOutput(report.in_words(len(matches.all_sure)))
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: an erasure that was cut goes on by itself."""

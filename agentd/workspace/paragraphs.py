@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 _BEGINS = re.compile(r"\s*(?:[-*+•–#>|]|\d{1,3}[.)]\s)")
 _MOST = 20  # lines of one
+
+
+class Hand(Enum):
+    """Who wrote a line."""
+
+    USER = auto()
+    AGENT = auto()
+    SHIPPED = auto()  # it came with agentd, for a new workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +28,16 @@ class Paragraph:
     line: int
     start: int
     end: int
-    is_own: bool  # agentd wrote it
+    hand: Hand
+
+    @property
+    def is_own(self) -> bool:
+        """Whether agentd wrote it."""
+        return self.hand is Hand.AGENT
 
 
-def paragraphs(text: str, own: Sequence[bool]) -> Iterator[Paragraph]:
-    """The paragraphs, in order. `own` says for each line whether agentd wrote it."""
+def paragraphs(text: str, hands: Sequence[Hand]) -> Iterator[Paragraph]:
+    """The paragraphs, in order. `hands` says for each line who wrote it."""
     first, begun, at = 0, 0, 0
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -31,10 +45,10 @@ def paragraphs(text: str, own: Sequence[bool]) -> Iterator[Paragraph]:
             not line.strip()
             or not lines[number - 1].strip()
             or _BEGINS.match(line)
-            or own[number] != own[number - 1]
+            or hands[number] is not hands[number - 1]
             or number - first == _MOST
         ):
-            yield Paragraph(first + 1, begun, at - 1, own[first])
+            yield Paragraph(first + 1, begun, at - 1, hands[first])
             first, begun = number, at
         at += len(line) + 1
-    yield Paragraph(first + 1, begun, len(text), own[first])
+    yield Paragraph(first + 1, begun, len(text), hands[first])

@@ -6,7 +6,7 @@ import asyncio
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from itertools import accumulate
@@ -22,28 +22,36 @@ from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end
 from agentd.workspace.folder import Folder
-from agentd.workspace.paragraphs import paragraphs
+from agentd.workspace.paragraphs import Hand, paragraphs
 from agentd.workspace.refusals import translated
 from agentd.workspace.versions import Versions, home_of
 
 _OWNER = Reader(MAIN, Kind.MAIN)
 _DEPTH = 64
+_NOTHING: Mapping[str, Collection[str]] = {}
 _DAY = timedelta(days=2)  # its end, in every zone
 
 
 class NoteEraser:
     """The Eraser and the Writings of the files below `root`: what agentd wrote there is masked, the user's
     own lines stay as they are unless a mark names them. Files of `apart` and the graph's text have other
-    owners. It comes before the eraser of versions.
+    owners; of the lines that are `shipped`, by path, none is anybody's words. It comes before the eraser
+    of versions.
     """
 
     def __init__(
-        self, files: Files, root: Path, versions_dir: Path, apart: frozenset[str] = frozenset()
+        self,
+        files: Files,
+        root: Path,
+        versions_dir: Path,
+        apart: frozenset[str] = frozenset(),
+        shipped: Mapping[str, Collection[str]] = _NOTHING,
     ) -> None:
         self._files = files
         self._folder = Folder(root)
         self._versions = Versions(versions_dir)
         self._apart = apart
+        self._shipped = shipped
 
     @property
     def name(self) -> str:
@@ -97,22 +105,31 @@ class NoteEraser:
         text, at = self._read(path), _written_by(path)
         return [
             Written(f"{path}:{one.line}", text[one.start : one.end], at, by_user=not one.is_own)
-            for one in paragraphs(text, self._own(path, text))
-            if one.start < one.end
+            for one in paragraphs(text, self._hands(path, text))
+            if one.start < one.end and one.hand is not Hand.SHIPPED
         ]
 
-    def _own(self, path: str, text: str) -> list[bool]:
-        return self._versions.own(path, [_encoded(line) for line in text.split("\n")])
+    def _hands(self, path: str, text: str) -> list[Hand]:
+        """Who wrote each line."""
+        lines = text.split("\n")
+        shipped = self._shipped.get(path, ())
+        own = self._versions.own(path, [_encoded(line) for line in lines])
+        return [
+            Hand.SHIPPED if line.strip() in shipped else Hand.AGENT if is_own else Hand.USER
+            for line, is_own in zip(lines, own, strict=True)
+        ]
 
     def _mask(self, path: str, erasure: Erasure, marks: Mapping[int, Erasure]) -> int:
         """Mask what stands in agentd's lines alone, and what is marked; returns how much that was."""
         parts = path.split("/")
         text = _decoded(self._folder.read_for_change(parts, MAX_READ_BYTES) or b"")
-        own, starts = self._own(path, text), _starts(text)
+        hands, starts = self._hands(path, text), _starts(text)
         spans = [
-            span for span in erasure.found(text) if all(own[n] for n in _lines_of(span, starts))
+            span
+            for span in erasure.found(text)
+            if all(hands[n] is Hand.AGENT for n in _lines_of(span, starts))
         ]
-        for one in paragraphs(text, own):
+        for one in paragraphs(text, hands):
             if one.line in marks:
                 found = marks[one.line].found(text[one.start : one.end])
                 spans += [(one.start + start, one.start + end) for start, end in found]
@@ -191,7 +208,7 @@ def _masked(
     text = _decoded(data)
     spans = list(erasure.found(text))
     if marked:
-        for one in paragraphs(text, [False] * (text.count("\n") + 1)):
+        for one in paragraphs(text, _unknown(text)):
             here = marked.get(text[one.start : one.end])
             found = here.found(text[one.start : one.end]) if here else ()
             spans += [(one.start + start, one.start + end) for start, end in found]
@@ -213,9 +230,14 @@ def _by_path(erasure: Erasure) -> dict[str, dict[int, Erasure]]:
 
 
 def _paragraphs_of(text: str) -> Iterator[tuple[int, str]]:
-    for one in paragraphs(text, [False] * (text.count("\n") + 1)):
+    for one in paragraphs(text, _unknown(text)):
         if one.start < one.end:
             yield one.line, text[one.start : one.end]
+
+
+def _unknown(text: str) -> list[Hand]:
+    """As if one hand had written all lines."""
+    return [Hand.USER] * (text.count("\n") + 1)
 
 
 def _written_by(path: str) -> datetime | None:

@@ -76,7 +76,7 @@ class OwnedFacts:
         self.asked.append(("keep", text, session, category))
         return self.keeps
 
-    async def matching(self, query):
+    async def matching(self, query, *, every=False):
         return self.means
 
     async def preview(self, fact_ids):

@@ -31,7 +31,7 @@ class Facts:
     forgotten: list[str] = field(default_factory=list)
     is_gone: bool = False
 
-    async def matching(self, query: str) -> Matches:
+    async def matching(self, query: str, *, every: bool = False) -> Matches:
         known = {fact.id: fact for fact in (REX, TEA)}
         named = tuple(known[word] for word in query.split() if word in known)
         return Matches(named) if named else self.means.get(query, Matches())

@@ -192,6 +192,21 @@ async def written(source):
     return [one async for texts in source.texts() for one in texts]
 
 
+async def test_lines_that_are_shipped_are_nobodys_words(home, owner) -> None:
+    home.put({"BOOTSTRAP.md": "# Hello\n3. When may I wake you?\nin May, please\n\n# Mine\n"})
+    shipped = {"BOOTSTRAP.md": {"# Hello", "3. When may I wake you?", ""}, "other.md": {"# Mine"}}
+    files = home.files()
+    await change(files, NOTE, "milk\n", owner)
+    eraser = notes(home, files, shipped=shipped)
+    kept = [one for one in await written(eraser) if one.where != f"{NOTE}:1"]
+    assert [(one.where, one.text, one.by_user) for one in kept] == [
+        ("BOOTSTRAP.md:3", "in May, please", True),
+        ("BOOTSTRAP.md:5", "# Mine", True),
+    ]
+    assert await eraser.erase(Erasure(marks=(Mark("BOOTSTRAP.md:3", "May"),))) == 1
+    assert f"in {MASK}, please" in (home.root / "BOOTSTRAP.md").read_text()
+
+
 async def test_a_mark_counts_at_its_paragraph_whoever_wrote_it(home, owner) -> None:
     home.put({NOTE: "# Day\ntea with Anna\n\n- tea\n"})
     files = home.files()

@@ -160,10 +160,13 @@ class Survey:
         return self._rarest_of(one) | self._below(words, _FEW_ASKED)
 
     def _telling(self, one: Sought) -> frozenset[str]:
-        """Rare words of what the fact is about: of its value, and names and numbers in what says it."""
-        named = chain.from_iterable(map(names_in, (one.text, *one.quotes)))
+        """Rare words of what the fact is about: of its value, and names and numbers in what says it. The
+        rarest of these tells however often it stands: most texts that have it may be agentd's own.
+        """
+        named = tuple(chain.from_iterable(map(names_in, (one.text, *one.quotes))))
         words = chain.from_iterable(map(words_of, (one.value, *named)))
-        return self._rarest_of(one) | self._below(words, _FEW_TOLD)
+        rarest = self._rarest(" ".join(named)) if named and not one.value else self._rarest_of(one)
+        return rarest | self._below(words, _FEW_TOLD)
 
     def _below(self, words: Iterable[str], few: int) -> frozenset[str]:
         most = max(few, self.size // _SHARE)
@@ -174,8 +177,11 @@ class Survey:
         if there is such a word, since what shares only the others is about something else.
         """
         told = (one.value,) if one.value else one.quotes or (one.text,)
-        each = (words for text in told if (words := words_of(text)))
-        return frozenset(min(words, key=lambda word: (self.counts[word], word)) for words in each)
+        return frozenset(chain.from_iterable(map(self._rarest, told)))
+
+    def _rarest(self, text: str) -> frozenset[str]:
+        ordered = sorted(words_of(text), key=lambda word: (self.counts[word], word))
+        return frozenset(ordered[:1])
 
     def _weight(self, words: Iterable[str]) -> float:
         return sum(log(1 + self.size / self.counts[word]) for word in sorted(words))

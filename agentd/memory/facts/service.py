@@ -154,14 +154,16 @@ class Service:
         """See FactService."""
         return await self._verbatim(sentence, session, Evidence(self._clock.now()))
 
-    async def matching(self, query: str) -> Matches:
+    async def matching(self, query: str, *, every: bool = False) -> Matches:
         """The fact of that id, or with those words; else the one that has all words of the query that
-        any other fact has, and more. What was said a moment ago is read first if nothing is found. A
-        secret that he has told is no fact, and is found all the same.
+        any other fact has, and more; with `every` all that have them. What was said a moment ago is read
+        first: it may say what holds now. A secret that he has told is no fact, and is found all the same.
         """
-        matches = await self._matching(query)
-        if not matches.sure and await self._caught_up():
-            matches = await self._matching(query)
+        known = await self._book.all()
+        await self._caught_up()
+        if named := _named(query, known, await self._book.all()):
+            return named
+        matches = await self._matching(query, every=every)
         if not matches.sure and (told := withheld.meant(query, await self._secrets())):
             return Matches(tuple(one.fact for one in told))
         return matches
@@ -293,15 +295,26 @@ class Service:
         )
         return await self._book.learn([kept], session=session)
 
-    async def _matching(self, query: str) -> Matches:
-        active = {fact.id: fact for fact in await self._book.all() if fact.is_active}
-        named = [active[word] for word in query.split() if word in active]
-        if named and len(named) == len(query.split()):
-            return Matches(tuple(named))
-        if sure := await asyncio.to_thread(_meant, query, tuple(active.values())):
-            return Matches(sure[:_MOST])
+    async def _matching(self, query: str, *, every: bool) -> Matches:
+        active = tuple(fact for fact in await self._book.all() if fact.is_active)
+        if every:
+            sure = await asyncio.to_thread(_all_saying, query, active)
+        else:
+            sure = (await asyncio.to_thread(_meant, query, active))[:_MOST]
+        if sure:
+            return Matches(sure, earlier=await self._earlier(query, sure))
         hits = await self._book.find(query, _MAYBE)
         return Matches(maybe=tuple(hit.fact for hit in hits))
+
+    async def _earlier(self, query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+        """What these have replaced that has every word of the query that they have."""
+        found: dict[str, Fact] = {}
+        for fact in facts:
+            wanted = _held(_asked(query), fact)
+            for old in await self._book.history(fact.id):
+                if not old.is_active and old.is_alive and wanted == _held(wanted, old):
+                    found[old.id] = old
+        return tuple(found.values())
 
 
 def _told_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:
@@ -316,6 +329,35 @@ def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:
     return one.text[asked.start : asked.end]
 
 
+def _named(query: str, before: Sequence[Fact], now: Sequence[Fact]) -> Matches | None:
+    """The facts of these ids, None where the query is no ids. One that was replaced by what has just been
+    read may be meant as well as what took its place.
+    """
+    alive = {fact.id: fact for fact in now if fact.is_alive}
+    named = [alive.get(word) for word in query.split()]
+    facts = tuple(fact for fact in named if fact is not None)
+    if not facts or len(facts) != len(named):
+        return None
+    held = {fact.id for fact in before if fact.is_active}
+    overtaken = [fact for fact in facts if fact.id in held and not fact.is_active]
+    if not overtaken:
+        return Matches(facts)
+    instead = (alive.get(fact.superseded_by) for fact in overtaken)
+    return Matches(maybe=tuple({f.id: f for f in (*facts, *instead) if f is not None}.values()))
+
+
+def _all_saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The facts with every word of the query that any fact has; none where it names something that no
+    fact names. “The user's …” is what is asked for only where nothing else is.
+    """
+    asked = _asked(query) or frozenset(_WORD.findall(folded(query)))
+    held = {fact.id: _held(asked, fact) for fact in facts}
+    union = frozenset(word for words in held.values() for word in words)
+    if not union or not _names(query) <= union:
+        return ()
+    return tuple(fact for fact in facts if held[fact.id] == union)
+
+
 def _meant(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """The facts with the words of the query, or else those that have most of it."""
     wanted = comparable(query)
@@ -327,18 +369,25 @@ def _saying(query: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     least one is rare; none where different facts have different words of it, or where it names something
     that no fact names.
     """
-    asked = [word for word in dict.fromkeys(_WORD.findall(folded(query))) if _tells(word)]
-    held = {
-        fact.id: frozenset(w for w in asked if any(_is_form(w, own) for own in words))
-        for fact in facts
-        if (words := frozenset(_WORD.findall(folded(fact.text))))
-    }
+    asked = _asked(query)
+    held = {fact.id: _held(asked, fact) for fact in facts}
     counts = Counter(word for words in held.values() for word in words)
     union = frozenset(counts)
     if not _names(query) <= union:
         return ()
     rare = {word for word, count in counts.items() if count <= max(2, len(facts) // 10)}
-    return tuple(f for f in facts if held.get(f.id) == union and held[f.id] & rare)
+    return tuple(f for f in facts if held[f.id] == union and union & rare)
+
+
+def _asked(query: str) -> frozenset[str]:
+    """The words of a query that can tell one fact from another."""
+    return frozenset(filter(_tells, _WORD.findall(folded(query))))
+
+
+def _held(asked: frozenset[str], fact: Fact) -> frozenset[str]:
+    """Those of the words that the fact has, in whatever ending."""
+    own = frozenset(_WORD.findall(folded(fact.text)))
+    return frozenset(w for w in asked if any(_is_form(w, one) for one in own))
 
 
 def _tells(word: str) -> bool:

@@ -141,8 +141,8 @@ class FactMethods:
 
     async def _forget(self, params: ForgetParams) -> dict[str, Any]:
         """With several facts that may be meant, nothing is done: `candidates` lists them."""
-        matches = await self._service.matching(params.query)
-        named = matches.sure if params.all else meant(matches, params.query)
+        matches = await self._service.matching(params.query, every=params.all)
+        named = matches.all_sure if params.all else meant(matches, params.query)
         if not named:
             candidates = [fact.as_json() for fact in matches.sure or matches.maybe]
             return {"forgotten": [], "candidates": candidates, **ErasureReport().as_json()}
@@ -178,9 +178,11 @@ class FactMethods:
 
 
 def meant(matches: Matches, query: str) -> tuple[Fact, ...]:
-    """The facts that nothing else can be meant by: the only one, or those that are named by their ids."""
+    """The facts that nothing else can be meant by: the only one with what it replaced, or those that are
+    named by their ids.
+    """
     is_named = {fact.id for fact in matches.sure} == set(query.split())
-    return matches.sure if is_named or len(matches.sure) == 1 else ()
+    return matches.all_sure if is_named or len(matches.sure) == 1 else ()
 
 
 def refusals(learned: Sequence[Learned]) -> list[dict[str, str]]:

@@ -38,6 +38,14 @@ def test_a_text_that_shares_a_rare_word_is_a_candidate_and_one_that_shares_a_com
     ]
 
 
+def test_a_name_is_a_mention_however_often_agentd_has_written_it():
+    raw = Sought("k3f9", "my landlord is Otto Finster", "", (), (), AT)
+    notes = [own("Otto Finster called", f"memory/a.md:{n}") for n in range(1, 20)]
+    by_hand = mine("Otto Finster called about the rent", "memory/2026-05-04.md:1")
+    found = survey(*notes, by_hand, sought=[raw]).mentions(Erasure())
+    assert [one.mention.where for one in found] == ["memory/2026-05-04.md:1"]
+
+
 def test_what_was_written_before_the_fact_was_said_is_none():
     before = own("London calling", at=AT - timedelta(hours=1))
     undated = own("London again", "memory/b.md:1", None)

@@ -296,6 +296,61 @@ async def test_what_was_just_said_is_read_before_it_is_looked_for_and_forgotten(
     assert home.forgotten.begun == [REX]
 
 
+TOM, JERRY = "The user's cat is called Tom.", "The user's cat is called Jerry."
+
+
+async def test_what_was_just_said_decides_which_value_is_forgotten(talk):
+    home = talk(provider=OfflineProvider())
+    await home.say("remember that my cat is called Tom")
+    await home.service.remember("x", MAIN, "my cat is called Tom")
+    await home.say("my cat is called Jerry now")
+    matches = await home.service.matching("my cat")
+    assert [fact.text for fact in matches.sure] == [JERRY]
+    assert [fact.text for fact in matches.earlier] == [TOM], "it says that of the cat, too"
+    await home.service.forget([fact.id for fact in matches.all_sure])
+    assert await home.texts() == []
+    assert home.forgotten.begun == [JERRY, TOM]
+
+
+async def test_what_was_replaced_and_does_not_say_the_words_stays(talk):
+    home = talk(provider=OfflineProvider())
+    await home.say("remember that my cat is called Tom")
+    await home.service.remember("x", MAIN, "my cat is called Tom")
+    await home.say("my cat is called Jerry now")
+    matches = await home.service.matching("Jerry")
+    assert ([fact.text for fact in matches.sure], matches.earlier) == ([JERRY], ())
+
+
+async def test_an_id_whose_fact_was_replaced_meanwhile_means_neither_for_sure(talk):
+    home = talk(provider=OfflineProvider())
+    await home.say("remember that my cat is called Tom")
+    [learned] = await home.service.remember("x", MAIN, "my cat is called Tom")
+    await home.say("my cat is called Jerry now")
+    matches = await home.service.matching(learned.fact.id)
+    assert matches.sure == ()
+    assert [fact.text for fact in matches.maybe] == [TOM, JERRY]
+    again = await home.service.matching(learned.fact.id)
+    assert [fact.text for fact in again.sure] == [TOM], "now he names the old one"
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("user", 5),
+        ("the user", 5),
+        ("dog", 2),
+        ("the user's dog", 2),
+        ("my dog", 2),
+        ("user Bern", 1),
+        ("dog Bern", 0),
+        ("dog of Anna", 0),
+    ],
+)
+async def test_every_fact_that_says_the_words_is_meant_by_all(pets, query, found):
+    await pets.add("The user's sister is called Ida.", "The user's boat is red.")
+    assert len((await pets.service.matching(query, every=True)).sure) == found
+
+
 @pytest.mark.parametrize("error", [DOWN, TimeoutError()])
 async def test_a_model_that_is_away_keeps_nothing_from_being_found_or_forgotten(talk, error):
     home = talk(provider=ScriptedProvider(default=error))
