@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -39,10 +40,15 @@ class Outcome:
 
     changed: tuple[str, ...]
     needs_restart: tuple[str, ...]
+    missing: str = ""  # the configuration file, if there is none: then all is at its default
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd reload`."""
-        return {"changed": list(self.changed), "needs_restart": list(self.needs_restart)}
+        return {
+            "changed": list(self.changed),
+            "needs_restart": list(self.needs_restart),
+            "missing": self.missing,
+        }
 
 
 class Reload:
@@ -54,18 +60,21 @@ class Reload:
         read: Callable[[], Config],
         check: Callable[[Config], None],
         take: Callable[[Config], None],
+        file: Path,
     ) -> None:
-        """`check` raises ConfigError for what the parts could not go by, `take` lets them."""
+        """`read` reads `file`, `check` raises ConfigError for what the parts could not go by, `take` lets them."""
         self._running = config
         self._read = read
         self._check = check
         self._take = take
+        self._file = file
         self._lock = asyncio.Lock()
 
     async def run(self) -> Outcome:
         """Read the configuration again. Raises ConfigError, with nothing changed."""
         async with self._lock:
             wanted = await asyncio.to_thread(self._read)
+            missing = "" if self._file.exists() else str(self._file)
             before, after = values(self._running), values(wanted)
             different = [key for key in after if after[key] != before.get(key)]
             changed = tuple(key for key in different if _is_live(key))
@@ -73,7 +82,7 @@ class Reload:
             self._check(running)
             self._take(running)
             self._running = running
-        outcome = Outcome(changed, tuple(key for key in different if key not in changed))
+        outcome = Outcome(changed, tuple(key for key in different if key not in changed), missing)
         log.info("reloaded", **outcome.as_json())
         return outcome
 

@@ -26,7 +26,7 @@ def house(tmp_path: Path) -> SimpleNamespace:
     def read() -> Config:
         return load(file, {})
 
-    reload = Reload(read(), read, check, taken.append)
+    reload = Reload(read(), read, check, taken.append, file)
     return SimpleNamespace(file=file, reload=reload, taken=taken, refusals=refusals)
 
 
@@ -91,7 +91,18 @@ async def test_a_change_of_what_is_shown_in_part_is_seen(house: SimpleNamespace)
     house.file.write_text('[alerts]\ncommand = ["bell", "once"]\n')
     assert (await house.reload.run()).needs_restart == ("alerts.command",)
     running = Reload(
-        load(house.file, {}), lambda: load(house.file, {}), lambda _: None, lambda _: None
+        load(house.file, {}),
+        lambda: load(house.file, {}),
+        lambda _: None,
+        lambda _: None,
+        house.file,
     )
     house.file.write_text('[alerts]\ncommand = ["bell", "twice"]\n')
     assert (await running.run()).needs_restart == ("alerts.command",)
+
+
+async def test_a_file_that_is_gone_is_said(house: SimpleNamespace) -> None:
+    house.file.write_text("")
+    assert not (await house.reload.run()).missing
+    house.file.unlink()
+    assert (await house.reload.run()).missing == str(house.file)

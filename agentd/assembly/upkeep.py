@@ -60,8 +60,9 @@ class Upkeep:
         self._ground = ground = parts.ground
         self._output = output
         self._server: Server | None = None
-        read = partial(load, ground.places.config_file, ground.environ)
-        self._reload = Reload(ground.config, read, self.check, self.take)
+        file = ground.places.config_file
+        read = partial(load, file, ground.environ)
+        self._reload = Reload(ground.config, read, self.check, self.take, file)
         self._started = (ground.clock.now(), ground.clock.monotonic())
 
     def routes(self) -> dict[str, Handler]:

@@ -33,8 +33,17 @@ def check(config: ConfigFile = None, as_json: AsJson = False) -> None:
         placed(read, places)
         check_model(read, os.environ)
         _check_window(read, places)
-        result = {"ok": True, "file": str(file), "warnings": [loose] if loose else []}
-        show(result, lambda _: "\n".join([f"{file}: ok", *_advice(file, loose)]), as_json=as_json)
+        exists = file.exists()
+        warnings = [loose] if loose else []
+        result = {"ok": True, "file": str(file), "exists": exists, "warnings": warnings}
+        told = (
+            "ok"
+            if exists
+            else "there is no such file; agentd's defaults hold (`agentd init` makes it)"
+        )
+        show(
+            result, lambda _: "\n".join([f"{file}: {told}", *_advice(file, loose)]), as_json=as_json
+        )
 
 
 def _check_window(read: Config, places: Places) -> None:

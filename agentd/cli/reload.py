@@ -15,6 +15,8 @@ def reload(as_json: AsJson = False) -> None:
 
 def _told(result: dict[str, Any]) -> str:
     lines = []
+    if missing := result.get("missing"):
+        lines.append(f"{missing} does not exist: agentd's defaults hold")
     if result["changed"]:
         lines.append(f"changed: {', '.join(result['changed'])}")
     if result["needs_restart"]:

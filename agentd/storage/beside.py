@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -27,6 +28,8 @@ from agentd.storage.keys import KEY_BYTES
 log = structlog.get_logger()
 
 _NOTE = "beside.json"
+_CONFIG_LOST = "config_lost"
+_LEFT = "left"  # the file in the folder of a lost configuration that says how much of it was left
 _MOST_NAMED = 3
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
 _WHOLE = re.compile(r"log|[0-9a-f]{64}")
@@ -50,9 +53,14 @@ class Beside:
 
 
 def look_beside(places: Places, now: datetime) -> None:
-    """Tell what has gone, and note what is there. Raises OSError."""
+    """Tell what has gone, end the notice of a configuration that is there again, and note what is there.
+    Raises OSError.
+    """
     before, here = _noted(places.state_dir), _seen(places)
     damages = Damages(places.database)
+    for damage in damages.all():
+        if damage.problem.code == _CONFIG_LOST and here.content > _left(damage.folder):
+            shutil.rmtree(damage.folder)  # it was put back
     known = {problem.text for problem in damages.problems()}
     for problem in _gone(places, before, here):
         if problem.text in known:
@@ -61,6 +69,8 @@ def look_beside(places: Places, now: datetime) -> None:
         folder = damages.folder()
         if problem.code == "facts_key_lost" and places.facts_key.exists():
             places.facts_key.rename(folder / places.facts_key.name)
+        if problem.code == _CONFIG_LOST:
+            (folder / _LEFT).write_text(str(here.content))
         cure = f"{problem.cure}; removing {folder} ends this notice"
         damages.record(folder, Problem(problem.code, problem.text, cure), now)
     if before != here:
@@ -80,12 +90,22 @@ def note_beside(places: Places) -> None:
         _note(places.state_dir, now)
 
 
+def _left(folder: Path) -> int:
+    """The content of the configuration, as `Beside` counts it, when it was found lost."""
+    try:
+        return int((folder / _LEFT).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
 def _gone(places: Places, before: Beside, here: Beside) -> Iterator[Problem]:
     if before.config == here.config and here.content < before.content:
         what = ("is empty", "holds no setting any more")[here.content]
         what = what if places.config_file.exists() else "is gone"
         text = f"{here.config} {what}: agentd runs with its defaults"
-        yield Problem("config_lost", text, "put it back, or `agentd init` writes a new one")
+        yield Problem(
+            _CONFIG_LOST, text, "put it back and restart, or `agentd init` writes a new one"
+        )
     is_spoilt = places.facts_key.exists() and not here.facts_key
     if is_spoilt or (before.facts_key and here.facts_key != before.facts_key):
         text = f"{places.facts_key} is gone, damaged or another: what was forgotten may be learnt again"

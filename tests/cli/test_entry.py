@@ -125,3 +125,10 @@ def test_ctrl_c_that_the_caller_ignores_ends_nothing(tmp_path: Path) -> None:
     )
     done = run([sys.executable, "-c", press + AGENTD], tmp_path)
     assert done.returncode == 69
+
+
+def test_a_check_without_a_configuration_says_that_there_is_none(tmp_path: Path) -> None:
+    done = agentd(tmp_path, "", "config", "check")
+    assert "config.toml: there is no such file; agentd's defaults hold" in done.stdout
+    (tmp_path / "config.toml").touch(0o600)
+    assert agentd(tmp_path, "", "config", "check").stdout == f"{tmp_path / 'config.toml'}: ok\n"

@@ -90,7 +90,13 @@ ROWS = (
         lines=True,
         answer={"records": [RECORD], "before": (str, None), "after": str},
     ),
-    Row("reload", (), {"changed": [str], "needs_restart": [str]}, "nothing has", "reload"),
+    Row(
+        "reload",
+        (),
+        {"changed": [str], "needs_restart": [str], "missing": str},
+        "nothing has",
+        "reload",
+    ),
     Row("send", ("say hello", "--session", "group:club"), TURN, "hello"),
     Row("chat", typed="say hello\n", says="hello"),
     Row(
@@ -109,7 +115,9 @@ ROWS = (
         " files, ",
         given=number,
     ),
-    Row("config check", (), {"ok": bool, "file": str}, "config.toml: ok", without=0),
+    Row(
+        "config check", (), {"ok": bool, "file": str, "exists": bool}, "config.toml: ok", without=0
+    ),
     Row(
         "config show",
         (),

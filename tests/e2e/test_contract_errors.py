@@ -227,7 +227,7 @@ def test_a_mistake_in_the_file_changes_nothing_that_runs(scene: World) -> None:
     assert (done.code, done.json["error"]["code"]) == (78, "config")
     assert scene.shell("run").code == 78
     file.write_text(before)
-    assert scene.shell.json("reload") == {"changed": [], "needs_restart": []}
+    assert scene.shell.json("reload") == {"changed": [], "needs_restart": [], "missing": ""}
 
 
 def test_a_daemon_that_dies_ends_what_follows_it(scene: World) -> None:

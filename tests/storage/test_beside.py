@@ -81,6 +81,22 @@ def test_comments_in_the_place_of_settings_are_told(places):
     places.config_file.write_text("")
     look_beside(places, NOW)
     assert codes(places) == ["config_lost"] * 2
+    places.config_file.write_text("# comments alone\n")
+    look_beside(places, NOW)
+    assert codes(places) == ["config_lost"]
+
+
+@pytest.mark.parametrize("how", ["gone", "emptied"])
+def test_a_configuration_that_was_put_back_is_told_no_longer(places, how):
+    text = places.config_file.read_text()
+    places.config_file.unlink() if how == "gone" else places.config_file.write_text("")
+    look_beside(places, NOW)
+    assert codes(places) == ["config_lost"]
+    places.config_file.write_text(text)
+    assert codes(places) == ["config_lost"]
+    note_beside(places)  # by the daemon that ends, after it was put back
+    look_beside(places, NOW)
+    assert codes(places) == []
 
 
 def test_a_content_that_was_emptied_is_told_and_one_of_nothing_is_not(places):

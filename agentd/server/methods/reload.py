@@ -13,7 +13,7 @@ class Outcome(Protocol):
     """What a reload came to."""
 
     def as_json(self) -> dict[str, Any]:
-        """`{changed, needs_restart}`."""
+        """`{changed, needs_restart, missing}`."""
 
 
 class ReloadMethods:
