@@ -66,8 +66,11 @@ def _explained(result: dict[str, Any]) -> str:
     """The gates, and of the checklist what a beat would look at."""
     checklist = result["checklist"]
     timed = [f"{item['text']}{' (now)' if item['due'] else ''}" for item in checklist["items"]]
+    wrong = checklist.get("mistakes") or []
     seen = {
         **({"cannot be read": why} if (why := checklist.get("unreadable")) else {}),
+        **({"there is no file": "HEARTBEAT.md"} if checklist.get("missing") else {}),
+        **({"times_that_count_as_none": "\n".join(wrong)} if wrong else {}),
         "entries_for_each_beat": checklist["open"],
         "entries_with_a_time": "\n".join(timed) or "none",
     }

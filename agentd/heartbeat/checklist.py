@@ -4,7 +4,8 @@ What counts as work: prose, list entries, open boxes. What does not: blank lines
 comments, rules, code-fence marks, ticked boxes and boxes or bullets without words. An entry with
 `(due: 2026-12-01 09:00)` or `(every: 2h)`, or a `- name:` entry of a `tasks:` block with an
 `interval:`, is work only when its time has come. Lines indented deeper than an entry belong to it.
-A date or duration that cannot be read makes an entry without one: the model sees it every time.
+A date or duration that cannot be read makes an entry without one: the model sees it every time, and
+`Checklist.mistakes` names it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+
 _ENTRY = re.compile(r"(?:[-*+]|\d+[.)])\s+(?:\[(?P<box>[ xX]?)\](?=\s|$)\s*)?(?P<text>.*)")
 _WHEN = re.compile(r"\(\s*+(due|every)\s*+:([^()]++)\)", re.IGNORECASE)
 _FIELD = re.compile(r"(?:[-*+]\s+)?(name|interval|every|due|prompt)\s*:\s*(.*)", re.IGNORECASE)
+
+_FORMS = {"due": '"2026-12-01" or "2026-12-01 09:00"', "every": '"30m", "2h" or "7d"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Part:
     is_open: bool = False
     item: Item | None = None
     is_off: bool = False  # ticked
+    mistakes: tuple[str, ...] = ()  # its times that cannot be read
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,11 @@ class Checklist:
     def items(self) -> tuple[Item, ...]:
         """The dated entries, each once."""
         return tuple({part.item.hash: part.item for part in self.parts if part.item}.values())
+
+    @cached_property
+    def mistakes(self) -> tuple[str, ...]:
+        """Each time that cannot be read, with its line and the form that can."""
+        return tuple(mistake for part in self.parts for mistake in part.mistakes)
 
     @property
     def is_empty(self) -> bool:
@@ -163,10 +172,16 @@ def _part(lines: tuple[str, ...], *, in_tasks: bool, zone: ZoneInfo) -> Part:
     if in_tasks and not whens:
         whens = _task_fields(lines)
     due, every = _date(whens.get("due", ""), zone), _duration(whens.get("every", ""))
+    read = {"due": due, "every": every}
+    mistakes = tuple(
+        f"{lines[0].strip()!r}: {kind} {value!r} cannot be read; write it like {_FORMS[kind]}"
+        for kind, value in whens.items()
+        if read[kind] is None
+    )
     if due is None and every is None:
-        return Part(lines, is_open=True)
+        return Part(lines, is_open=True, mistakes=mistakes)
     text = "\n".join(line.strip() for line in lines)
-    return Part(lines, item=Item(item_hash(text), text, due, every))
+    return Part(lines, item=Item(item_hash(text), text, due, every), mistakes=mistakes)
 
 
 def _task_fields(lines: tuple[str, ...]) -> dict[str, str]:
@@ -175,10 +190,8 @@ def _task_fields(lines: tuple[str, ...]) -> dict[str, str]:
     fields = {match[1].lower(): match[2].strip().strip("\"'") for match in matches}
     if "name" not in fields:
         return {}
-    return {
-        "due": fields.get("due", ""),
-        "every": fields.get("interval") or fields.get("every", ""),
-    }
+    given = {"due": fields.get("due"), "every": fields.get("interval") or fields.get("every")}
+    return {kind: value for kind, value in given.items() if value}
 
 
 def _date(text: str, zone: ZoneInfo) -> datetime | None:

@@ -113,7 +113,9 @@ class Pulse:
             "busy": view.busy,
             "checklist": {
                 "file_hash": sight.digest,
+                "missing": not sight.digest and self._eyes.unreadable is None,
                 "unreadable": unreadable.message if unreadable else "",
+                "mistakes": list(view.checklist.mistakes),
                 "open": view.checklist.has_open,
                 "items": [
                     {"text": item.text, "due": item.hash in due_now}
@@ -155,6 +157,10 @@ class Pulse:
         if (error := self._eyes.unreadable) is not None:
             text = f"HEARTBEAT.md cannot be read: {error.message}"
             found.append(Problem("heartbeat_unreadable", text, error.cure))
+        if mistakes := self._eyes.mistakes:
+            more = f", and {len(mistakes) - 1} more" if len(mistakes) > 1 else ""
+            text = f"HEARTBEAT.md has a time that counts as none, {mistakes[0]}{more}"
+            found.append(Problem("heartbeat_times", text, "`agentd heartbeat explain` names them"))
         if self._eyes.is_session_missing:
             text = (
                 f"[heartbeat] session = {self._settings.session!r} does not exist; beats use main"

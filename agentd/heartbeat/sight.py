@@ -54,6 +54,7 @@ class Eyes:
         self._is_on = is_on
         self._patience = patience
         self.unreadable: WorkspaceError | None = None  # why HEARTBEAT.md could not be read last
+        self.mistakes: tuple[str, ...] = ()  # times in it that cannot be read
         self.is_session_missing = False
 
     async def look_for_session(self) -> None:
@@ -116,6 +117,7 @@ class Eyes:
             return checklist, [item.hash for item in checklist.items]
 
         checklist, hashes = await offload(len(text), entries)
+        self.mistakes = checklist.mistakes
         return checklist, await self._around.beats.items(hashes)
 
     async def _read(self) -> tuple[str, str]:

@@ -169,3 +169,29 @@ def test_any_text_is_read_without_complaint(text: str) -> None:
     checklist = read(text)
     assert checklist.is_empty == (not checklist.has_open and not checklist.items)
     checklist.text(checklist.items)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "due: 24.11.2026",
+        "due: 2026-12-24 25:00",
+        "every: 2 hours",
+        "every: 1w",
+        "due: ",
+        "every: 0m",
+    ],
+)
+def test_a_time_that_cannot_be_read_is_named_with_its_line(when: str) -> None:
+    checklist = parse(f"# Work\n- [ ] fine (due: 2026-12-24)\n- [ ] pay ({when})\n", BERLIN)
+    (told,) = checklist.mistakes
+    assert f"- [ ] pay ({when})" in told
+    assert '"2026-12-01 09:00"' in told if when.startswith("due") else '"2h"' in told
+    assert checklist.has_open
+    assert not parse(f"- [x] pay ({when})\n", BERLIN).mistakes
+
+
+def test_a_task_with_an_interval_that_cannot_be_read_is_named() -> None:
+    (told,) = parse("tasks:\n- name: mail\n  interval: 2 hours\n", BERLIN).mistakes
+    assert "name: mail" in told
+    assert not parse("tasks:\n- name: mail\n  interval: 2h\n", BERLIN).mistakes

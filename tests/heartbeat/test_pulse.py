@@ -769,6 +769,25 @@ async def test_explain_says_what_a_beat_would_do() -> None:
     assert world.beats.rows == []
 
 
+async def test_a_time_that_counts_as_none_is_a_problem_until_it_is_mended() -> None:
+    world = World("- [ ] a (due: 24.11.2026)\n- [ ] b (every: 1w)")
+    told = await world.pulse.explain()
+    assert ["24.11.2026" in one or "1w" in one for one in told["checklist"]["mistakes"]] == [
+        True
+    ] * 2
+    (problem,) = world.pulse.problems()
+    assert "'- [ ] a (due: 24.11.2026)'" in problem.text
+    assert "and 1 more" in problem.text
+    world.file = "- [ ] a (due: 2026-11-24)"
+    await world.pulse.explain()
+    assert world.pulse.problems() == ()
+
+
+async def test_explain_says_that_there_is_no_file() -> None:
+    assert (await World(None).pulse.explain())["checklist"]["missing"]
+    assert not (await World("").pulse.explain())["checklist"]["missing"]
+
+
 async def test_status_has_the_last_beat_and_the_next() -> None:
     world = World()
     await world.live(timedelta(minutes=31))
