@@ -136,3 +136,4 @@ class IndexState:
     embedder: str = "none"  # the model whose vectors answer
     vectors: int = 0  # chunks without one of the best model, as far as they are being made
     reason: str = ""  # the code of what searches have to do without at this moment
+    nbytes: int = 0  # of what is held in memory: texts, words, vectors

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -27,6 +28,8 @@ from agentd.ports import Clock, EventSink, SessionStore
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 COMPACTED = "The conversation was compacted: older messages are summarised now and stay searchable."
 EXCERPTED = (
     "The conversation was compacted: older messages stay searchable, but no summary of them could be had,"
@@ -34,6 +37,7 @@ EXCERPTED = (
 )
 _LONG = 2  # windows; a context of more takes so many calls that no turn waits for them
 _READ = 4  # windows of a context that a turn reads at most
+_SESSIONS = 256  # of which it is known what their last turns ran on
 _BASES = 4  # of the last turns, the running one among them
 STARTED_OVER = "A new conversation begins here; what was said before stays searchable."
 
@@ -64,8 +68,9 @@ class Rooms:
         self._background = background
         self._idle_reset = idle_reset
         self._unfinished: dict[SessionKey, set[int]] = {}
-        self._basis: dict[SessionKey, dict[int, int]] = {}  # turn to generation of its context
-        self._fixed: dict[SessionKey, int] = {}
+        # Of the sessions used last: turn to generation of its context, and what all calls carry.
+        self._basis: OrderedDict[SessionKey, dict[int, int]] = OrderedDict()
+        self._fixed: OrderedDict[SessionKey, int] = OrderedDict()
         self._weighed: tuple[object, int] = (None, 0)  # what all calls carried at last, its tokens
         self._due: set[SessionKey] = set()
         self._owed: set[SessionKey] = set()  # room must be made whatever their turns used
@@ -95,8 +100,9 @@ class Rooms:
             self._owed.add(session)
         else:
             self._owed.discard(session)
-        basis = self._basis.setdefault(session, {})
+        basis = self._basis.get(session, {})
         basis[turn_id] = history.generation
+        _remember(self._basis, session, basis)
         while len(basis) > _BASES:
             del basis[next(iter(basis))]
         unended = self._unended(session) | {turn_id}
@@ -111,7 +117,7 @@ class Rooms:
         """
         request = scene.request
         limits = self._compaction.limits
-        self._fixed[request.session] = self._weigh(scene)
+        _remember(self._fixed, request.session, self._weigh(scene))
         if self._is_over(past):
             await self._make_room(request.session, Trigger.IDLE, request.blocks)
             return True
@@ -326,3 +332,11 @@ class Rooms:
     def _unended(self, session: SessionKey) -> frozenset[int]:
         """The turns whose rows nothing may touch yet."""
         return frozenset(self._unfinished.get(session, ()))
+
+
+def _remember(known: OrderedDict[SessionKey, T], session: SessionKey, value: T) -> None:
+    """Know it of this session, and of the others used last."""
+    known[session] = value
+    known.move_to_end(session)
+    if len(known) > _SESSIONS:
+        known.popitem(last=False)

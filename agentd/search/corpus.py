@@ -51,6 +51,12 @@ class Corpus:
         """How many slots there are, the forgotten ones among them."""
         return len(self._alive)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        arrays = (*self._columns.values(), self._offsets, self._terms)
+        return len(self._alive) + sum(one.itemsize * len(one) for one in arrays)
+
     def add(
         self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]
     ) -> list[int]:

@@ -174,7 +174,8 @@ class LiveIndex:
 
     async def state(self) -> IndexState:
         """See MemoryIndex. What is to be indexed yet is known to the indexer alone."""
-        return await self._chain.told(await self._store.state())
+        state = replace(await self._store.state(), nbytes=await self._mirrors.nbytes())
+        return await self._chain.told(state)
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and why words alone answer."""

@@ -63,6 +63,13 @@ class Mirror:
         return len(self._searcher)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays and texts; the tables of words and paths are not counted."""
+        searched = self._searcher.corpus.nbytes + self._searcher.postings.nbytes
+        vectors = sum(own.nbytes for own in self._vectors.values())
+        return searched + vectors + self._texts.nbytes + 8 * len(self._ids)
+
+    @property
     def is_worn(self) -> bool:
         """Whether most of it is about chunks that went."""
         return len(self._ids) - len(self) > self._spare + len(self)

@@ -86,6 +86,11 @@ class Mirrors:
         mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
         return frozenset(model for mirror in mirrors for model in mirror.done)
 
+    async def nbytes(self) -> int:
+        """Bytes of all that is held, counted when nothing else is done with it."""
+        mirrors = [place.mirror for place in self._loaded() if place.mirror is not None]
+        return await self.run(lambda: sum(mirror.nbytes for mirror in mirrors)) if mirrors else 0
+
     @property
     def worn(self) -> tuple[Audience, ...]:
         """Whose mirrors are mostly about chunks that went."""

@@ -26,6 +26,11 @@ class Texts:
         self._blocks: list[bytes] = []
         self._last: list[_Row] = []
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the texts that are pressed together."""
+        return sum(map(len, self._blocks))
+
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Take in the chunks of the next slots."""
         self._last.extend(map(_row, chunks))

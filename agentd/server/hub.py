@@ -55,6 +55,7 @@ class Hub:
         self._most = most_sessions
         self._open: Counter[Peer] = Counter()  # how many sessions each client is shown
         self._channels: dict[SessionKey, _Channel] = {}
+        self._numbers: dict[SessionKey, int] = {}  # the last ones of sessions without a channel
         self._authors: dict[tuple[SessionKey, str], Peer] = {}
         self._starts: dict[tuple[SessionKey, str], Callable[[], object]] = {}
 
@@ -99,7 +100,7 @@ class Hub:
     def seq(self, session: SessionKey) -> int:
         """The number of the session's newest event since the daemon started; 0 before the first."""
         channel = self._channels.get(session)
-        return channel.seq if channel else 0
+        return channel.seq if channel else self._numbers.get(session, 0)
 
     def running(self, session: SessionKey) -> str:
         """The message id of the turn that runs; "" if none does."""
@@ -220,13 +221,19 @@ class Hub:
             self._forget_if_idle(session)
 
     def _channel(self, session: SessionKey) -> _Channel:
-        return self._channels.setdefault(session, _Channel(session, self._window))
+        channel = self._channels.get(session)
+        if channel is None:
+            channel = self._channels[session] = _Channel(session, self._window)
+            channel.seq = self._numbers.pop(session, 0)
+        return channel
 
     def _forget_if_idle(self, session: SessionKey) -> None:
         """Only the number outlives the last watcher, since numbers must not begin again."""
         channel = self._channels[session]
-        if channel.seq == 0 and not (channel.watchers or channel.watches or channel.running):
+        if not (channel.watchers or channel.watches or channel.running):
             del self._channels[session]
+            if channel.seq:
+                self._numbers[session] = channel.seq
 
 
 class _Channel:

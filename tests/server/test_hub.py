@@ -56,6 +56,17 @@ def test_nobody_needs_to_watch():
     assert (hub.seq("main"), hub.running("main")) == (3, "")
 
 
+def test_of_a_session_that_nobody_watches_the_number_alone_is_kept():
+    hub = Hub()
+    for number in range(50):
+        hub.emit(TurnStarted(f"chat:{number}", "m1", "question"))
+        hub.emit(TurnEnded(f"chat:{number}", Turn(f"chat:{number}", "m1", 1)))
+    assert not hub._channels
+    assert hub.seq("chat:7") == 2
+    hub.emit(TurnStarted("chat:7", "m2", "question"))
+    assert hub.seq("chat:7") == 3
+
+
 async def test_numbers_go_on_without_gaps_and_are_the_sessions_own():
     hub, peer = Hub(), Peer()
     await hub.attach("main", peer)

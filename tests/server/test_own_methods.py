@@ -184,6 +184,7 @@ async def test_status_has_its_shape(store, turns, clock):
         "reason": "",
         "embedder": "none",
         "state": "ready",
+        "bytes": 0,
     }
     assert status["compaction"] == {"last": None}
     assert status["retention"] == {"days": 30, "last": None, "removed": 0, "kept": {}}

@@ -130,4 +130,5 @@ def index_json(state: IndexState) -> dict[str, Any]:
         "embedder": state.embedder,
         "state": state.state,
         "reason": state.reason,
+        "bytes": state.nbytes,
     }
