@@ -25,6 +25,9 @@ FAINT = 0.25  # importance below that is of what nobody wrote down here: it has 
 TELLS = 0.65  # of what a unit of a day is worth, is one that tells of the day
 LASTING = 14  # days that one thing may go on
 
+_NAMED = 160  # bytes of a name with its number in a dictionary and a list
+_LINKED = 168  # bytes of a unit's place among those of its file
+
 _SOURCES = tuple(Source)
 _TRAITS = np.dtype(
     [("version", "<u2"), ("head", "<u4"), ("tokens", "<u4"), ("told", "<i4"), ("told_last", "<i4"),
@@ -53,9 +56,10 @@ class Corpus:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
+        """Bytes of its arrays, and about those of its tables."""
         arrays = (*self._columns.values(), self._offsets, self._terms)
-        return len(self._alive) + sum(one.itemsize * len(one) for one in arrays)
+        tables = _NAMED * (len(self._term_ids) + len(self._path_ids)) + _LINKED * len(self._alive)
+        return tables + len(self._alive) + sum(one.itemsize * len(one) for one in arrays)
 
     def add(
         self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]

@@ -20,6 +20,7 @@ from agentd.search.searcher import Searcher
 from agentd.search.texts import Texts
 from agentd.search.vectors import Vectors
 
+_TERM = 140  # bytes of a term with its number in a dictionary
 SPARE = 10_000  # slots of chunks that went; more than that and than there are chunks: begin anew
 
 
@@ -64,8 +65,9 @@ class Mirror:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays and texts; the tables of words and paths are not counted."""
-        searched = self._searcher.corpus.nbytes + self._searcher.postings.nbytes
+        """Bytes of its arrays and texts, and about those of its tables."""
+        postings = self._searcher.postings
+        searched = self._searcher.corpus.nbytes + postings.nbytes + _TERM * postings.vocabulary
         vectors = sum(own.nbytes for own in self._vectors.values())
         return searched + vectors + self._texts.nbytes + 8 * len(self._ids)
 

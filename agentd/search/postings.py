@@ -55,6 +55,11 @@ class Postings:
         own = self._frequencies.nbytes + 4 * len(self._lengths) + len(self._alive)
         return own + sum(segment.nbytes for segment in self._segments)
 
+    @property
+    def vocabulary(self) -> int:
+        """How many terms it tells apart."""
+        return len(self._numbers)
+
     def add(self, documents: Sequence[Sequence[str]]) -> int:
         """Add documents, each the list of its terms; their slots follow the one returned."""
         first = len(self._lengths)
