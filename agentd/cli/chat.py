@@ -31,6 +31,8 @@ _PROMPT = "> "
 _CHOOSE = "number or key (Enter stays): "
 _COVERS = "always covers later changes of this file too, until BOOTSTRAP.md is gone"
 _NO_ANSWER = "not sent: the question comes first"
+_KEPT = "the daemon is away: your message is sent when it is back (Ctrl-C drops it)"
+_DROPPED = "your message was not sent"
 _LATE = timedelta(minutes=1)  # an alert older than that is shown with its time
 _CUT = "the answer above was cut by a fault and does not count"
 _ENDINGS = {
@@ -235,6 +237,7 @@ class Chat:
         self._saying, self._shown, self._accepted = message.text, False, False
         loop = asyncio.get_running_loop()
         presses = 0
+        dropped = False
         self._screen.work(going_on=True)
         try:
             async with alone(), asyncio.TaskGroup() as group:
@@ -243,9 +246,10 @@ class Chat:
                 saying.add_done_callback(lambda _: asking.cancel())
 
                 def interrupt() -> None:
-                    nonlocal presses
+                    nonlocal presses, dropped
                     presses += 1
-                    if presses > 1:
+                    dropped = not conversation.is_sent
+                    if presses > 1 or dropped:
                         saying.cancel()
                     else:
                         cancelling = group.create_task(self._cancel(conversation))
@@ -256,13 +260,22 @@ class Chat:
             loop.remove_signal_handler(signal.SIGINT)
             self._screen.work(going_on=False)
             self._saying = None
-        return not saying.cancelled()
+        if dropped:
+            self._screen.aside(_DROPPED)
+        return dropped or not saying.cancelled()
 
     async def _say(self, conversation: Conversation, message: Written) -> None:
         try:
+            if not conversation.is_attached:
+                self._screen.aside(_KEPT)
             said, images = await asyncio.to_thread(carried, message)
             result = await conversation.say(
-                said.text, uuid.uuid4().hex, images, said.pasted, wait=self._wait
+                said.text,
+                uuid.uuid4().hex,
+                images,
+                said.pasted,
+                wait=self._wait,
+                until_back=True,
             )
         except AgentdError as error:
             self._screen.end_line()

@@ -195,7 +195,7 @@ async def _transcript(
     if key in taken:
         return _session(key, 0, "kept", "there is such a session already")
     try:
-        [transcript] = read_files([path])
+        [transcript] = read_files([path], key)
         rows = len(transcript.lines)
         if not dry_run:
             rows = (await send(connection, transcript, within))["rows"]

@@ -78,7 +78,9 @@ def import_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes `chat:<file name>`."""
+    """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes the session that its file is
+    named for, as `agentd export` names them, or else `chat:<file name>`.
+    """
     import asyncio
 
     from agentd.cli.transcripts import bring_in

@@ -32,7 +32,7 @@ def chat(session: Session = "main", wait: Wait = None) -> None:
 
 
 def send(
-    text: Annotated[str, typer.Argument(help="The message.")],
+    text: Annotated[str, typer.Argument(help="The message; `-` is standard input.")],
     session: Session = "main",
     message_id: Annotated[
         str | None,
@@ -49,12 +49,14 @@ def send(
     import asyncio
 
     from agentd.cli.piped import send as deliver
+    from agentd.cli.texts import piped
     from agentd.client.attachment import read_image
 
     with reporting(as_json=as_json):
         images = [read_image(path) for path in image or ()]
+        message = piped().removesuffix("\n") if text == "-" else text
         turn = asyncio.run(
-            deliver(sockets(), session, text, message_id, images, seconds(wait) or 0)
+            deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
         )
         show(turn, lambda result: _readable(result["text"]), as_json=as_json)
 

@@ -12,7 +12,8 @@ from typing import Any
 from agentd.cli.foreign import Line, Numbered, read
 from agentd.cli.regular import read_regular
 from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
-from agentd.errors import Busy, InvalidRequest
+from agentd.errors import InvalidRequest
+from agentd.server.keys import parse_key
 from agentd.server.methods.imports import read_line
 
 _PIECE_BYTES = MAX_FRAME_BYTES // 2
@@ -41,13 +42,13 @@ async def bring_in(
     wrong with lines that were left out.
 
     Every file is read, and every session looked for, before the first is sent. Raises InvalidRequest
-    for files of which nothing can be read, naming the bad lines; Busy for a session that exists.
+    for files of which nothing can be read, naming the bad lines, and for a session that exists.
     """
     transcripts = read_files(paths, key)
     async with connected(sockets) as connection:
         taken = await existing(connection)
         if old := [t.key for t in transcripts if t.key in taken]:
-            raise Busy(
+            raise InvalidRequest(
                 f"{', '.join(old)}: there are such sessions already; nothing was imported",
                 cure="import one file with --as KEY, or delete the session first",
             )
@@ -74,12 +75,22 @@ def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript
         if named and not lines:
             wrong += named
         else:
-            transcripts.append(Transcript(key or f"chat:{file.stem}", file, lines, _some(named)))
+            transcripts.append(Transcript(key or _key(file), file, lines, _some(named)))
     if wrong:
         raise InvalidRequest(
             "\n".join(_some(wrong)), cure="mend or leave out what is named; nothing was imported"
         )
     return transcripts
+
+
+def _key(file: Path) -> str:
+    """The session that a file becomes: the one that it is named for, as our export names it, or else a
+    chat of its name.
+    """
+    try:
+        return parse_key(file.stem)
+    except InvalidRequest:
+        return f"chat:{file.stem}"
 
 
 def _some(faults: Sequence[str]) -> tuple[str, ...]:

@@ -63,6 +63,7 @@ class Conversation:
         self._largest_image = 0  # bytes; what the daemon takes
         self._gap = False  # the daemon went away, and nobody was told yet that it is back
         self._ready = asyncio.Event()
+        self._is_sent = False  # a daemon may have the message that is being said
         self._accepted = asyncio.Event()  # the daemon of this connection has the message
 
     async def say(
@@ -72,6 +73,8 @@ class Conversation:
         images: Sequence[Attachment] = (),
         pasted: Spans = (),
         wait: int | None = None,
+        *,
+        until_back: bool = False,
     ) -> Any:
         """The result of one prompt, a JSON object. `pasted` are the spans of the text that were not
         typed; it waits `wait` seconds at most for a service that is away (None: as the daemon is
@@ -79,10 +82,14 @@ class Conversation:
 
         A daemon that goes away meanwhile gets the same message again when it is back: by its id it
         knows what it has done already. Raises RemoteError for a failed turn, DaemonUnreachable
-        when nobody is back within the patience.
+        when nobody is back within the patience; with `until_back` it has no end.
         """
+        self._is_sent = False
         while True:
-            connection = await self._attached()
+            try:
+                connection = await self._attached(None if until_back else self._patience)
+            except DaemonUnreachable as error:
+                raise self._unsaid(error) from error
             for image in images:
                 image.check(self._largest_image)
             words = [_words(text, pasted)] if text or not images else []
@@ -94,6 +101,7 @@ class Conversation:
                     **({} if wait is None else {"agentd/patience": wait}),
                 },
             }
+            self._is_sent = True
             try:
                 return await connection.call("session/prompt", params)
             except ConnectionLost:
@@ -109,19 +117,19 @@ class Conversation:
         """The result of a method that may be lost. Raises what `Connection.call` raises, and
         DaemonUnreachable.
         """
-        connection = await self._attached()
+        connection = await self._attached(self._patience)
         return await connection.call(method, params, within=within)
 
     async def cancel(self) -> None:
         """Ask for the end of the running turn; it then ends with the stop reason `cancelled`. While
         the daemon is gone this waits until it is back and knows which message is meant.
 
-        Raises ConnectionLost, DaemonUnreachable when nobody is back within the patience.
+        Raises ConnectionLost.
         """
         if self._connection is not None:
             await self._connection.notify("session/cancel", {"sessionId": self.session})
             return
-        connection = await self._attached()
+        connection = await self._attached(None)
         await self._accepted.wait()
         await connection.take_back("session/prompt")
 
@@ -163,16 +171,34 @@ class Conversation:
         """Return when the session is attached."""
         await self._ready.wait()
 
-    async def _attached(self) -> Connection:
+    @property
+    def is_attached(self) -> bool:
+        """Whether a daemon is there."""
+        return self._ready.is_set()
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether a daemon may have the message that is being said, or was said last."""
+        return self._is_sent
+
+    async def _attached(self, patience: float | None) -> Connection:
+        """Raises DaemonUnreachable when nobody is back after so many seconds (None: never)."""
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(patience):
                 await self._ready.wait()
         except TimeoutError as error:
-            raise DaemonUnreachable(
-                f"the daemon has been gone for {self._patience:g} s", cure=CURE
-            ) from error
+            msg = f"the daemon has been gone for {patience:g} s"
+            raise DaemonUnreachable(msg, cure=CURE) from error
         assert self._connection is not None
         return self._connection
+
+    def _unsaid(self, error: DaemonUnreachable) -> DaemonUnreachable:
+        """The error, with what has become of the message."""
+        if self._is_sent:
+            what = "it had the message, and goes on with it when it is back if it took it"
+            return DaemonUnreachable(f"{error.message}; {what}", cure=CURE)
+        told = f"{error.message}; the message was NOT sent"
+        return DaemonUnreachable(told, cure=f"{CURE}, then send the message again")
 
     async def _leave(self, connection: Connection) -> None:
         """Wait for the end of a daemon that is stopping."""

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
@@ -340,6 +340,65 @@ async def test_a_restart_in_the_middle_of_an_answer_is_told_and_loses_nothing(
     ]
     first, second = daemon.params_of("session/prompt")
     assert first == second
+
+
+class Away(Screen):
+    """A screen before which the daemon goes away; `then` runs once a message is kept for its return."""
+
+    def __init__(self, then) -> None:
+        super().__init__()
+        self.asides: list[str] = []
+        self._then = then
+
+    def aside(self, text: str) -> None:
+        self.asides.append(text)
+        if "your message is sent when it is back" in text:
+            self._then()
+
+
+class Waiting(Typist):
+    """Types its first line when the daemon has gone."""
+
+    def __init__(self, daemon: ScriptedDaemon, screen: Away, *lines: str) -> None:
+        super().__init__(*lines)
+        self._daemon, self._screen = daemon, screen
+
+    async def read(self, prompt):
+        if not self.prompts:
+            self._daemon.__exit__()
+            while not any("the daemon has gone" in text for text in self._screen.asides):
+                await asyncio.sleep(0)
+        return await super().read(prompt)
+
+
+async def talk_alone(daemon: ScriptedDaemon, screen: Away, *lines: str) -> Typist:
+    typist = Waiting(daemon, screen, *lines)
+    chat = Chat(typist, screen, _TIMES, catalog=Catalog(), status=StatusLine())
+    await chat.run((daemon.path,), "main")
+    return typist
+
+
+async def test_a_message_typed_while_the_daemon_is_away_is_sent_when_it_is_back(
+    tmp_path: Path, capsys
+) -> None:
+    with ExitStack() as stack:
+        back = ScriptedDaemon(tmp_path / "s")
+        back.on("session/prompt", answering("Hello."))
+        screen = Away(lambda: stack.enter_context(back))
+        await talk_alone(ScriptedDaemon(tmp_path / "s").__enter__(), screen, "hi")
+        (sent,) = back.params_of("session/prompt")
+    assert sent["prompt"][0]["text"] == "hi"
+    assert capsys.readouterr().out == "Hello.\n"
+
+
+async def test_ctrl_c_drops_a_message_that_no_daemon_has_and_the_chat_goes_on(
+    tmp_path: Path,
+) -> None:
+    screen = Away(lambda: os.kill(os.getpid(), signal.SIGINT))
+    daemon = ScriptedDaemon(tmp_path / "s").__enter__()
+    typist = await talk_alone(daemon, screen, "hi", "/quit")
+    assert screen.asides[-1] == "your message was not sent"
+    assert len(typist.prompts) == 2
 
 
 async def test_ctrl_c_cancels_the_turn_and_the_chat_goes_on(daemon, capsys) -> None:

@@ -199,6 +199,19 @@ def test_of_a_file_with_bad_lines_the_rest_is_imported_and_they_are_named(
     assert sent["lines"] == [good, good]
 
 
+def test_files_of_an_export_become_the_sessions_that_they_were(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    daemon.on("_agentd/sessions/list", lambda params, wire: {"sessions": []})
+    daemon.on("_agentd/sessions/import", lambda params, wire: {"key": params["key"], "rows": 1})
+    names = ["chat:chat:x", "chat:work", "group:team", "main", "old notes"]
+    for name in names:
+        (tmp_path / f"{name}.jsonl").write_text('{"role": "user", "content": "hi"}\n')
+    assert runner.invoke(app, ["sessions", "import", str(tmp_path)]).exit_code == 0
+    made = [params["key"] for params in daemon.params_of("_agentd/sessions/import")]
+    assert made == [*names[:-1], "chat:old notes"]
+
+
 def test_a_session_that_exists_is_told_before_anything_is_sent(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
@@ -208,7 +221,7 @@ def test_a_session_that_exists_is_told_before_anything_is_sent(
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text('{"role": "user", "content": "hi"}\n')
     refused = runner.invoke(app, ["sessions", "import", str(tmp_path), "--json"])
-    assert (refused.exit_code, json.loads(refused.output)["error"]["code"]) == (75, "busy")
+    assert (refused.exit_code, json.loads(refused.output)["error"]["code"]) == (2, "invalid")
     assert daemon.params_of("_agentd/sessions/import") == []
     file = str(tmp_path / "b.jsonl")
     renamed = runner.invoke(app, ["sessions", "import", file, "--as", "chat:c", "--json"])

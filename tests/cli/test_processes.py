@@ -124,3 +124,19 @@ def test_the_bridge_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (done.returncode, done.stdout) == (69, b"")
     assert b"no daemon listens" in done.stderr
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [(b"gr\xc3\xbc\xc3\x9fe\nzwei\n", "you said grüße\nzwei\n"), (b"-", "you said -\n")],
+)
+def test_a_message_is_read_from_standard_input(
+    daemon: ScriptedDaemon, given: bytes, told: str
+) -> None:
+    assert agentd("send", "-", given=given).stdout.decode() == told
+
+
+def test_a_message_that_is_no_text_is_refused(daemon: ScriptedDaemon) -> None:
+    done = agentd("send", "-", given=b"\xff")
+    assert (done.returncode, daemon.params_of("session/prompt")) == (2, [])
+    assert b"no UTF-8" in done.stderr

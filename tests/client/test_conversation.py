@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -146,10 +147,14 @@ async def test_a_daemon_that_stays_away_is_given_up(tmp_path: Path) -> None:
     daemon = ScriptedDaemon(tmp_path / "s")
     daemon.on("session/prompt", lambda params, wire: end_turn(params, wire))
     daemon.__enter__()
-    async with joined((daemon.path,), "main", Log(), patience=0.01) as conversation:
+    log = Log()
+    async with joined((daemon.path,), "main", log, patience=0.01) as conversation:
         daemon.__exit__()
-        with pytest.raises(DaemonUnreachable):
+        while "lost" not in log.heard:
+            await asyncio.sleep(0)
+        with pytest.raises(DaemonUnreachable, match="the message was NOT sent") as caught:
             await conversation.say("hi", "m1")
+    assert "send the message again" in caught.value.cure
 
 
 async def test_a_failed_turn_is_an_error_with_its_code(tmp_path: Path) -> None:
