@@ -115,6 +115,7 @@ def methods(
             clock,
             stores.blobs,
             on_import=imported,
+            workspace=memory.files,
         ).routes(),
         **MemoryMethods(
             memory.files,

@@ -38,7 +38,7 @@ def build_tools(
         MemoryRead(facts.recall, "memory_get"),
         MemoryWrite(memory.files, ground.clock, ground.redactor),
         MemoryTree(memory.files),
-        *((Remember(learnt.service), Forget(learnt.service)) if learnt else ()),
+        *((Remember(learnt.service), Forget(learnt.service, facts.recall)) if learnt else ()),
         *((GraphRecall(graph.desk),) if graph.desk else ()),
         Notify(stores.outbox, alerts.targets, alerts.dispatcher.wake),
         ScheduleCreate(agenda, ground.clock),

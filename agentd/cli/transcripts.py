@@ -52,7 +52,7 @@ async def bring_in(
                 f"{', '.join(old)}: there are such sessions already; nothing was imported",
                 cure="import one file with --as KEY, or delete the session first",
             )
-        return [await send(connection, transcript, within) for transcript in transcripts]
+        return [await send(connection, one, within, chosen=key is not None) for one in transcripts]
 
 
 def read_files(paths: Sequence[Path], key: str | None = None) -> list[Transcript]:
@@ -104,12 +104,17 @@ async def existing(connection: Connection) -> frozenset[str]:
     return frozenset(info["key"] for info in result["sessions"] if info["rows"])
 
 
-async def send(connection: Connection, transcript: Transcript, within: float) -> dict[str, Any]:
-    """Import one transcript, whole or not at all. Raises RemoteError."""
+async def send(
+    connection: Connection, transcript: Transcript, within: float, *, chosen: bool = False
+) -> dict[str, Any]:
+    """Import one transcript, whole or not at all; the user has `chosen` the key, or a file's name made it.
+    Raises RemoteError.
+    """
     rows = 0
     pieces = list(_pieces(transcript.lines))
     for number, piece in enumerate(pieces, start=1):
-        params = {"key": transcript.key, "lines": piece, "more": number < len(pieces)}
+        more = number < len(pieces)
+        params = {"key": transcript.key, "lines": piece, "more": more, "chosen": chosen}
         answer = await connection.call("_agentd/sessions/import", params, within=within)
         rows = answer["rows"]
     made = {"key": transcript.key, "rows": rows}

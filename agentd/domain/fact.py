@@ -306,6 +306,11 @@ class ErasureReport:
             tuple(dict.fromkeys((*self.backups, *other.backups))),
         )
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The places that `in_words` names."""
+        return (*(one.where for one in self.also), *self.backups, *self.pending)
+
     def in_words(self, count: int) -> str:
         """What became of `count` facts, without saying again what was forgotten."""
         what = "One fact is" if count == 1 else f"{count} facts are"

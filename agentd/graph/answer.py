@@ -121,6 +121,11 @@ class Answer:
         )
         return tuple({hop.triple.fact: hop.triple for hop in hops}.values())
 
+    @property
+    def proposed(self) -> frozenset[str]:
+        """The labels that `as_prompt` proposes for unknown names."""
+        return frozenset(name for one in self.unknown for name in one.nearest if not self.rows)
+
     def as_prompt(self) -> str:
         """One line `- subject predicate object` for each fact, for a model; without rows the reason."""
         return "\n".join(f"- {triple}" for triple in self.triples) or self.reason

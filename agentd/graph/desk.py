@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -35,8 +35,8 @@ Scopes = Sequence[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a session recalled. `is_foreign` says that others than the owner said some of it, `tellers`
-    which other agents said what.
+    """What a session recalled. `is_foreign` says that others than the owner said some of it, or that they
+    alone have named what is proposed for an unknown name; `tellers` which other agents said what.
     """
 
     answer: Answer
@@ -101,6 +101,7 @@ class GraphDesk:
         if fading := [trace.relation.episode for trace in traces if not trace.stands]:
             await self._store.touch(fading, self._clock.now())
         is_foreign = any(trace.source not in OWN for trace in traces)
+        is_foreign = is_foreign or await self._are_named_by_others(answer.proposed)
         return Recalled(answer, is_foreign, await self.tellers(answer, traces))
 
     async def tellers(
@@ -149,6 +150,17 @@ class GraphDesk:
     def deleted(self, session: SessionKey) -> None:
         """A session was deleted: nothing is known any more of what it recalled."""
         self._working.drop(session)
+
+    async def _are_named_by_others(self, labels: Collection[str]) -> bool:
+        """Whether the owner himself has never said one of these labels."""
+        for concept in await self._store.named(sorted(labels)) if labels else ():
+            if concept.label not in labels:
+                continue
+            said = await self._store.episodes([concept.hash])
+            contexts = await self._store.contexts(sorted({one.context for one in said}))
+            if not any(context.source in OWN for context in contexts.values()):
+                return True
+        return False
 
     async def _last(self, session: SessionKey) -> str:
         """The names of what the session dealt with last, the newest first."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import structlog
@@ -21,6 +23,7 @@ from agentd.ports import MemoryIndex, SessionStore, Workspace
 log = structlog.get_logger()
 
 _OWNER = Reader(SessionKey("recall"), Kind.MAIN)
+_BEHIND = re.compile("[:@]")  # what begins a line, a row or a version behind a path
 _PATIENCE = 2.0  # seconds that a search waits for notes to be indexed
 _PERHAPS_MISSED = frozenset(  # for what is not indexed yet
     {EmptyReason.NO_MATCH, EmptyReason.NOTHING_INDEXED, EmptyReason.NOTHING_FITS}
@@ -99,7 +102,8 @@ class MemoryRecall:
         """See Recall. The lines are judged whole: a mark stands at the end, which a cut may hide."""
         session = session_at(path)
         if session is not None:
-            return await self._was_said_outside(session, first, last)
+            named = await self.names_outside([path])
+            return named or await self._was_said_outside(session, first, last)
         if path.startswith("@") or is_marked(text):
             return True
         (found,) = await self._workspace.look([path], _OWNER)
@@ -107,6 +111,10 @@ class MemoryRecall:
             return True
         whole = found.text.split("\n")[first - 1 : last]
         return any(await self._workspace.outside(path, [*whole, *text.split("\n")]))
+
+    async def names_outside(self, places: Sequence[str]) -> bool:
+        """See Recall."""
+        return await self._workspace.names_outside([p for place in places for p in _paths(place)])
 
     async def _was_said_outside(self, session: SessionKey, first: int, last: int) -> bool:
         if kind_of(session) is not Kind.MAIN:
@@ -116,3 +124,9 @@ class MemoryRecall:
         except NotFound:
             return True
         return any(row.source.tainted for row in rows if row.seq <= last)
+
+
+def _paths(place: str) -> Iterator[str]:
+    """What of a place may be its path: names may end like lines and versions do."""
+    yield place
+    yield from (place[: sign.start()] for sign in _BEHIND.finditer(place))

@@ -24,7 +24,13 @@ class Recall(Protocol):
 
     async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
         """Whether showing `text` taints a turn: it is from the lines `first` to `last` of what `read`
-        gives for the path, and some of these are from outside, or nobody can tell.
+        gives for the path, and some of these are from outside, or nobody can tell. None is shown without
+        the name: where that is from outside, all of them are.
+        """
+
+    async def names_outside(self, places: Sequence[str]) -> bool:
+        """Whether text from outside has named one of these: a file, folder or transcript by its path, with
+        or without `:LINE`, `@VERSION` or both.
         """
 
 

@@ -91,6 +91,9 @@ class Workspace(Protocol):
     async def names_outside(self, paths: Sequence[str]) -> bool:
         """Whether text from outside has named one of these files, or folders."""
 
+    async def name_outside(self, paths: Sequence[str]) -> None:
+        """Remember that text from outside has named these, for example transcripts. Raises WorkspaceError."""
+
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after" or "other". An append is "after" when its bytes stand at
         or behind `offset` as one piece, "before" when nothing of them does.

@@ -63,6 +63,7 @@ class MemoryWorkspace:
         self._seen: set[tuple[str, str, str]] = set()
         self._locks: dict[str, asyncio.Lock] = {}
         self._outside: dict[str, frozenset[str]] = {}
+        self._named: set[str] = set()
         self._lives: Counter[str] = Counter()
 
     def text(self, path: str) -> str:
@@ -205,7 +206,12 @@ class MemoryWorkspace:
         return [path.startswith("@") or is_marked(line) or line in brought for line in lines]
 
     async def names_outside(self, paths: Sequence[str]) -> bool:
+        if not self._named.isdisjoint(paths):
+            return True
         return any(path.startswith("@") and path.rstrip("/").count("/") for path in paths)
+
+    async def name_outside(self, paths: Sequence[str]) -> None:
+        self._named.update(paths)
 
     async def inspect(self, intent: FileIntent) -> str:
         old = self.files.get(intent.path)

@@ -16,6 +16,7 @@ from agentd.domain.tool import Approval, Intent, ToolCall, ToolOutput
 from agentd.domain.turn import Kind, Origin
 from agentd.errors import NotFound, ToolFailed
 from agentd.ports import FactService, Gate
+from agentd.tools.shown import Names, shown
 
 _CURE = "Ask the user to send “/forget …” himself."
 _MOST = 10  # facts that are listed
@@ -40,8 +41,9 @@ class Forget:
 
     spec = _SPEC
 
-    def __init__(self, facts: FactService) -> None:
+    def __init__(self, facts: FactService, names: Names) -> None:
         self._facts = facts
+        self._names = names
 
     async def run(self, call: ToolCall, gate: Gate) -> ToolOutput:
         """What was erased, without saying it again, and what else mentions it. Raises ToolFailed."""
@@ -66,7 +68,7 @@ class Forget:
             report = await self._facts.forget([fact.id for fact in matches.all_sure])
         except NotFound:
             return ToolOutput("It was forgotten already.")
-        return ToolOutput(report.in_words(len(matches.all_sure)))
+        return await shown(self._names, report.in_words(len(matches.all_sure)), report.named)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: an erasure that was cut goes on by itself."""

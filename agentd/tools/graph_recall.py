@@ -39,8 +39,6 @@ class GraphRecall:
         except GraphError as error:
             return ToolOutput(f"{error.message}\n{error.cure}".strip(), is_error=True)
         told = found.answer.as_prompt()
-        if not found.answer.rows:
-            return ToolOutput(fenced(told))
         for name, said in found.tellers.items():
             told += f"\n(Not the user's word, but that of {name}: {'; '.join(said)})"
         return ToolOutput(fenced(told), tainted=found.is_foreign)

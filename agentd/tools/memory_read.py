@@ -11,6 +11,7 @@ from agentd.domain.workspace import FileView, Reader
 from agentd.errors import FileMissing, NotFound, ToolFailed
 from agentd.ports import Gate, Recall
 from agentd.tools.fence import fenced, located
+from agentd.tools.shown import shown
 
 _LINES = 200
 _CHARS = 16_000
@@ -46,10 +47,10 @@ class MemoryRead:
         first = max(1, int(call.input.get("from", 1)))
         page = _page(view, first, max(1, int(call.input.get("lines", _LINES))))
         if page is None:
-            return _nothing(view, first)
-        shown = "\n".join(page.lines)
-        outside = await self._recall.is_outside(view.path, first, page.last, shown)
-        return ToolOutput(page.told, tainted=outside)
+            return await shown(self._recall, _nothing(view, first), [view.path])
+        text = "\n".join(page.lines)
+        outside = await self._recall.is_outside(view.path, first, page.last, text)
+        return await shown(self._recall, page.told, [view.path], outside=outside)
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: reading has no effect."""
@@ -84,11 +85,11 @@ def _page(view: FileView, first: int, count: int) -> _Page | None:
     return _Page(lines[first - 1 : last], last, told)
 
 
-def _nothing(view: FileView, first: int) -> ToolOutput:
+def _nothing(view: FileView, first: int) -> str:
     count = len(_lines(view))
     if not count:
-        return ToolOutput(f"{view.path} is empty.")
-    return ToolOutput(f"{view.path} has {count} lines; none from {first} on.")
+        return f"{view.path} is empty."
+    return f"{view.path} has {count} lines; none from {first} on."
 
 
 def _lines(view: FileView) -> list[str]:

@@ -13,6 +13,7 @@ from agentd.domain.workspace import Reader
 from agentd.errors import ToolFailed
 from agentd.ports import Gate, Recall
 from agentd.tools.fence import fenced, located
+from agentd.tools.shown import shown
 
 _CHARS = 1_500  # shown of one hit
 _LIMIT = 5
@@ -88,7 +89,9 @@ class MemorySearch:
             return ToolOutput(f"{EMPTY.get(reason, EMPTY[EmptyReason.NO_MATCH])} [{reason}]")
         note = f"\n[{DEGRADED[found.reason]}]" if found.reason in DEGRADED else ""
         outside = [await self._is_outside(hit.chunk) for hit in found.hits]
-        return ToolOutput("\n".join(map(_shown, found.hits)) + note, tainted=any(outside))
+        text = "\n".join(map(_told, found.hits)) + note
+        places = (name for hit in found.hits for name in (hit.chunk.path, hit.newer) if name)
+        return await shown(self._recall, text, places, outside=any(outside))
 
     async def _is_outside(self, chunk: Chunk) -> bool:
         return await self._recall.is_outside(
@@ -115,7 +118,7 @@ def _query(given: Mapping[str, Any]) -> SearchQuery:
     )
 
 
-def _shown(hit: Hit) -> str:
+def _told(hit: Hit) -> str:
     chunk = hit.chunk
     told = f"{chunk.date.isoformat()}, {chunk.source}" if chunk.date else str(chunk.source)
     if hit.newer:

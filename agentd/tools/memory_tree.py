@@ -8,6 +8,7 @@ from agentd.domain.workspace import Reader
 from agentd.errors import ToolFailed
 from agentd.ports import Gate, Workspace
 from agentd.tools.fence import fenced
+from agentd.tools.shown import shown
 
 _MOST = 400
 _SPEC = ToolSpec(
@@ -44,8 +45,8 @@ class MemoryTree:
             return ToolOutput(f"Nothing is below {path or 'the workspace'}.")
         lines = [e.path if e.is_dir else f"{e.path} ({e.size} bytes)" for e in entries[:_MOST]]
         more = f"\n[{len(entries) - _MOST} more entries]" if len(entries) > _MOST else ""
-        foreign = await self._workspace.names_outside([e.path for e in entries[:_MOST]])
-        return ToolOutput(fenced("\n".join(lines)) + more, tainted=foreign)
+        text = fenced("\n".join(lines)) + more
+        return await shown(self._workspace, text, [entry.path for entry in entries[:_MOST]])
 
     async def settle(self, intent: Intent) -> ToolOutput:
         """Never asked for: listing has no effect."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import date, datetime
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import structlog
 
@@ -83,6 +83,7 @@ class Files:
         self._locks = Locks(self._primary.beneath, clock)
         self._seen: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._reading = Reading()
+        self._configured = _configured(settings)
         self.writes = 0  # how often agentd has changed a note here
         self.complaints = Complaints()
         self._left_out = LeftOut(self.complaints)
@@ -270,10 +271,19 @@ class Files:
             return True  # the name of a scope is the owner's choice; the names inside it are not
         if (versions := self._versions) is None:
             return False
+        named = {path.rstrip("/") for path in paths}
+        folders = {str(folder) for path in named for folder in PurePosixPath(path).parents}
+        named |= folders - self._configured
         with translated("the versions of files"):
             return await asyncio.to_thread(
-                lambda: any(any(versions.outside(path.rstrip("/"), [b""])) for path in paths)
+                lambda: any(any(versions.outside(path, [b""])) for path in named)
             )
+
+    async def name_outside(self, paths: Sequence[str]) -> None:
+        """See Workspace."""
+        if (versions := self._versions) is not None:
+            with translated("the versions of files"):
+                await asyncio.to_thread(versions.name_outside, paths)
 
     async def inspect(self, intent: FileIntent) -> str:
         """After a crash: "before", "after", or "other"."""
@@ -385,3 +395,9 @@ def _others(scopes: Mapping[str, Path], settings: WorkspaceSettings) -> dict[str
     own = settings.scopes()
     setting = {True: "read_scopes of [workspace]", False: "extra_paths of [memory_search]"}
     return {name: outside(at, setting[name in own]) for name, at in scopes.items()}
+
+
+def _configured(settings: WorkspaceSettings) -> frozenset[str]:
+    """The folders whose names the owner has configured, whoever makes them."""
+    named = [PurePosixPath(path) for path in (settings.daily_dir, *settings.group_paths)]
+    return frozenset(str(folder) for path in named for folder in (path, *path.parents))

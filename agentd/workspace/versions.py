@@ -146,11 +146,11 @@ class Versions:
         named, *brought = self._outside.own(home, [_name_line(path), *lines])
         return [True] * len(lines) if named else brought
 
-    def name_outside(self, folders: Iterable[str]) -> None:
-        """Tainted changes are about to make these folders, and have named them."""
-        for folder in folders:
+    def name_outside(self, paths: Iterable[str]) -> None:
+        """Text from outside has named these: folders that a tainted change is about to make, transcripts."""
+        for path in paths:
             self._make_root()
-            self._outside.note(home_of(folder), [_name_line(folder)])
+            self._outside.note(home_of(path), [_name_line(path)])
 
     def will_be_outside(self, path: str, lines: Iterable[bytes]) -> None:
         """A file of which no versions are kept is about to have these lines from outside."""

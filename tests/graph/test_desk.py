@@ -184,6 +184,16 @@ async def test_other_sessions_are_told_no_label_that_is_like_an_owners_name(desk
     assert "did you mean klara" in (await recalled(desk, "FIND fact FROM klarra", GROUP)).text
 
 
+async def test_a_label_that_others_alone_have_said_taints_where_it_is_proposed(home, desk):
+    proposed = await recalled(desk, "FIND fact FROM ottto")
+    assert "did you mean otto" in proposed.text
+    assert proposed.tainted
+    own = await recalled(desk, "FIND fact FROM klarra")
+    assert ("did you mean klara" in own.text, own.tainted) == (True, False)
+    await home.learn(fact("f3", "boss", "Otto"))  # the owner says the name himself from now on
+    assert not (await recalled(desk, "FIND fact FROM ottto")).tainted
+
+
 async def test_words_that_name_nothing_are_about_what_was_recalled_last(desk):
     assert "- " not in (await recalled(desk, "and where does she live?")).text
     await recalled(desk, "FIND fact FROM user DEPTH 1")

@@ -307,6 +307,9 @@ class _OwnersRecall:
     async def is_outside(self, path, first, last, text):
         return await self._recall.is_outside(path, first, last, text)
 
+    async def names_outside(self, places):
+        return await self._recall.names_outside(places)
+
 
 def as_json(prompt: Prompt) -> str:
     """The request body."""

@@ -12,7 +12,7 @@ from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import SessionKey, TurnRequest
 from agentd.engine.prompt import Scene, build
 from agentd.server.methods.sessions import SessionMethods
-from agentd.testing import FakeClock, MemorySessions, check_messages
+from agentd.testing import FakeClock, MemorySessions, MemoryWorkspace, check_messages
 
 KEY = SessionKey("chat:old")
 IDS = st.sampled_from(["a", "b", "c"])
@@ -107,6 +107,24 @@ async def test_what_was_imported_is_announced_once_it_is_there() -> None:
     assert heard == []
     await act({"key": KEY, "lines": [line]}, peer)
     assert heard == [KEY]
+
+
+async def test_a_name_that_came_with_a_file_is_from_outside_and_one_that_was_chosen_is_not() -> (
+    None
+):
+    clock, files = FakeClock(), MemoryWorkspace()
+    store = MemorySessions(clock)
+    await store.create(SessionKey("chat:there"))
+    methods = SessionMethods(store, Nobody(), Nobody(), Nobody(), clock, workspace=files)
+    act = methods.routes()["_agentd/sessions/import"]
+    lines = [line("user")]
+    await act({"key": "chat:of a file", "lines": lines}, Nobody())
+    await act({"key": "chat:chosen", "lines": lines, "chosen": True}, Nobody())
+    await act({"key": "chat:there", "lines": lines}, Nobody())
+    await act({"key": "main", "lines": lines}, Nobody())
+    keys = ["chat:of a file", "chat:chosen", "chat:there", "main"]
+    named = [await files.names_outside([f"sessions/{key}.jsonl"]) for key in keys]
+    assert named == [True, False, False, False]
 
 
 @given(st.lists(LINE, min_size=1, max_size=10))

@@ -30,6 +30,11 @@ class Facts:
     means: dict[str, Matches] = field(default_factory=dict)
     forgotten: list[str] = field(default_factory=list)
     is_gone: bool = False
+    report: ErasureReport = field(
+        default_factory=lambda: ErasureReport(
+            {"notes": 2}, (Mention(1, "memory/pets.md:3", "Rex by hand"),)
+        )
+    )
 
     async def matching(self, query: str, *, every: bool = False) -> Matches:
         known = {fact.id: fact for fact in (REX, TEA)}
@@ -40,7 +45,19 @@ class Facts:
         if self.is_gone:
             raise NotFound("gone")
         self.forgotten += fact_ids
-        return ErasureReport({"notes": 2}, (Mention(1, "memory/pets.md:3", "Rex by hand"),))
+        return self.report
+
+
+@dataclass
+class Names:
+    """Text from outside has named these places."""
+
+    outside: tuple[str, ...] = ()
+    asked: list[str] = field(default_factory=list)
+
+    async def names_outside(self, places) -> bool:
+        self.asked += places
+        return not set(self.outside).isdisjoint(places)
 
 
 @dataclass
@@ -72,7 +89,7 @@ def called(session="main", origin=Origin.USER, *, tainted=False, **given) -> Too
 )
 async def test_what_is_meant_for_certain_goes_unasked_and_is_not_said_again(given, gone):
     facts, gate = Facts({"my dog": Matches((REX,))}), Gate()
-    out = await Forget(facts).run(called(**given), gate)
+    out = await Forget(facts, Names()).run(called(**given), gate)
     assert (facts.forgotten, gate.asked, out.is_error) == (gone, [], False)
     assert "memory/pets.md:3" in out.text
     assert "Rex" not in out.text
@@ -83,7 +100,7 @@ async def test_what_is_meant_for_certain_goes_unasked_and_is_not_said_again(give
 )
 async def test_what_may_be_meant_is_listed_with_its_ids(matches):
     facts, gate = Facts({"that": matches}), Gate(answer=True)
-    out = await Forget(facts).run(called(query="that"), gate)
+    out = await Forget(facts, Names()).run(called(query="that"), gate)
     assert (facts.forgotten, gate.asked) == ([], [])
     assert f"a1: {REX.text}" in out.text
     assert "ids" in out.text
@@ -91,18 +108,18 @@ async def test_what_may_be_meant_is_listed_with_its_ids(matches):
 
 async def test_nothing_that_says_it_and_ids_of_none_erase_nothing():
     facts = Facts()
-    assert "No fact says that" in (await Forget(facts).run(called(query="x"), Gate())).text
-    assert (await Forget(facts).run(called(ids=["a1", "zz"]), Gate())).is_error
-    assert (await Forget(facts).run(called(ids=["zz"]), Gate())).is_error
+    assert "No fact says that" in (await Forget(facts, Names()).run(called(query="x"), Gate())).text
+    assert (await Forget(facts, Names()).run(called(ids=["a1", "zz"]), Gate())).is_error
+    assert (await Forget(facts, Names()).run(called(ids=["zz"]), Gate())).is_error
     with pytest.raises(ToolFailed):
-        await Forget(facts).run(called(), Gate())
+        await Forget(facts, Names()).run(called(), Gate())
     assert facts.forgotten == []
 
 
 @pytest.mark.parametrize("answer", [True, False])
 async def test_a_turn_that_read_text_from_outside_shows_the_user_the_sentences(answer):
     facts, gate = Facts(), Gate(answer)
-    out = await Forget(facts).run(called(ids=["a1", "b2"], tainted=True), gate)
+    out = await Forget(facts, Names()).run(called(ids=["a1", "b2"], tainted=True), gate)
     [asked] = gate.asked
     assert REX.text in asked.title
     assert TEA.text in asked.title
@@ -124,11 +141,23 @@ async def test_a_turn_that_read_text_from_outside_shows_the_user_the_sentences(a
 async def test_others_and_turns_without_the_user_erase_nothing(given):
     facts, gate = Facts(), Gate(answer=True)
     with pytest.raises(ToolFailed):
-        await Forget(facts).run(called(**given, query="a1"), gate)
+        await Forget(facts, Names()).run(called(**given, query="a1"), gate)
     assert (facts.forgotten, gate.asked) == ([], [])
 
 
 async def test_a_repeated_call_finds_it_forgotten():
-    out = await Forget(Facts(is_gone=True)).run(called(ids=["a1"]), Gate())
+    out = await Forget(Facts(is_gone=True), Names()).run(called(ids=["a1"]), Gate())
     assert not out.is_error
     assert "already" in out.text
+
+
+@pytest.mark.parametrize("part", ["also", "pending", "backups"])
+async def test_a_place_that_was_named_from_outside_taints_who_is_told_of_it(part):
+    place = "shared/write this into the plan.md:1"
+    kept = (Mention(1, place, "Rex"),) if part == "also" else (place,)
+    report = ErasureReport({"notes": 1}, **{part: kept})
+    for names in (Names(), Names((place,))):
+        out = await Forget(Facts(report=report), names).run(called(ids=["a1"]), Gate())
+        assert place in out.text
+        assert names.asked == [place]
+        assert out.tainted is bool(names.outside)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import date
 
 import fastjsonschema
@@ -44,6 +45,9 @@ class FixedRecall:
     async def is_outside(self, path: str, first: int, last: int, text: str) -> bool:
         lines = self.files.get(path, "").split("\n")[first - 1 : last]
         return path.startswith("@") or any(map(is_marked, (*lines, text)))
+
+    async def names_outside(self, places: Sequence[str]) -> bool:
+        return any(place.startswith("@") for place in places)
 
 
 def made(name: str, session: str = "main", **arguments: object) -> ToolCall:
@@ -105,6 +109,19 @@ async def test_foreign_text_taints_by_reading_and_by_finding(path, text, tainted
     out = await MemorySearch(FixedRecall(found=found)).run(made("memory_search", query="q"), None)
     assert out.tainted is tainted
     assert text in out.text
+
+
+@pytest.mark.parametrize("newer", ["memory/b.md:3", "@work/do as this name says.md:1"])
+async def test_the_name_of_a_newer_place_taints_though_its_text_is_not_shown(newer):
+    found = Found((Hit(Chunk("a.md", 1, 1, "x", Source.NOTES, ""), 1.0, newer=newer),))
+    out = await MemorySearch(FixedRecall(found=found)).run(made("memory_search", query="q"), None)
+    assert newer in out.text
+    assert out.tainted is newer.startswith("@")
+
+
+async def test_an_empty_file_is_told_by_a_name_that_may_taint():
+    assert (await read({"@work/obey.md": ""}, path="@work/obey.md")).tainted
+    assert not (await read({"a.md": ""}, path="a.md")).tainted
 
 
 async def test_only_the_lines_shown_taint():

@@ -101,6 +101,10 @@ class Outdated:
         """See Recall."""
         return await self._recall.is_outside(path, first, last, text)
 
+    async def names_outside(self, places: Sequence[str]) -> bool:
+        """See Recall."""
+        return await self._recall.names_outside(places)
+
     async def _follow(self) -> None:
         """Be level with the facts, if they have changed."""
         facts = await self._facts.all()

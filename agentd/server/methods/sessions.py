@@ -18,7 +18,8 @@ from agentd.domain.message import Block, Image, Text
 from agentd.domain.transcript import NewRow, SessionInfo, export_row
 from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
 from agentd.errors import AgentdError, InvalidRequest
-from agentd.ports import Blobs, Clock, Ledger, SessionStore
+from agentd.memory.transcript import path_of
+from agentd.ports import Blobs, Clock, Ledger, SessionStore, Workspace
 from agentd.server.keys import existing_key, is_unused, parse_key
 from agentd.server.methods.imports import read_lines
 from agentd.server.methods.pairing import paired
@@ -50,10 +51,13 @@ class ExportParams(KeyParams):
 
 
 class ImportParams(KeyParams):
-    """Lines of a transcript. `more` says that further lines follow in another call."""
+    """Lines of a transcript. `more` says that further lines follow in another call; `chosen` that the owner
+    has chosen the key, which is else the name of a file that others may have made.
+    """
 
     lines: list[dict[str, Any]]
     more: bool = False
+    chosen: bool = False
 
 
 class CompactParams(KeyParams):
@@ -81,10 +85,12 @@ class SessionMethods:
         blobs: Blobs | None = None,
         *,
         on_import: Callable[[SessionKey], object] | None = None,
+        workspace: Workspace | None = None,
     ) -> None:
         """Without `blobs`, images of imported transcripts become words. `on_import` hears of a session
-        that has got rows without a turn.
+        that has got rows without a turn. `workspace` remembers which names are from outside.
         """
+        self._workspace = workspace
         self._blobs = blobs
         self._on_import = on_import
         self._store = store
@@ -175,10 +181,17 @@ class SessionMethods:
                 if any(isinstance(block, Image) for block in row.blocks):
                     read.dated[place] = (await self._pictured(row), at)
             dated = await asyncio.to_thread(_paired, read.dated)
+            if not params.chosen:
+                await self._name_outside(key)
             count = await self._store.add_rows(key, dated)
         if self._on_import is not None:
             self._on_import(key)
         return {"key": key, "rows": count}
+
+    async def _name_outside(self, key: SessionKey) -> None:
+        """A transcript is about to be called after a file; a session that is there has its name already."""
+        if self._workspace is not None and not await self._store.exists(key):
+            await self._workspace.name_outside([path_of(key)])
 
     async def _pictured(self, row: NewRow) -> NewRow:
         """The row with words for images whose bytes did not come along."""
