@@ -112,8 +112,8 @@ _NAMED = re.compile(
       | pin(?:[\ -]?(?:code|number))? | cv[vc] | (?:2fa|otp)[\ _-]?(?:code|secret)
       | (?:credit|debit|bank)[\ _-]?card(?:[\ _-]?number)? | social\ security\ number | ssn
     )s? )
-    (?: \s+ (?:for|of|to|on|für|zu|zum|vom|de|del|pour) \s+ [^\n.:=]{1,60}? )?
-    \s* (?: [:=] | \b(?:is|are|was|ist|lautet|sind|es|est)\b:? ) \s* (?P<told>\S+)
+    (?: \s++ (?:for|of|to|on|für|zu|zum|vom|de|del|pour) \s++ [^\n.:=]{0,59}? [^\s.:=] )?
+    \s*+ (?: [:=] | \b(?:is|are|was|ist|lautet|sind|es|est)\b:? ) \s*+ (?P<told>\S+)
     """
 )
 _CARD = re.compile(

@@ -57,7 +57,8 @@ def test_other_words_are_not_taken_for_one(text) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["password ", "password for ", "1234 ", "pin is ", "key", " ", "://"]
+    "piece",
+    ["password ", "password for ", "1234 ", "pin is ", "key", " ", "://", "pin for" + " " * 3_000],
 )
 def test_no_text_makes_looking_slow(piece) -> None:
     began = time.process_time()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
@@ -26,11 +27,12 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
 _LEAST_WORDS = 3
 _LEAST_UNSPACED = 8  # characters, where no blanks tell words apart
 _TYPO_LETTERS = 5  # letters of a word in which one may be wrong
-_TYPO_WORDS = 200  # of a quote in which one may be misspelt; a longer one must stand there exactly
 
 
 class Searched:
-    """A text in which quotes are looked for; what is made of it serves for all of them."""
+    """A text in which quotes are looked for; what is made of it serves for all of them. A search takes
+    time in proportion to text and quote, whatever they say.
+    """
 
     def __init__(self, text: str, quotations: Sequence[Span] = ()) -> None:
         self._text = text
@@ -70,12 +72,14 @@ class Searched:
         yield from self._with_gap(wanted)
         yield from self._with_typo(wanted)
 
+    @cached_property
+    def _sentence_ends(self) -> list[int]:
+        return [found.start() for found in _SENTENCE_END.finditer(self._text)]
+
     def _places(self, wanted: str) -> Iterator[Span]:
-        at = self._folded.text.find(wanted)
-        while at >= 0:
+        for at in _occurrences(wanted, self._folded.text):
             if self._folded.is_whole(at, at + len(wanted)):
                 yield at, at + len(wanted)
-            at = self._folded.text.find(wanted, at + 1)
 
     def _with_gap(self, wanted: str) -> Iterator[Span]:
         gaps = list(_GAP.finditer(wanted))
@@ -92,24 +96,23 @@ class Searched:
             if behind is None:
                 return
             first, last = self._folded.original(start, end), self._folded.original(*behind)
-            if not _SENTENCE_END.search(self._text, first[1], last[0]):
+            ends = self._sentence_ends
+            if bisect_left(ends, first[1]) == bisect_left(ends, last[0]):
                 yield first[0], last[1]
 
     def _with_typo(self, wanted: str) -> Iterator[Span]:
         words = [_trimmed(word) for word in wanted.split(" ")]
-        if len(words) > _TYPO_WORDS:
-            return
         said = self._words
+        spoken = [word for _, word in said]
+        right = _common(words, spoken)  # from each place on, and up to each place
+        left = _common(words[::-1], spoken[::-1])[::-1]
         for at in range(len(said) - len(words) + 1):
-            wrong = 0
-            for n, word in enumerate(words, start=at):
-                if word != said[n][1]:
-                    wrong += 1 if _is_misspelt(word, said[n][1]) else 2
-                    if wrong > 1:
-                        break
-            if wrong == 1:
-                place, last = said[at + len(words) - 1]
-                yield self._folded.original(said[at][0], place + len(last))
+            last = at + len(words) - 1
+            wrong = right[at]
+            if wrong + left[last] != len(words) - 1:
+                continue  # all is as it was said, or more than one word is not
+            if _is_misspelt(words[wrong], spoken[at + wrong]):
+                yield self._folded.original(said[at][0], said[last][0] + len(said[last][1]))
 
 
 def find(quote: str, text: str, quotations: Sequence[Span] = ()) -> Span | None:
@@ -141,6 +144,33 @@ def sentence_around(text: str, span: Span) -> Span:
     while end > span[1] and text[end - 1].isspace():
         end -= 1
     return start, end
+
+
+def _occurrences(wanted: str, text: str) -> Iterator[int]:
+    """All places at which it stands, overlapping ones too."""
+    first = text.find(wanted)
+    if first < 0:
+        return
+    yield first
+    rest = text[first + 1 :]
+    if wanted in rest:  # only then all of them are worth counting
+        same = _common(wanted, rest)
+        yield from (first + 1 + at for at, many in enumerate(same) if many == len(wanted))
+
+
+def _common(wanted: Sequence[str], text: Sequence[str]) -> list[int]:
+    """For each place of the text how many items from there on are those that `wanted` begins with."""
+    both = [*wanted, None, *text]
+    same = [0] * len(both)  # what the whole shares with what stands from each place on
+    begin = end = 0  # of the part furthest to the right that is known to be like the beginning
+    for at in range(1, len(both)):
+        size = min(end - at, same[at - begin]) if at < end else 0
+        if at + size >= end:
+            while at + size < len(both) and both[size] == both[at + size]:
+                size += 1
+            begin, end = at, at + size
+        same[at] = size
+    return same[len(wanted) + 1 :]
 
 
 class _Folded:

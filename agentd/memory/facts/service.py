@@ -35,6 +35,7 @@ from agentd.memory.facts.known import comparable, folded, names_in
 from agentd.memory.facts.reader import Reader, spoken_in
 from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
+from agentd.offloading import offload
 from agentd.ports import Clock, Facts, SessionStore
 
 _PATIENCE = 20.0  # seconds that somebody waits for what was just said to be read
@@ -139,7 +140,7 @@ class Service:
         """See FactService."""
         now = self._clock.now()
         words = Evidence(now)
-        if withheld.secret_spans(text):
+        if await offload(len(text), lambda: withheld.secret_spans(text)):
             return await self._verbatim(text, session, words, category)  # which says why not
         said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
         try:
@@ -265,18 +266,8 @@ class Service:
         sentence as evidence; without a quote his last message. None if he has not said it.
         """
         rows = await self._sessions.recent(session, _TURNS)
-        spoken = await asyncio.to_thread(spoken_in, session, rows)
-        for at in range(len(spoken) - 1, -1, -1):
-            one = spoken[at]
-            if not (one.is_user and one.is_clean):
-                continue
-            span = quotes.find(quote, one.text, one.quotations) if quote else (0, len(one.text))
-            if span is None:
-                continue
-            start, end = quotes.sentence_around(one.text, span)
-            before = spoken[at - 1 : at] if at and not spoken[at - 1].is_user else ()
-            return (*before, one), Evidence(one.at, session, one.seq, start, end)
-        return None
+        size = sum(len(row.text) for row in rows)
+        return await offload(size, lambda: _said_in(session, rows, quote))
 
     async def _verbatim(
         self,
@@ -319,6 +310,23 @@ class Service:
 
 def _told_in(session: SessionKey, rows: Sequence[Row]) -> list[Withheld]:
     return list(withheld.told_in(session, rows))
+
+
+def _said_in(
+    session: SessionKey, rows: Sequence[Row], quote: str
+) -> tuple[tuple[Spoken, ...], Evidence] | None:
+    spoken = spoken_in(session, rows)
+    for at in range(len(spoken) - 1, -1, -1):
+        one = spoken[at]
+        if not (one.is_user and one.is_clean):
+            continue
+        span = quotes.find(quote, one.text, one.quotations) if quote else (0, len(one.text))
+        if span is None:
+            continue
+        start, end = quotes.sentence_around(one.text, span)
+        before = spoken[at - 1 : at] if at and not spoken[at - 1].is_user else ()
+        return (*before, one), Evidence(one.at, session, one.seq, start, end)
+    return None
 
 
 def _sentence(spoken: Sequence[Spoken], asked: Evidence) -> str:

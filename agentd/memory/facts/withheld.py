@@ -5,8 +5,10 @@ Pure.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 
 from agentd.domain.erasure import sentences_in
@@ -31,7 +33,8 @@ class Withheld:
 
 def secret_spans(text: str) -> Spans:
     """The sentences of a text that tell a secret."""
-    return tuple(dict.fromkeys(span for told in tellings(text) for span in _around(text, told)))
+    around = _Sentences(text)
+    return tuple(dict.fromkeys(span for told in tellings(text) for span in around(told)))
 
 
 def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
@@ -39,8 +42,9 @@ def told_in(session: SessionKey, rows: Iterable[Row]) -> Iterator[Withheld]:
     for row in rows:
         if not (opens_turn(row) and row.source.is_owners_own):
             continue
+        around = _Sentences(row.text)
         for told in tellings(row.text):
-            spans = _around(row.text, told)
+            spans = around(told)
             said = [Evidence(row.at, session, row.seq, *span) for span in spans]
             words = " ".join(row.text[start:end] for start, end in spans)
             yield Withheld(_fact(told, words, row), tuple(said))
@@ -87,6 +91,18 @@ def _fact(told: Telling, words: str, row: Row) -> Fact:
     )
 
 
-def _around(text: str, told: Telling) -> Spans:
-    """The sentences in which it is told."""
-    return tuple(span for span in sentences_in(text) if span[0] < told.end and told.start < span[1])
+class _Sentences:
+    """Those of a text, told apart once and only if something is told."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _spans(self) -> Spans:
+        return sentences_in(self._text)
+
+    def __call__(self, told: Telling) -> Spans:
+        """The sentences in which it is told."""
+        first = bisect_right(self._spans, told.start, key=lambda span: span[1])
+        last = bisect_left(self._spans, told.end, key=lambda span: span[0])
+        return self._spans[first:last]

@@ -297,3 +297,29 @@ def test_no_text_and_no_quote_raises_and_spans_lie_in_the_text(quote, text, quot
 )
 def test_looking_costs_as_much_as_the_text_is_long(quote, piece):
     assert growth(lambda size: find(quote, piece * size), 2_000) < QUADRATIC
+
+
+@pytest.mark.parametrize("piece", ["ﬁ", "apple ", "a b c … "])
+def test_looking_for_a_long_quote_costs_as_much_as_both_are_long(piece):
+    def work(size):
+        find(piece * size + "x", piece * 2 * size)
+        find((piece * size).strip(), piece * 2 * size, [(0, 2 * size * len(piece))])
+
+    assert growth(work, 4_000) < QUADRATIC
+
+
+def test_many_beginnings_of_one_sentence_do_not_make_looking_slow():
+    assert growth(lambda n: find("a b c … x y z", "a b c " * n + ". x y z"), 2_000) < QUADRATIC
+
+
+@given(
+    st.lists(st.sampled_from(["apple", "appla", "pear"]), min_size=2, max_size=5),
+    st.lists(st.sampled_from(["apple", "appla", "apply", "pear", "pears"]), max_size=9),
+)
+def test_one_word_of_a_quote_may_be_misspelt_and_no_more(quote, said):
+    def is_near(at):
+        wrong = [(a, b) for a, b in zip(quote, said[at:], strict=False) if a != b]
+        return not wrong or (len(wrong) == 1 and "pear" not in wrong[0] and "pears" not in wrong[0])
+
+    near = any(is_near(at) for at in range(len(said) - len(quote) + 1))
+    assert (find(" ".join(quote), " ".join(said)) is not None) == near
