@@ -14,16 +14,17 @@ from pathlib import Path
 
 PACKAGE = "confusable_homoglyphs"
 TARGET = Path(__file__).parent.parent / "agentd" / "screening" / "lookalikes.txt"
+DOTLESS_I = "\u0131"  # the one of them that people write: in Turkish, beside ASCII letters
 NOTICE = """\
-# A Latin letter, and the letters of other scripts that pass for it; written by scripts/lookalikes.py.
+# A Latin letter, and the letters beyond ASCII that pass for it; written by scripts/lookalikes.py.
 # From confusables.json of confusable-homoglyphs {version}, which has it from Unicode's confusables.txt
 # (Copyright Unicode, Inc., https://www.unicode.org/license.txt).
 """
 
 
 def table() -> dict[str, list[str]]:
-    """Latin letters with their look-alikes: single letters of other scripts. Those that NFKC makes a
-    Latin letter are left out, since readers normalise first.
+    """Latin letters with their look-alikes: single letters of other scripts, and those of phonetic and
+    former spellings. Those that NFKC makes a Latin letter are left out, since readers normalise first.
     """
     data = json.loads((files(PACKAGE) / "confusables.json").read_text(encoding="utf-8"))
     found = defaultdict(set)
@@ -42,8 +43,8 @@ def _is_foreign(char: str) -> bool:
     return (
         len(char) == 1
         and char.isalpha()
-        and unicodedata.normalize("NFKC", char) == char
-        and not unicodedata.name(char, "LATIN").startswith("LATIN ")
+        and not unicodedata.normalize("NFKC", char).isascii()
+        and char != DOTLESS_I
     )
 
 

@@ -5,31 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_KINDS = tuple(
-    (reason, re.compile(pattern))
-    for reason, pattern in (
-        (  # those of a flag stand behind the black flag
-            "has invisible tag characters",
-            "(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0020-\U000e007f]+",
-        ),
-        ("hides data in variation selectors", "[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}"),
-        (
-            "hides data in invisible characters",
-            "[\u200b-\u200d\u2060-\u2064\ufeff\u00ad\u180e]{8,}",
-        ),
-        ("turns the direction of text", "[\u202d\u202e]"),
-        (
-            "has invisible characters within words",
-            "(?<=[a-zA-Z])[\u200b\u200c\u2060\ufeff\u3164\uffa0]+(?=[a-zA-Z])",
-        ),
-    )
-)
+from agentd.screening.ignorable import IGNORABLE, idle
+
+_MANY = 16  # in one text, wherever they stand: more can carry a word
+_OVERRIDE = re.compile("[\u202d\u202e]")
+_RUN = re.compile(f"[{IGNORABLE}]+")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
+_TAGS = re.compile("[\U000e0000-\U000e007f]")
+_LONG = 8
 
 
 def hidden(text: str) -> Iterator[tuple[str, int]]:
     """What is hidden and where: reason and index."""
     if text.isascii():
         return
-    for reason, pattern in _KINDS:
-        for found in pattern.finditer(text):
-            yield reason, found.start()
+    for found in _OVERRIDE.finditer(text):
+        yield "turns the direction of text", found.start()
+    places = idle(text)
+    if not places:
+        return
+    from agentd.screening.shaping import tolerated
+
+    places -= tolerated(text)
+    for found in _RUN.finditer(text):
+        yield from _in_run(text, found, places)
+    if len(places) >= _MANY:
+        yield "hides data in invisible characters", min(places)
+
+
+def _in_run(
+    text: str, run: re.Match[str], idle_places: frozenset[int]
+) -> Iterator[tuple[str, int]]:
+    start, end = run.span()
+    if not idle_places.intersection(range(start, end)):
+        return
+    if _TAGS.search(text, start, end):
+        yield "has invisible tag characters", start
+    if _SELECTORS.search(text, start, end):
+        yield "hides data in variation selectors", start
+    elif end - start >= _LONG:
+        yield "hides data in invisible characters", start
+    if start and end < len(text) and text[start - 1].isalnum() and text[end].isalnum():
+        yield "has invisible characters within words", start

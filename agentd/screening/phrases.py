@@ -10,7 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from agentd.screening.lookalikes import latin_letters
+from agentd.screening.ignorable import IGNORABLE
+from agentd.screening.lookalikes import passes_for
 
 _PHRASES = tuple(
     (reason, re.compile(pattern))
@@ -54,6 +55,9 @@ _PHRASES = tuple(
 )
 
 
+_IGNORED = re.compile(f"[{IGNORABLE}]")
+
+
 class _Folding(dict[int, str]):
     """A table for `str.translate` that works out each character once."""
 
@@ -77,9 +81,9 @@ def phrases(text: str) -> Iterator[tuple[str, int]]:
 def _folded(char: str) -> str:
     if char.isspace():
         return " "
-    if unicodedata.category(char) in {"Cf", "Mn", "Me", "Cc"}:
+    if unicodedata.category(char) in {"Cf", "Mn", "Me", "Cc"} or _IGNORED.match(char):
         return ""
-    plain = latin_letters().get(char) or unicodedata.normalize("NFKC", char)
+    plain = passes_for(char) or unicodedata.normalize("NFKC", char)
     return plain.casefold().replace("’", "'")
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.screening.ignorable import IGNORABLE
 from agentd.screening.spelled import spelled
+
+OURS = re.compile(f"[{IGNORABLE}]")
 
 
 @pytest.mark.parametrize(
@@ -23,6 +29,19 @@ from agentd.screening.spelled import spelled
         ("a\u200db", "a⟨U+200D⟩b"),
         ("pаypal", "pа⟨U+0430⟩ypal"),
         ("\ud800", "⟨U+D800⟩"),
+        ("a\u034fb", "a⟨U+034F⟩b"),
+        ("a\u17b4b\u17b5", "a⟨U+17B4⟩b⟨U+17B5⟩"),
+        ("a\u180bb\u180fc", "a⟨U+180B⟩b⟨U+180F⟩c"),
+        ("中\u200c中\u200d中", "中⟨U+200C⟩中⟨U+200D⟩中"),
+        ("👍\u200d\u200d", "👍⟨U+200D⟩⟨U+200D⟩"),
+        ("so.\ufe0f", "so.⟨U+FE0F⟩"),
+        ("a\U0001d159b", "a⟨U+1D159⟩b"),
+        ("p\u034f\u0430\u034fy", "p⟨U+034F⟩\u0430⟨U+0430⟩⟨U+034F⟩y"),
+        ("p\u0430\u0301ypal", "p\u0430⟨U+0430⟩\u0301ypal"),
+        ("ⅿemory.md", "ⅿ⟨U+217F⟩emory.md"),
+        ("memoｒy", "memoｒ⟨U+FF52⟩y"),
+        ("m𝖾mory", "m𝖾⟨U+1D5BE⟩mory"),
+        ("pɑypal ɡoogle", "pɑ⟨U+0251⟩ypal ɡ⟨U+0261⟩oogle"),
     ],
 )
 def test_what_nobody_sees_or_passes_for_another_letter_is_told(text: str, shown: str) -> None:
@@ -31,10 +50,30 @@ def test_what_nobody_sees_or_passes_for_another_letter_is_told(text: str, shown:
 
 @pytest.mark.parametrize(
     "text",
-    ["plain\n\ttext", "naïve Łódź Straße Işık", "Москва", "日本語", "می‌خواهم", "क्‍ष", "❤️ 👨‍👩‍👧 1️⃣"],
+    [
+        "plain\n\ttext",
+        "naïve Łódź Straße Işık",
+        "Москва",
+        "日本語",
+        "می‌خواهم",
+        "क्‍ष",
+        "❤️ 👨‍👩‍👧 1️⃣",
+        "র‍্য",
+        "ه‍ 👩🏽‍⚕️ ᠠ\u180b",
+        "ＡＢＣ株式会社 Ⅳ Nº 5 cafe\u0301",
+    ],
 )
 def test_what_scripts_and_emoji_need_stays(text: str) -> None:
     assert spelled(text) == text
+
+
+def test_no_character_that_is_ignored_by_default_passes_unseen() -> None:
+    ignored = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    of_unicode = {chr(code) for code in range(0x110000) if ignored.match(chr(code))}
+    assert {chr(code) for code in range(0x110000) if OURS.match(chr(code))} == of_unicode
+    for between in ("ab", "中中", "  "):
+        quiet = [c for c in of_unicode if spelled(text := c.join(between)) == text]
+        assert not quiet, [f"{ord(char):04X}" for char in quiet]
 
 
 @given(st.text())
