@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentd.screening.ignorable import IGNORABLE, idle
+from agentd.screening.ignorable import IGNORABLE, suspect
 
 _MANY = 16  # in one text, wherever they stand: more can carry a word
 _OVERRIDE = re.compile("[\u202d\u202e]")
@@ -21,23 +21,16 @@ def hidden(text: str) -> Iterator[tuple[str, int]]:
         return
     for found in _OVERRIDE.finditer(text):
         yield "turns the direction of text", found.start()
-    places = idle(text)
-    if not places:
-        return
-    from agentd.screening.shaping import tolerated
-
-    places -= tolerated(text)
+    places = suspect(text)
     for found in _RUN.finditer(text):
         yield from _in_run(text, found, places)
     if len(places) >= _MANY:
         yield "hides data in invisible characters", min(places)
 
 
-def _in_run(
-    text: str, run: re.Match[str], idle_places: frozenset[int]
-) -> Iterator[tuple[str, int]]:
+def _in_run(text: str, run: re.Match[str], places: frozenset[int]) -> Iterator[tuple[str, int]]:
     start, end = run.span()
-    if not idle_places.intersection(range(start, end)):
+    if not places.intersection(range(start, end)):
         return
     if _TAGS.search(text, start, end):
         yield "has invisible tag characters", start

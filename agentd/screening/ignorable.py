@@ -26,3 +26,13 @@ def idle(text: str) -> frozenset[int]:
     from agentd.screening.shaping import at_work
 
     return places - at_work(text)
+
+
+def suspect(text: str) -> frozenset[int]:
+    """Those of them that honest texts do not have either."""
+    places = idle(text)
+    if not places:
+        return places
+    from agentd.screening.shaping import tolerated
+
+    return places - tolerated(text)

@@ -22,7 +22,7 @@ _ASCII_MARKS = str.maketrans('"`', "''")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _NO_TYPO = re.compile(rf"[\d{UNSPACED}]")  # in words with one of these every letter counts
 _WORD = re.compile(r"\S+")
-_GAP = re.compile(r"\s*\[?\.{3,}\]?\s*")  # an ellipsis, as NFKC spells it
+_GAP = re.compile(r"(?<!\s)\s*+\[?\.{3,}+\]?\s*+")  # an ellipsis, as NFKC spells it
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
 _LEAST_WORDS = 3
 _LEAST_UNSPACED = 8  # characters, where no blanks tell words apart
