@@ -10,7 +10,7 @@ import typer
 from agentd.cli.ask import QUICK_SECONDS, answer, owners_times, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
-from agentd.cli.report import AsJson, as_line, note, reporting
+from agentd.cli.report import AsJson, as_line, note, reporting, say
 
 if TYPE_CHECKING:
     from agentd.cli.times import Times
@@ -70,7 +70,7 @@ class Printer:
         """Print an alert."""
         if method == "_agentd/alert":
             at, text = self._times.told(str(params.get("at"))), params.get("text", "")
-            print(as_line(dict(params)) if self._as_json else f"[{at}] {text}", flush=True)
+            say(as_line(dict(params)) if self._as_json else f"[{at}] {text}")
 
     async def requested(self, method: str, params: Mapping[str, Any]) -> None:
         """Know no question: nobody sits here."""

@@ -34,7 +34,7 @@ from agentd.cli import (
     zero,
 )
 from agentd.cli.group import Group
-from agentd.cli.report import note
+from agentd.cli.report import note, say
 from agentd.cli.streams import Outputs
 
 app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
@@ -42,7 +42,7 @@ app = Group("A personal agent that stays on: it talks, remembers and wakes up by
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"agentd {agentd.__version__}")
+        say(f"agentd {agentd.__version__}")
         raise typer.Exit
 
 

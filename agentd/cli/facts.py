@@ -14,7 +14,7 @@ from agentd.cli import fact_words
 from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, visible
-from agentd.cli.report import AsJson, as_line, reporting, show
+from agentd.cli.report import AsJson, as_line, reporting, say, show
 from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
 
@@ -212,7 +212,7 @@ def export(as_json: AsJson = False) -> None:
     """Write all facts to standard output, one JSON object a line."""
     with reporting(as_json=as_json):
         for fact in _all():
-            print(as_line(fact))
+            say(as_line(fact))
 
 
 @app.command("import")
@@ -291,7 +291,7 @@ def _agreed(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
         wanted = {**wanted, "query": chosen}
         seen = _forget(dry_run=True, **wanted)
     if seen["forgotten"]:
-        typer.echo(fitted(fact_words.forgotten(seen, _texts(seen["forgotten"]))))
+        say(fitted(fact_words.forgotten(seen, _texts(seen["forgotten"]))))
         agree("Erase this for good?", yes=False, ask=True)
     return wanted
 
@@ -301,7 +301,7 @@ def _chosen(candidates: Sequence[dict[str, Any]]) -> str:
     if not candidates:
         return ""
     for number, fact in enumerate(candidates, start=1):
-        typer.echo(f"{number:>3}  {visible(fact['text'])}")
+        say(f"{number:>3}  {visible(fact['text'])}")
     answered: str = typer.prompt(
         "Which one? (number, or nothing to keep all)", default="", show_default=False
     )

@@ -12,7 +12,7 @@ import typer
 
 from agentd.cli.ask import QUICK_SECONDS, owners_times, sockets
 from agentd.cli.plain import visible, words
-from agentd.cli.report import AsJson, as_line, note, reporting
+from agentd.cli.report import AsJson, as_line, note, reporting, say
 from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.logbook import LEVELS, Logbook, Wanted, parse
 from agentd.paths import daemon_places
@@ -170,7 +170,7 @@ def _printer(
 ) -> Callable[[Iterable[Mapping[str, Any]]], None]:
     def show(records: Iterable[Mapping[str, Any]]) -> None:
         for record in records:
-            print(as_line(dict(record)) if as_json else _words(record, times), flush=True)
+            say(as_line(dict(record)) if as_json else _words(record, times))
 
     return show
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd.cli.lines import lines_of
-from agentd.cli.report import fail, note
+from agentd.cli.report import fail, note, say
 from agentd.client.attachment import Attachment
 from agentd.client.conversation import Conversation, joined
 from agentd.client.reply import Reply, marks, words
@@ -88,7 +88,7 @@ async def answer_lines(
                 fail(error)
                 status = 1
             else:
-                print(turn["text"], flush=True)
+                say(turn["text"])
     return status
 
 

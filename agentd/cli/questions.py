@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 
 import typer
 
+from agentd.cli.report import say
 from agentd.domain.service import OPENAI_URL
 
 Answer = tuple[str, str, str | bool]  # table, key, value
@@ -20,7 +21,7 @@ _ZONE_LINK = Path("/etc/localtime")
 
 def ask_settings() -> Iterator[Answer]:
     """The settings that differ from the defaults, asked one by one."""
-    typer.echo("auto: Anthropic if there is a key for it, else fixed rules without a model.")
+    say("auto: Anthropic if there is a key for it, else fixed rules without a model.")
     kind = _ask("Model provider (" + ", ".join(_PROVIDERS) + ")", "auto", _PROVIDERS)
     if kind != "auto":
         yield "provider", "kind", kind
@@ -30,9 +31,9 @@ def ask_settings() -> Iterator[Answer]:
         variable = typer.prompt("Environment variable that holds the key", default=_KEYS[kind])
         yield "provider", "api_key_env", variable
         if not os.environ.get(variable):
-            typer.echo(f"  {variable} is not set here; if the service wants a key, set it first.")
+            say(f"  {variable} is not set here; if the service wants a key, set it first.")
     yield "agent", "timezone", _ask("Time zone", _system_zone(), available_timezones())
-    typer.echo("The heartbeat looks at your checklist during active hours only.")
+    say("The heartbeat looks at your checklist during active hours only.")
     start, end = _hours()
     yield "heartbeat", "active_hours_start", start
     yield "heartbeat", "active_hours_end", end
@@ -51,7 +52,7 @@ def _ask(question: str, default: str, known: set[str] | tuple[str, ...]) -> str:
         answer: str = typer.prompt(question, default=default).strip()
         if answer in known:
             return answer
-        typer.echo(f"  {answer!r} is not known.")
+        say(f"  {answer!r} is not known.")
 
 
 def _hours() -> tuple[str, str]:
@@ -59,12 +60,12 @@ def _hours() -> tuple[str, str]:
     while True:
         start = _time("Active from (HH:MM)", "08:00")
         if start == "24:00":
-            typer.echo('  A day begins at 00:00; "24:00" is only an end.')
+            say('  A day begins at 00:00; "24:00" is only an end.')
             continue
         end = _time("Active until (HH:MM)", "22:00")
         if start != end:
             return start, end
-        typer.echo("  These are equal, which could mean always or never; always is 00:00 to 24:00.")
+        say("  These are equal, which could mean always or never; always is 00:00 to 24:00.")
 
 
 def _time(question: str, default: str) -> str:
@@ -75,7 +76,7 @@ def _time(question: str, default: str) -> str:
             total = int(hours) * 60 + int(minutes)
             if int(minutes) < 60 and total <= 24 * 60:
                 return f"{int(hours):02}:{minutes}"
-        typer.echo(f"  {answer!r} is not a time of day like 08:00.")
+        say(f"  {answer!r} is not a time of day like 08:00.")
 
 
 def _system_zone() -> str:

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
+from agentd.cli.plain import revealed, visible
 from agentd.errors import AgentdError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -37,7 +38,7 @@ def fail(error: AgentdError, *, as_json: bool = False) -> None:
     """Tell a failure: JSON goes to stdout, words to stderr."""
     if as_json:
         told = {"code": error.reason, "message": error.message, "cure": error.cure}
-        print(as_line({"error": told}), flush=True)
+        say(as_line({"error": told}))
         return
     note(f"error: {error.message}")
     if error.cure:
@@ -46,20 +47,32 @@ def fail(error: AgentdError, *, as_json: bool = False) -> None:
 
 def note(text: str) -> None:
     """A line beside the results, on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    print(_harmless(text, sys.stderr), file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    """A line of the results, on stdout. Commands print nothing there but with this: what others wrote,
+    titles and notes too, does not steer a terminal, and a pipe gets it as it is.
+    """
+    print(_harmless(text, sys.stdout), flush=True)
 
 
 def show(result: Any, render: Callable[[Any], str], *, as_json: bool) -> None:
     """Print a result: as JSON, or as `render` words it."""
     text = as_line(result) if as_json else render(result)
     if text:
-        print(text, flush=True)
+        say(text)
 
 
 def as_line(value: Any) -> str:
     """The value as one line of JSON, in plain letters where the output has no others."""
     is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    return json.dumps(value, ensure_ascii=not is_unicode)
+    line = json.dumps(value, ensure_ascii=not is_unicode)
+    return revealed(line) if sys.stdout.isatty() else line  # JSON spells them the same way
+
+
+def _harmless(text: str, stream: TextIO) -> str:
+    return visible(text) if stream.isatty() else text
 
 
 def _status(error: AgentdError) -> int:

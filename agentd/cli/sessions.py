@@ -13,7 +13,7 @@ import typer
 from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import fields, table
-from agentd.cli.report import AsJson, as_line, note, reporting, show
+from agentd.cli.report import AsJson, as_line, note, reporting, say, show
 from agentd.errors import StorageError
 from agentd.paths import chat_history
 
@@ -52,7 +52,7 @@ def show_(
         show(session, lambda told: fitted(fields(told)), as_json=as_json)
         if last and not as_json and session["rows"]:
             first = max(1, session["rows"] - last + 1)
-            print(f"\n{fitted(conversation(list(_messages(key, first, in_words=True))))}")
+            say(f"\n{fitted(conversation(list(_messages(key, first, in_words=True))))}")
 
 
 @app.command()
@@ -65,7 +65,7 @@ def export(
     """Print a session's transcript, one JSON object a line."""
     with reporting(as_json=as_json):
         for message in _messages(key):
-            print(as_line(message))
+            say(as_line(message))
 
 
 @app.command("import")

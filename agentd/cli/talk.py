@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from agentd.cli.ask import owners_times, sockets
-from agentd.cli.plain import visible
-from agentd.cli.report import AsJson, reporting, show
+from agentd.cli.report import AsJson, reporting, say, show
 from agentd.errors import InvalidRequest
 from agentd.paths import chat_history
 
@@ -58,7 +57,7 @@ def send(
         turn = asyncio.run(
             deliver(sockets(), session, message, message_id, images, seconds(wait) or 0)
         )
-        show(turn, lambda result: _readable(result["text"]), as_json=as_json)
+        show(turn, lambda result: str(result["text"]), as_json=as_json)
 
 
 def acp(
@@ -120,7 +119,7 @@ async def _chat(session: str, wait: int | None) -> None:
 
     async with connected(sockets()) as connection:
         times = await owners_times(connection)
-    print(f"Session {session}. Ctrl-C cancels a running turn, Ctrl-D leaves, /help says more.")
+    say(f"Session {session}. Ctrl-C cancels a running turn, Ctrl-D leaves, /help says more.")
     catalog, status = Catalog(), StatusLine()
     plain = is_plain(os.environ) or not sys.stdout.isatty()
     screen = Screen() if plain else Painter(shutil.get_terminal_size, times.clock)
@@ -128,7 +127,3 @@ async def _chat(session: str, wait: int | None) -> None:
     keyboard = Terminal(catalog, status.text, history, raw=not plain)
     chat = Chat(keyboard, screen, times, catalog=catalog, status=status, wait=wait)
     await chat.run(sockets(), session)
-
-
-def _readable(text: str) -> str:
-    return visible(text) if sys.stdout.isatty() else text
