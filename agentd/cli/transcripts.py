@@ -113,8 +113,9 @@ async def send(
     rows = 0
     pieces = list(_pieces(transcript.lines))
     for number, piece in enumerate(pieces, start=1):
-        more = number < len(pieces)
-        params = {"key": transcript.key, "lines": piece, "more": more, "chosen": chosen}
+        params = {"key": transcript.key, "lines": piece, "more": number < len(pieces)}
+        if chosen:
+            params["chosen"] = True
         answer = await connection.call("_agentd/sessions/import", params, within=within)
         rows = answer["rows"]
     made = {"key": transcript.key, "rows": rows}

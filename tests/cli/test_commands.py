@@ -170,6 +170,21 @@ def test_import_sends_files_and_folders_in_pieces_that_fit(
     assert last == {"key": "chat:talk", "lines": [], "more": False}
 
 
+def test_only_a_name_that_the_user_has_given_is_sent_as_chosen(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    (tmp_path / "talk.jsonl").write_text('{"role": "user", "content": "hello"}\n')
+    daemon.on("_agentd/sessions/import", lambda params, wire: {"key": params["key"], "rows": 1})
+    daemon.on("_agentd/sessions/list", lambda params, wire: {"sessions": []})
+    for name in ([], ["--as", "chat:mine"]):
+        runner.invoke(app, ["sessions", "import", str(tmp_path / "talk.jsonl"), *name])
+    sent = daemon.params_of("_agentd/sessions/import")
+    assert [(one["key"], one.get("chosen", False)) for one in sent] == [
+        ("chat:talk", False),
+        ("chat:mine", True),
+    ]
+
+
 def test_a_file_that_is_no_transcript_is_refused_before_anything_is_sent(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
