@@ -13,14 +13,30 @@ from benchmarks.process import cpu_seconds
 from benchmarks.row import Row
 
 LINES = 10_000  # of the long note
-_SETTINGS = '[agent]\ntimezone = "UTC"\n[facts]\nenabled = false\n'
+_SETTINGS = """[agent]
+timezone = "UTC"
+[facts]
+enabled = false
+[memory_search]
+provider = "static"
+[workspace]
+inject_daily = {shown}
+"""
 _WARM_UP = 10
 _TURNS = 20
 _ROUNDS = 5
 
 
 async def rows() -> AsyncIterator[Row]:
+    """Notes that prompts do not show, and those that they do, of which a long one fills its share there."""
+    for shown in (False, True):
+        async for row in _compared("shown in prompts" if shown else "not shown", shown=shown):
+            yield row
+
+
+async def _compared(what: str, *, shown: bool) -> AsyncIterator[Row]:
     """Notes of no lines and of many, appended to in turn: what else the machine does falls on both."""
+    settings = _SETTINGS.format(shown=str(shown).lower())
     async with AsyncExitStack() as stack:
         port = stack.enter_context(model())
         costs: dict[int, list[float]] = {0: [], LINES: []}
@@ -28,7 +44,7 @@ async def rows() -> AsyncIterator[Row]:
         for lines, home in homes.items():
             _write_note(home, lines)
         running = {
-            lines: await stack.enter_async_context(daemon(home, port, NOTING, _SETTINGS))
+            lines: await stack.enter_async_context(daemon(home, port, NOTING, settings))
             for lines, home in homes.items()
         }
         for one in running.values():
@@ -37,9 +53,9 @@ async def rows() -> AsyncIterator[Row]:
             for lines, one in running.items():
                 costs[lines].append(await _cost(one, _TURNS))
         for lines, taken in costs.items():
-            yield Row(f"CPU per turn that adds to a note of {lines:,} lines", taken, "ms")
+            yield Row(f"CPU per turn that adds to a note of {lines:,} lines, {what}", taken, "ms")
         ratios = [long / short for short, long in zip(costs[0], costs[LINES], strict=True)]
-        yield Row("the long note's to the short one's", ratios, "", below=1.1)
+        yield Row(f"the long note's to the short one's, {what}", ratios, "", below=1.1)
 
 
 def _write_note(home: Path, lines: int) -> None:
