@@ -247,6 +247,11 @@ class LoopMonitor:
             self._logged = now
             told = delay.as_json()
             frames = told.pop("stack")  # a name that structlog keeps for itself
+            if (
+                cause is Cause.MACHINE
+            ):  # nothing of agentd's to mend: counted, and told without frames
+                log.info("loop_stalled", over_limit=self.delays.over, **told)
+                return
             log.warning("loop_stalled", over_limit=self.delays.over, **told, frames=frames)
 
 

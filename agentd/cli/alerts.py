@@ -60,15 +60,19 @@ def try_(as_json: AsJson = False) -> None:
 
 
 class Printer:
-    """Prints the alerts among the daemon's notifications."""
+    """Prints the alerts among the daemon's notifications, each once: a daemon that was killed tells again
+    what it has not noted as told.
+    """
 
     def __init__(self, times: Times, *, as_json: bool) -> None:
         self._times = times
         self._as_json = as_json
+        self._printed: set[Any] = set()  # their ids
 
     def notified(self, method: str, params: Mapping[str, Any]) -> None:
         """Print an alert."""
-        if method == "_agentd/alert":
+        if method == "_agentd/alert" and params.get("id") not in self._printed:
+            self._printed.add(params.get("id"))
             at, text = self._times.told(str(params.get("at"))), params.get("text", "")
             say(as_line(dict(params)) if self._as_json else f"[{at}] {text}")
 

@@ -10,7 +10,7 @@ import typer
 
 from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import fields
+from agentd.cli.plain import fields, visible
 from agentd.cli.report import AsJson, note, reporting, show
 from agentd.cli.texts import piped
 from agentd.errors import InvalidRequest
@@ -33,7 +33,10 @@ def read(
 ) -> None:
     """Print a file of the workspace."""
     with reporting(as_json=as_json):
-        show(_whole(path, first, lines), _text, as_json=as_json)
+        whole = _whole(path, first, lines)
+        show(whole, _text, as_json=as_json)
+        if first and whole.get("lines") == 0 and not as_json:
+            note(f"{path} has no line {first}")
 
 
 @app.command()
@@ -227,7 +230,9 @@ def forget(
     from agentd.cli.facts import ERASING_SECONDS
 
     with reporting(as_json=as_json):
-        agree("Erase every sentence that says this, for good?", yes=yes, ask=not as_json)
+        agree(
+            f"Erase every sentence that says {visible(text)!r}, for good?", yes=yes, ask=not as_json
+        )
         result = ask("memory/forget", within=ERASING_SECONDS, text=text)
         show(result, lambda told: fitted(erased(told)), as_json=as_json)
 

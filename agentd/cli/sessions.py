@@ -137,6 +137,8 @@ def delete(
 ) -> None:
     """Erase a session for good; `main` is emptied. Notes made from it stay."""
     with reporting(as_json=as_json):
+        if not yes:
+            ask("sessions/show", key=key)  # nobody is asked about one that is not there
         agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
     answer("sessions/delete", _deleted, as_json=as_json, key=key, within=MODEL_SECONDS)
     _forget_typed(key)

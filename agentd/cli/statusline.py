@@ -51,7 +51,7 @@ def worded(status: Mapping[str, Any], session: str, columns: int) -> str:
         "session": session,
         "provider": _provider(status.get("provider") or {}),
         "context": _context(status, session),
-        "cost": _cost(status.get("cost") or {}),
+        "cost": _cost(status.get("cost") or {}, status.get("provider") or {}),
         "problems": _problems(status.get("problems") or []),
     }
     for least in ("provider", "context", "cost", "session"):
@@ -79,8 +79,9 @@ def _context(status: Mapping[str, Any], session: str) -> str:
     return f"context {used / window:.0%}"
 
 
-def _cost(cost: Mapping[str, Any]) -> str:
-    if "today_usd" not in cost:
+def _cost(cost: Mapping[str, Any], provider: Mapping[str, Any]) -> str:
+    """Today's cost; none of the offline provider, whose tokens nobody pays for."""
+    if "today_usd" not in cost or (provider.get("kind") == "offline" and not cost["today_usd"]):
         return ""
     return f"today {spent(cost['today_usd'], cost.get('today_tokens', 0))}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -10,6 +11,7 @@ from agentd.domain.alert import Alert, DeliveryState
 from agentd.errors import AgentdError, StorageError
 from agentd.ports import Outbox
 from agentd.server.clients import Clients
+from agentd.server.peer import Peer
 
 log = structlog.get_logger()
 
@@ -31,6 +33,7 @@ class SocketAlerts:
         self._clients = clients
         self._outbox = outbox
         self._unseen: set[int] = set()  # sent, but to none that shows it
+        self._shown: WeakKeyDictionary[Peer, set[int]] = WeakKeyDictionary()
         self._arrived = asyncio.Event()
         clients.when_one_arrives(self._arrived.set)
 
@@ -40,11 +43,17 @@ class SocketAlerts:
         return "socket"
 
     async def send(self, alert: Alert) -> None:
-        """Queue it for all of them. Raises NobodyListens: it then waits for one that shows it."""
+        """Queue it for all of them, once for each that shows it: the dispatcher and a client that arrives
+        may ask for the same alert at the same time. Raises NobodyListens: it then waits for one that
+        shows it.
+        """
         showing = self._clients.showing
         peers = showing if alert.id in self._unseen else self._clients.listening
         for peer in peers:
-            peer.notify("_agentd/alert", alert.as_json())
+            shown = self._shown.setdefault(peer, set()) if peer in showing else set()
+            if alert.id not in shown:
+                shown.add(alert.id)
+                peer.notify("_agentd/alert", alert.as_json())
         if not showing:
             self._unseen.add(alert.id)
             raise NobodyListens(

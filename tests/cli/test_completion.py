@@ -133,6 +133,8 @@ def test_the_status_line_says_where_who_how_full_and_how_dear() -> None:
     assert worded(status, "main", 100) == told
     unpriced = {"cost": {"today_usd": 0.0, "today_tokens": 82_529}}
     assert worded(unpriced, "main", 79) == "main · today 82,529 tokens"
+    free = {**unpriced, "provider": {"kind": "offline", "model": "offline"}}
+    assert worded(free, "main", 80) == "main · offline"
     nothing = {"cost": {"today_usd": 0.0, "today_tokens": 0}}
     assert worded(nothing, "main", 79) == "main · today $0.00"
     offline = {"provider": {"kind": "offline", "model": "offline"}}

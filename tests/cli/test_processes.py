@@ -140,3 +140,28 @@ def test_a_message_that_is_no_text_is_refused(daemon: ScriptedDaemon) -> None:
     done = agentd("send", "-", given=b"\xff")
     assert (done.returncode, daemon.params_of("session/prompt")) == (2, [])
     assert b"no UTF-8" in done.stderr
+
+
+def test_nobody_is_asked_to_erase_a_session_that_is_not_there(daemon: ScriptedDaemon) -> None:
+    def absent(params, wire):
+        raise Refusal(-32002, "there is no session 'chat:nope'", code="not_found")
+
+    daemon.on("_agentd/sessions/show", absent)
+    done = agentd("sessions", "delete", "chat:nope")
+    assert (done.returncode, b"there is no session" in done.stderr) == (1, True)
+
+
+def test_reading_past_the_end_of_a_file_says_so(daemon: ScriptedDaemon) -> None:
+    daemon.on("_agentd/memory/read", lambda params, wire: {"text": "", "lines": 0, "next": None})
+    assert agentd("memory", "read", "a.md", "--from", "9").stderr == b"a.md has no line 9\n"
+
+
+def test_an_alert_that_comes_again_is_printed_once(daemon: ScriptedDaemon) -> None:
+    def resume(params, wire):
+        for number in (1, 1, 2):
+            wire.notify("_agentd/alert", {"id": number, "text": "x", "at": ""})
+        raise Refusal(-32602, "enough", code="invalid")
+
+    daemon.on("session/resume", resume)
+    lines = agentd("alerts", "follow", "--json").stdout.splitlines()
+    assert [json.loads(line).get("id") for line in lines if b"error" not in line] == [1, 2]

@@ -410,6 +410,23 @@ async def test_an_alert_waits_for_a_client_and_is_then_shown_once(clock):
     assert (await outbox.alerts(1))[0].delivered["socket"] == "sent"
 
 
+async def test_an_alert_that_is_sent_while_a_client_arrives_is_shown_once(clock):
+    outbox, clients = MemoryOutbox(clock), Clients()
+    sink = SocketAlerts(clients, outbox)
+    alert = await outbox.put(NewAlert("the disk is full", "heartbeat", "d", ("socket",)))
+    task = asyncio.create_task(sink.run())
+    peer, second = Peer(), Peer()
+    clients.listen(peer)
+    await sink.send(
+        alert
+    )  # by the dispatcher, which has not noted it as sent when the client is seen
+    await clock.settle()
+    clients.listen(second)
+    await sink.send(alert)
+    task.cancel()
+    assert (len(peer.heard), len(second.heard)) == (1, 1)
+
+
 async def test_a_client_that_never_asked_for_alerts_gets_one_once_and_does_not_count(clock):
     outbox, clients = MemoryOutbox(clock), Clients()
     sink = SocketAlerts(clients, outbox)

@@ -139,7 +139,7 @@ _SMALL = {
     "|good afternoon|guten morgen|guten tag|hi there|hello there|hey there|hello agentd|hi agentd"
     "|how are you|hello how are you|hi how are you|yo|ping",
     Small.THANKS: "thanks|thank you|thx|danke|merci|gracias|thanks a lot|thank you very much|ok|okay"
-    "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|bye|goodbye|good night|yes|no",
+    "|great|cool|nice|good|perfect|ok thanks|great thanks|never mind|nevermind|bye|goodbye|good night",
     Small.WHO: "who are you|what are you|who is this|are you an ai|are you a language model"
     "|what is agentd|wer bist du|qui es tu|quién eres|are you there|what s your name"
     "|what is your name",
