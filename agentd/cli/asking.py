@@ -15,6 +15,9 @@ _NEXT_PAGE = "next_page"  # the daemon's option that allows nothing yet
 _REFUSALS = ("reject_once", "reject_always")
 
 
+CTRL_C = "\x03"  # what a keyboard reads at a question for the key
+
+
 class Prompt(NamedTuple):
     """What stands before what is typed, and whether that is no message but an answer."""
 
@@ -66,13 +69,13 @@ class Asking:
             return {"outcome": {"outcome": "cancelled"}}
         return {"outcome": {"outcome": "selected", "optionId": chosen}}
 
-    def settle(self, line: str | None) -> bool:
-        """Take the line as the answer if a question is open; says whether it was. None is a no, and
-        what is no answer lets the question stand.
+    def settle(self, line: str) -> bool:
+        """Take the line as the answer if a question is open; says whether it was. What is no answer lets
+        the question stand.
         """
         if self._answer is None or not self.stands:
             return False
-        letter = "n" if line is None else line.strip().lower()[:1]
+        letter = line.strip().lower()[:1]
         if letter in self._letters:
             self._answer.set_result(self._letters[letter])
             self.opened.clear()

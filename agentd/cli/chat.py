@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentd.cli.asking import Asking, Prompt
+from agentd.cli.asking import CTRL_C, Asking, Prompt
 from agentd.cli.attaching import carried
 from agentd.cli.catalog import Catalog
 from agentd.cli.pasting import Written
@@ -130,10 +130,13 @@ class Chat:
             ahead = self._ahead.pop(0) if self._ahead else None
             line = ahead.text if ahead else await self._read()
             pasted = ahead.pasted if ahead else self._keyboard.pasted
+            if line is None or (line == CTRL_C and not self._asking.stands):
+                return ""
+            if line == CTRL_C:  # at a question of a turn whose message was not typed here
+                await self._cancel(conversation)
+                continue
             if self._settled(line):
                 continue
-            if line is None:
-                return ""
             if (command := parse(line)) is not None and command[0] != "image":
                 key = await self._command(*command)
                 if key is not None and key != self._session:
@@ -230,7 +233,9 @@ class Chat:
             line = await self._read()
         finally:
             self._choosing = False
-        return None if self._settled(line) else chosen((line or "").strip(), sessions)
+        if line is None or line == CTRL_C or self._settled(line):
+            return None
+        return chosen(line.strip(), sessions)
 
     async def _turn(self, conversation: Conversation, message: Written) -> bool:
         """One message and its answer. False when the user leaves meanwhile."""
@@ -242,8 +247,6 @@ class Chat:
         try:
             async with alone(), asyncio.TaskGroup() as group:
                 saying = group.create_task(self._say(conversation, message))
-                asking = group.create_task(self._answer_questions())
-                saying.add_done_callback(lambda _: asking.cancel())
 
                 def interrupt() -> None:
                     nonlocal presses, dropped
@@ -255,6 +258,8 @@ class Chat:
                         cancelling = group.create_task(self._cancel(conversation))
                         saying.add_done_callback(lambda _: cancelling.cancel())
 
+                asking = group.create_task(self._answer_questions(interrupt, saying.cancel))
+                saying.add_done_callback(lambda _: asking.cancel())
                 loop.add_signal_handler(signal.SIGINT, interrupt)
         finally:
             loop.remove_signal_handler(signal.SIGINT)
@@ -294,15 +299,22 @@ class Chat:
         except DaemonUnreachable:
             return  # `lost` has told the user, or the message itself fails with it
 
-    async def _answer_questions(self) -> None:
+    async def _answer_questions(
+        self, interrupt: Callable[[], None], leave: Callable[[], object]
+    ) -> None:
+        """Ctrl-C does at a question what it does in the turn around it, and Ctrl-D leaves."""
         while True:
             await self._asking.opened.wait()
             line = await self._read()
-            if not self._settled(line) and line:
+            if line is None:
+                leave()
+            elif line == CTRL_C:
+                interrupt()
+            elif not self._settled(line) and line:
                 self._ahead.append(Written(line, self._keyboard.pasted))
             await asyncio.sleep(0)  # let the question take its answer
 
-    def _settled(self, line: str | None) -> bool:
+    def _settled(self, line: str) -> bool:
         """Whether the line was meant for the open question; the user is told if it is no answer."""
         meant = self._asking.settle(line)
         if self._asking.stands and line and line.strip():

@@ -21,7 +21,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
-from agentd.cli.asking import Prompt
+from agentd.cli.asking import CTRL_C, Prompt
 from agentd.cli.completion import ChatCompleter, Sources, may_complete
 from agentd.cli.pasting import Written
 from agentd.domain.spans import Spans
@@ -100,7 +100,9 @@ class Terminal:
         self._history.session = session
 
     async def read(self, prompt: Callable[[], Prompt]) -> str | None:
-        """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice."""
+        """The next message, None when the user wants to leave: Ctrl-D, or Ctrl-C twice. At a question it
+        is CTRL_C for the key.
+        """
         self._prompt = prompt
         self._session.app.erase_when_done = False
         asking = self._history.is_paused = prompt().is_question
@@ -120,6 +122,8 @@ class Terminal:
         except EOFError:
             return None
         except KeyboardInterrupt:
+            if prompt().is_question:
+                return CTRL_C
             if self._interrupted:
                 return None
             self._interrupted = True

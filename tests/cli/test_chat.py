@@ -175,7 +175,6 @@ async def test_that_a_message_waits_is_told_in_words_and_a_retry_only_once(daemo
         pytest.param(["y"], {"outcome": "selected", "optionId": "yes"}, id="yes"),
         pytest.param(["a"], {"outcome": "selected", "optionId": "ever"}, id="always"),
         pytest.param(["what?", "no"], {"outcome": "selected", "optionId": "no"}, id="no"),
-        pytest.param([None], {"outcome": "selected", "optionId": "no"}, id="leaving"),
     ],
 )
 async def test_a_question_shows_the_change_and_takes_the_answer(

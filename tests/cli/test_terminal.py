@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -22,7 +23,7 @@ from agentd.domain.turn import SessionKey
 from agentd.storage.typed import TypedWords
 from agentd.testing import FakeClock
 from tests.e2e.forked import parent
-from tests.scripted_daemon import ScriptedDaemon
+from tests.scripted_daemon import Hangup, ScriptedDaemon
 
 _CTRL_C, _CTRL_D = "\x03", "\x04"
 _PROMPT = "\x1b[0m>"
@@ -239,6 +240,55 @@ def test_ctrl_c_cancels_a_turn_and_twice_at_the_prompt_leaves(
         screen.wait_for(_PROMPT)
         screen.type(_CTRL_C)
         assert screen.ends()
+
+
+def ask_until_cancelled(daemon: ScriptedDaemon, *, takes_back: bool) -> list[str]:
+    """Answer every message with a question; the methods of the frames that come for an answer."""
+    heard: list[str] = []
+
+    def ask(params, wire):
+        question = {"toolCall": {"title": "write SOUL.md"}}
+        wire.send({"id": 9, "method": "session/request_permission", "params": question})
+        for line in iter(wire.lines.readline, b""):
+            heard.append(json.loads(line).get("method", "answer"))
+            if takes_back:
+                wire.notify("$/cancel_request", {"requestId": 9})
+                return {"stopReason": "cancelled"}
+        raise Hangup
+
+    daemon.on("session/prompt", ask)
+    return heard
+
+
+def test_ctrl_c_at_a_question_cancels_the_turn(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    heard = ask_until_cancelled(daemon, takes_back=True)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("do\r")
+        screen.wait_for("[n]o:")
+        screen.type(_CTRL_C)
+        screen.wait_for("Ctrl-C once more leaves; the turn then goes on")
+        screen.wait_for("· cancelled")
+        leave(screen)
+    assert heard == ["session/cancel"]
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["twice", "ctrl-d"])
+def test_the_second_ctrl_c_and_ctrl_d_at_a_question_leave(
+    daemon: ScriptedDaemon, tmp_path: Path, is_cancelled: bool
+) -> None:
+    heard = ask_until_cancelled(daemon, takes_back=False)
+    with Screen("chat", home=tmp_path) as screen:
+        screen.wait_for(_PROMPT)
+        screen.type("do\r")
+        screen.wait_for("[n]o:")
+        if is_cancelled:
+            screen.type(_CTRL_C)
+            screen.wait_for("once more leaves")
+            screen.wait_for("[n]o:")
+        screen.type(_CTRL_C if is_cancelled else _CTRL_D)
+        assert screen.ends()
+    assert "answer" not in heard, "leaving is no answer"
 
 
 def test_a_question_is_answered_with_a_key(daemon: ScriptedDaemon, tmp_path: Path) -> None:
