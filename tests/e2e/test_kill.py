@@ -13,6 +13,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -549,7 +550,7 @@ async def test_a_reminder_that_is_due_while_nobody_lives_comes_once(
         if not point:
             await daemon.kill()
         await daemon.killed()
-        await asyncio.sleep(1.5)  # past the time it was due
+        await until(lambda: datetime.now(UTC) > datetime.fromisoformat(due), "it is due")
         for _ in range(2):  # it does not come again with a later start either
             daemon = await home.start()
             client = await daemon.connect()
