@@ -22,10 +22,19 @@ app = Group("See and change what the agent knows about you.")
 
 ERASING_SECONDS = 300.0  # seconds: every file that agentd wrote is gone through
 _PAGE = 500
-_Category = Annotated[
-    str | None,
-    typer.Option(help="personal, preference, project, decision, instruction or outcome."),
-]
+_CATEGORIES = "personal, preference, project, decision, instruction or outcome"
+
+
+def _known_category(given: str | None) -> str | None:
+    """Raises BadParameter for a word that no fact has."""
+    from agentd.domain.fact import Category
+
+    if given is not None and given not in set(Category):
+        raise typer.BadParameter(f"{given[:100]!r} is none of {_CATEGORIES}")
+    return given
+
+
+_Category = Annotated[str | None, typer.Option(help=f"{_CATEGORIES}.", callback=_known_category)]
 
 
 @app.command("list")

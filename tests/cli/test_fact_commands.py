@@ -306,3 +306,10 @@ def test_on_a_terminal_the_owner_sees_what_goes_and_says_yes(
             assert screen.process.ended(20) == (0 if answer == "y" else 1)
     done = [params["query"] for params in asked(daemon, "forget") if not params["dry_run"]]
     assert done == ["bbbbbbbb"]
+
+
+@pytest.mark.parametrize("words", [["list"], ["add", "I like tea"]], ids=" ".join)
+def test_a_category_that_no_fact_has_is_refused_with_those_that_some_have(words: list[str]) -> None:
+    refused = runner.invoke(app, ["facts", *words, "--category", "foo"])
+    assert refused.exit_code == 2
+    assert "none of personal, preference, project, decision" in " ".join(refused.stderr.split())
