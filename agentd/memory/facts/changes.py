@@ -102,7 +102,7 @@ def _why_not(
         return "what was forgotten is erased", "say it again if you want it known"
     mine = {change.new, *change.old} - {""}
     newer = [one for one in listed if one.id > change.id and not one.undone]
-    if _is_behind_forgetting(mine, listed):
+    if _is_behind_forgetting(change.id, mine, listed):
         return "what it was about was forgotten since", "`agentd facts list` shows what holds"
     if change.new and known.get(change.new) is None:
         return "its fact is not there any more", "`agentd facts list` shows what holds"
@@ -114,8 +114,8 @@ def _why_not(
     return None
 
 
-def _is_behind_forgetting(mine: set[str], listed: Sequence[FactChange]) -> bool:
-    """Whether something that these facts came of, or led to, was forgotten."""
+def _is_behind_forgetting(number: int, mine: set[str], listed: Sequence[FactChange]) -> bool:
+    """Whether something that these facts came of, or led to, was forgotten since that change."""
     reached, grown = set(mine), True
     while grown:
         grown = False
@@ -124,4 +124,5 @@ def _is_behind_forgetting(mine: set[str], listed: Sequence[FactChange]) -> bool:
             if one.op is not ChangeKind.FORGET and ids & reached and not ids <= reached:
                 reached |= ids
                 grown = True
-    return any(one.op is ChangeKind.FORGET and reached & set(one.old) for one in listed)
+    later = (one for one in listed if one.id > number and one.op is ChangeKind.FORGET)
+    return any(reached & set(one.old) for one in later)

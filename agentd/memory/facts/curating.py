@@ -76,10 +76,15 @@ def line_of(fact: Fact) -> str:
 
 
 def sayings_of(evidence: Sequence[Evidence], fact: Fact) -> Sayings:
-    """What is known of the times it was said."""
-    said = [one for one in evidence if not one.is_context]
-    times = [one.at for one in said] or [fact.noted_at]
-    keys = dict.fromkeys(one.session for one in said if one.session != NO_SESSION)
+    """What is known of the times it was said. What was said at one moment was said once, however many
+    copies of the conversation there are, or were.
+    """
+    said: dict[datetime, SessionKey] = {}
+    for one in evidence:
+        if not one.is_context and said.get(one.at, NO_SESSION) == NO_SESSION:
+            said[one.at] = one.session
+    times = list(said) or [fact.noted_at]
+    keys = dict.fromkeys(session for session in said.values() if session != NO_SESSION)
     return Sayings(len(times), min(times), max(times), tuple(keys))
 
 

@@ -327,9 +327,9 @@ class Batch:
 
     def _heard_again(self, there: Fact, operation: Operation) -> Fact:
         """The fact with one more piece of evidence, and the surer for it if that is new."""
-        known = {(one.at, one.origin) for one in self._sayings(there.id)}
+        known = {one.at for one in self._sayings(there.id)}  # a copy has the time of its original
         spoken = [one for one in operation.evidence if not one.is_context]
-        is_new = any((one.at, one.origin) not in known for one in spoken)
+        is_new = any(one.at not in known for one in spoken)
         self._add_evidence(there.id, operation.evidence)
         sure = there.confidence
         if is_new and sure < _MOST_SURE:

@@ -8,7 +8,7 @@ facts before notes before conversations and newer before older, so that the read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentd.domain.workspace import FACTS_PATH
@@ -27,6 +27,8 @@ from agentd.providers.offline.phrases import (
     TOLD,
     is_ours,
 )
+
+_Value = tuple[tuple[str, str], str]  # of what, and which
 
 _ENOUGH, _SURE, _NEARLY_ALL = 0.5, 0.6, 0.8
 _ENOUGH_PAIRS = 0.3  # letter pairs across word borders match nothing
@@ -80,7 +82,8 @@ def answer(
 ) -> str:
     """The facts that surely answer, else the best lines, each with its place, or that there are none.
     `found` is what a search has found, `facts` what the prompt tells, `heard` what the user has said in
-    this conversation: what it says otherwise goes first, since it is not learnt yet.
+    this conversation: what it says otherwise goes first, since it is not learnt yet; what a fact said that
+    holds no more was learnt, and something later has taken its place.
     """
     asks_past = _PAST.search(question) is not None
     lines = list(found) if asks_past else _holding(found)
@@ -91,7 +94,8 @@ def answer(
     best = _best(_PAST.sub("", question), lines)
     sure = [m for m in best if m.line.is_fact and _is_sure(question, m)] if not asks_past else []
     if sure and sure[0] is best[0]:
-        if later := _said_otherwise(sure[0].text, heard):
+        over = {value for line in found if _is_past(line) for value in _values(line.text)}
+        if later := _said_otherwise(sure[0].text, heard, over):
             return f"{HEARD} “{later}”\n{OTHERWISE} {_placed(sure[0])}"
         told = [f"{TOLD} {_placed(sure[0])}", *(f"Also: {_placed(match)}" for match in sure[1:])]
         return "\n".join(told)
@@ -143,23 +147,29 @@ def _holding(found: Sequence[Line]) -> list[Line]:
     ]
 
 
-def _values(text: str) -> Iterator[tuple[tuple[str, str], str]]:
-    for claim in claims_of(without_order(_UNTIL.sub("", text))):
-        yield claim.slot, words.normal(claim.triple.value)
+def _values(text: str) -> Iterator[_Value]:
+    yield from map(_value, claims_of(without_order(_UNTIL.sub("", text))))
+
+
+def _value(claim: Claim) -> _Value:
+    return claim.slot, words.normal(claim.triple.value)
 
 
 def _is_past(line: Line) -> bool:
     return line.is_fact and _UNTIL.match(line.text) is not None
 
 
-def _said_otherwise(fact: str, heard: Sequence[str]) -> str:
-    """What the user last said of the same thing, if it is otherwise and was not asked to be kept."""
+def _said_otherwise(fact: str, heard: Sequence[str], over: Container[_Value]) -> str:
+    """What the user last said of the same thing, if it is otherwise, was not asked to be kept, and is not
+    `over`.
+    """
     wanted = {claim.slot: claim for claim in claims_of(fact)}
     for text in reversed(heard):
         said = [(claim, wanted[claim.slot]) for claim in claims(text) if claim.slot in wanted]
         if said:
             is_same = all(_is_same(new, old) for new, old in said)
-            return "" if is_same or order(text) is not None else text.strip()
+            is_over = all(_value(new) in over for new, _ in said)
+            return "" if is_same or is_over or order(text) is not None else text.strip()
     return ""
 
 

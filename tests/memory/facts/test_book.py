@@ -599,6 +599,18 @@ async def test_nothing_is_taken_back_behind_a_forgetting(home, victim):
     await home.check()
 
 
+async def test_what_was_changed_after_a_forgetting_can_be_taken_back(home):
+    [rex] = await home.add(REX)
+    second = await home.replace(MAX, rex)
+    await home.book.forget([rex])
+    await home.replace(BO, second.fact.id)
+    await home.book.undo()
+    assert await home.texts() == [MAX]
+    with pytest.raises(NotFound):
+        await home.book.undo()
+    await home.check()
+
+
 async def test_a_forgetting_keeps_nobody_from_taking_back_something_else(home):
     [rex, _] = await home.add(REX, TEA)
     await home.book.forget([rex])

@@ -63,6 +63,21 @@ def desk(home):
 THRICE = ((9, "main"), (5, "main"), (1, "chat:a"))
 
 
+async def test_a_copy_of_a_conversation_is_no_saying_of_its_own(desk):
+    at = desk.clock.now() - timedelta(days=2)
+    for session in ("main", "chat:copy"):
+        evidence = (Evidence(at, SessionKey(session), next(desk.home.rows), 0, 9),)
+        said = desk.home.said(REX, Op.ADD, source=FactSource.EXPLICIT, at=at, evidence=evidence)
+        [learned] = await desk.book.learn([said])
+    assert learned.fact.confidence == 0.9
+    assert await desk.ids() == []
+    await desk.book.unlink(SessionKey("chat:copy"))
+    assert await desk.ids() == []
+    rex = await desk.dog("Rex", (1, "main"), source=FactSource.EXPLICIT)
+    [proposal] = await desk.proposals.all()
+    assert (proposal.id, proposal.sayings.times, proposal.sayings.sessions) == (rex, 2, ("main",))
+
+
 async def test_a_proposal_is_a_diff_with_its_evidence(desk):
     rex = await desk.dog("Rex", *THRICE)
     [proposal] = await desk.proposals.all()

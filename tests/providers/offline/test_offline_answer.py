@@ -157,7 +157,7 @@ def test_what_was_said_otherwise_since_goes_before_the_fact():
     reply = answer("what is my dog called?", [fact], (), ["My dog is called Max now."])
     assert reply.split("\n") == [
         "Earlier in this conversation you said: “My dog is called Max now.”",
-        f"What was kept before that says otherwise: {fact.text} (memory/facts.md:3)",
+        f"What is kept says otherwise: {fact.text} (memory/facts.md:3)",
     ]
     for same in (
         "My dog is called Rex.",
@@ -165,6 +165,16 @@ def test_what_was_said_otherwise_since_goes_before_the_fact():
         "My other dog is called Bo",
     ):
         assert "\n" not in answer("what is my dog called?", [fact], (), [same])
+
+
+def test_what_was_said_and_has_been_replaced_since_is_not_the_later_one():
+    now = Line("memory/facts.md:3", "The user lives in Linz.")
+    before = Line("memory/facts.md:7", "Until 2026-11-24: The user lives in Graz.")
+    said = ["I live in Graz"]
+    reply = answer("where do I live?", [now, before], (), said)
+    assert reply == f"You told me: {now.text} (memory/facts.md:3)"
+    since = answer("where do I live?", [now, before], (), [*said, "I live in Wien"])
+    assert since.startswith("Earlier in this conversation you said: “I live in Wien”")
 
 
 def test_what_was_so_before_is_told_when_asked_and_only_then():

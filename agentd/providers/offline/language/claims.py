@@ -95,7 +95,7 @@ _TOLD = re.compile(
 )
 # “The boiler code is 4417”: a thing of which there is one, and its number or name.
 _A_THING = re.compile(
-    r"(?:(?:the )?user's|my|our|the) (?P<n>(?-i:[a-z])[\w-]*(?: (?!of\b|for\b|in\b|at\b|on\b)[\w-]+){0,2}?) (?:is(?: now)?|=|was changed to)"
+    r"(?:(?:the )?user's|my|our|the) (?P<n>(?-i:[a-z])[\w-]*(?: (?!of\b|for\b|in\b|at\b|on\b)[\w-]+){0,2}?) (?:is(?: now)?(?: called| named)?|=|was changed to)"
     r" (?P<v>\S*\d\S*(?: \S*\d\S*){0,3}?|(?-i:[A-ZÀ-Þ])[\w'&+./-]*(?: (?-i:[A-ZÀ-Þ\d])[\w'&+./-]*){0,3}?)(?: now)?[.!]*",
     re.IGNORECASE,
 )

@@ -54,7 +54,7 @@ _ORDER = re.compile(
     r"|(?:make|take) a note|(?:write|note|jot) (?:this |that |it )?down|for the record"
     r"|(?:save|store)(?= this| that)"
     r"|merke? dir|notiere?|vergiss nicht|denk daran|souviens-toi|rappelle-toi|retiens|recuerda|anota|apunta)"
-    r"(?:,?\s{1,5}(?:of |down )?(?:this|that|the following|to self|for me|bitte|dass|que|qu['’])){0,2}"
+    r"(?:[,:]?\s{1,5}(?:of |down )?(?:this|that|the following|to self|for me|bitte|dass|que|qu['’])){0,2}"
     r"(?![^\W_])[\s:,–-]{0,10}",
     re.IGNORECASE,
 )
