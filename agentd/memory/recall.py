@@ -14,10 +14,11 @@ from agentd.domain.memory import OWNER, PUBLIC, Found, Source, audience_of, scop
 from agentd.domain.outside import is_marked
 from agentd.domain.search import EmptyReason, Lack, SearchQuery, heavier
 from agentd.domain.turn import Kind, SessionKey, kind_of
-from agentd.domain.workspace import FileView, Reader
+from agentd.domain.workspace import FACTS_PATH, FileView, Reader
 from agentd.errors import FileMissing, NotFound, StorageFull, WorkspaceError
+from agentd.memory.facts.keeping import parsed
 from agentd.memory.indexer import Indexer
-from agentd.memory.transcript import as_lines, session_at
+from agentd.memory.transcript import as_lines, path_of, session_at
 from agentd.ports import MemoryIndex, SessionStore, Workspace
 
 log = structlog.get_logger()
@@ -109,12 +110,25 @@ class MemoryRecall:
         (found,) = await self._workspace.look([path], _OWNER)
         if isinstance(found, WorkspaceError):
             return True
+        if (
+            path == FACTS_PATH
+            and "<!--" in text
+            and await self._tells_names(found.text, first, last)
+        ):
+            return True
         whole = found.text.split("\n")[first - 1 : last]
         return any(await self._workspace.outside(path, [*whole, *text.split("\n")]))
 
     async def names_outside(self, places: Sequence[str]) -> bool:
         """See Recall."""
         return await self._workspace.names_outside([p for place in places for p in _paths(place)])
+
+    async def _tells_names(self, page: str, first: int, last: int) -> bool:
+        """Whether one of these lines of the page of facts names a transcript as text from outside has."""
+        placed = (await parsed(page)).placed()
+        entries = [one.line.entry for one in placed if first <= one.number <= last]
+        origins = {entry.origin.session for entry in entries if entry and entry.origin.session}
+        return await self.names_outside([path_of(session) for session in origins])
 
     async def _was_said_outside(self, session: SessionKey, first: int, last: int) -> bool:
         if kind_of(session) is not Kind.MAIN:

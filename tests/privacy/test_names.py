@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agentd.domain.fact import Category, Fact, FactSource, Provenance
 from agentd.domain.message import Text
 from agentd.domain.source import BY_OWNER
 from agentd.domain.tool import Decision
 from agentd.domain.transcript import NewRow, RowRole
 from agentd.domain.turn import SessionKey
+from agentd.domain.workspace import FACTS_PATH
+from agentd.memory.facts.annotation import bullet
 from agentd.testing import Answers
 from tests.privacy.conftest import GROUP, SHARED, House
 
@@ -65,6 +68,23 @@ async def test_a_transcript_taints_by_the_name_of_its_file_and_not_by_the_owners
     assert NAME in answers[0]
     assert await is_tainted(home, "chat:new") is named_outside
     assert len(home.answers.questions) == named_outside
+
+
+@pytest.mark.parametrize("named_outside", [True, False])
+async def test_a_fact_on_its_page_names_the_transcript_that_it_is_from(home: House, named_outside):
+    if named_outside:
+        await home.files.name_outside([TRANSCRIPT])
+    here = {"category": Category.PERSONAL, "source": FactSource.EXTRACTED, "confidence": 0.6}
+    times = {"valid_from": home.clock.now(), "noted_at": home.clock.now()}
+    fact = Fact("k3f9", RENT, **here, **times, origin=Provenance(OLD, 1))
+    home.put(FACTS_PATH, f"# Facts\n\n{bullet(fact)}\n")
+    await home.indexer.sync()
+    read = ("memory_read", {"path": FACTS_PATH})
+    assert NAME in (await home.obey("chat:read", [read]))[0]
+    assert await is_tainted(home, "chat:read") is named_outside
+    search = ("memory_search", {"query": RENT, "sources": ["notes"], "limit": 1})
+    assert NAME not in (await home.obey("chat:found", [search]))[0]
+    assert not await is_tainted(home, "chat:found")
 
 
 async def test_a_folder_that_a_group_has_named_taints_with_whatever_lies_in_it(home: House):
