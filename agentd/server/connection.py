@@ -35,6 +35,7 @@ from agentd.server.settings import ServerSettings
 log = structlog.get_logger()
 
 _CANCEL = "$/cancel_request"  # by which either side takes back a call of its own
+_HELLO = "initialize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,13 @@ class Connection:
         return answer
 
     def _hear(self, method: str, params: dict[str, Any]) -> None:
+        """Raises FrameError for a greeting that asks to be bound and cannot be."""
         listener = self._access.of(self._role).notifications.get(method)
+        if method == _HELLO:  # it has no answer this way, but what it gives up it has given up
+            try:
+                self._role = self._role.after(method, params)
+            except InvalidRequest as error:
+                raise FrameError(frames.INVALID_REQUEST, error.message, fatal=True) from None
         if listener is None:
             return
         self._role = self._role.after(method, params)

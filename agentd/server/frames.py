@@ -121,8 +121,10 @@ def _classify(value: Any) -> Frame:
     if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
         raise FrameError(INVALID_REQUEST, 'the frame is no object with "jsonrpc": "2.0"')
     call_id = value.get("id")
+    # A greeting may give up the owner's rights: whose greeting is not understood must not keep them.
+    fatal = value.get("method") == "initialize"
     if "id" in value and (isinstance(call_id, bool) or not isinstance(call_id, str | int)):
-        raise FrameError(INVALID_REQUEST, "the id is neither a string nor an integer")
+        raise FrameError(INVALID_REQUEST, "the id is neither a string nor an integer", fatal=fatal)
     if "method" not in value:
         if call_id is None or ("result" in value) == ("error" in value):
             raise FrameError(INVALID_REQUEST, "the frame is neither a call nor an answer")
@@ -131,5 +133,5 @@ def _classify(value: Any) -> Frame:
     if not isinstance(method, str):
         raise FrameError(INVALID_REQUEST, "the method is no string")
     if not isinstance(params, dict):
-        raise FrameError(INVALID_PARAMS, "params is no object", call_id=call_id)
+        raise FrameError(INVALID_PARAMS, "params is no object", fatal=fatal, call_id=call_id)
     return Notification(method, params) if call_id is None else Request(call_id, method, params)

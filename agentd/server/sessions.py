@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -253,11 +253,12 @@ class AcpSessions:
         infos = [
             info
             for info in await self._store.sessions()
-            # A session without a folder belongs to every folder.
-            if peer.role.sees(info.key)
-            and (not call.cwd or info.cwd in ("", call.cwd))
-            and not is_unused(info)
+            if peer.role.sees(info.key) and not is_unused(info)
         ]
+        if not peer.role.is_owner:  # in which folder its owner made it is no business of others
+            infos = [replace(info, cwd="") for info in infos]
+        # A session without a folder belongs to every folder.
+        infos = [info for info in infos if not call.cwd or info.cwd in ("", call.cwd)]
         page: Params = {"sessions": [_info(i, call.cwd) for i in infos[start : start + _PAGE]]}
         if start + _PAGE < len(infos):
             page["nextCursor"] = str(start + _PAGE)

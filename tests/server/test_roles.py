@@ -247,6 +247,38 @@ async def test_the_next_line_of_one_write_already_meets_a_bound_connection(club)
     assert club.reached == []
 
 
+async def test_a_greeting_that_wants_no_answer_binds_all_the_same(club):
+    client = await club.client()
+    hello = {"protocolVersion": 1, "_meta": {"agentd/bind": GROUP}}
+    await client.notify("initialize", hello)
+    assert (await client.fail("_agentd/status"))["code"] == -32601
+    assert club.reached == []
+
+
+@pytest.mark.parametrize("odd", [{"id": None}, {"id": True}, {"id": 1, "params": []}])
+async def test_a_greeting_that_cannot_be_read_ends_the_connection(club, odd):
+    client = await club.client()
+    hello = {"protocolVersion": 1, "_meta": {"agentd/bind": GROUP}}
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello, **odd}
+    status = {"jsonrpc": "2.0", "id": 2, "method": "_agentd/status", "params": {}}
+    await client.raw(b"".join(json.dumps(one).encode() + b"\n" for one in (frame, status)))
+    assert (await client.read())["error"]["code"] in {-32600, -32602}
+    assert await client.read() is None
+    assert club.reached == []
+
+
+async def test_a_bound_client_is_not_told_the_owners_folders(club):
+    await club.owner.call(
+        "session/new", {**PARAMS, "cwd": "/home/me/private", "_meta": {"agentd/key": "group:own"}}
+    )
+    client = await bound(club, "group:own")
+    (told,) = (await client.call("session/list"))["sessions"]
+    assert told["cwd"] == "/"
+    for cwd in ("/home/me/private", "/elsewhere"):
+        (told,) = (await client.call("session/list", {"cwd": cwd}))["sessions"]
+        assert told["cwd"] == cwd, "it cannot ask either"
+
+
 async def test_a_session_that_is_made_later_is_there_for_who_is_bound_to_it(club):
     client = await bound(club, "group:late")
     wanted = {**PARAMS, "sessionId": "group:late"}
