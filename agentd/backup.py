@@ -43,6 +43,7 @@ _MOST_FILES = 1_000_000
 _SPARE = 100 << 20  # bytes of the disk that stay free
 _PIECE = 1 << 16
 _LONGEST_NAME = 200  # characters of it that are told
+_DEEPEST = 256  # folders within folders, as nobody makes them
 _STRAY = (".agentd-", ".tmp")
 
 
@@ -359,7 +360,9 @@ def _is_ours(name: str) -> bool:
         return True
     parts = name.split("/")
     is_plain = not any(part in ("", ".", "..") for part in parts)
-    return is_plain and any(name.startswith(f"{top}/") for top in _FOLDERS)
+    return (
+        is_plain and len(parts) <= _DEEPEST and any(name.startswith(f"{top}/") for top in _FOLDERS)
+    )
 
 
 def _damaged(file: Path, why: str) -> AgentdError:

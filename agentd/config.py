@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import tomli
-from pydantic import ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from agentd.alerts.settings import AlertsSettings
@@ -154,7 +154,7 @@ def read(path: Path, environ: Mapping[str, str]) -> Loaded:
     except ValidationError as error:
         known = tuple(_keys(_nested(Config())))
         details = error.errors(include_url=False)
-        mistakes += [told(detail, data, known) for detail in details]
+        mistakes += [told(detail, data, known, _PARTLY_SHOWN) for detail in details]
     pasted = pasted_secrets(data)
     if mistakes or pasted:
         lines = {key: f"line {number}" for key, number in key_lines(text).items()}
@@ -209,7 +209,7 @@ def _reaching(value: Any, key: str) -> Iterator[Reaching]:
             mark = next((mark for mark in field.metadata if isinstance(mark, Reaches)), None)
             if mark is None:
                 yield from _reaching(inner, path)
-            elif inner:
+            elif mark.when(inner):
                 yield Reaching(path, plain(inner), mark.how)
     elif isinstance(value, tuple):
         for number, inner in enumerate(value, start=1):
@@ -308,6 +308,18 @@ def _nested(settings: Settings) -> dict[str, Any]:
         for name in type(settings).model_fields
         for value in (getattr(settings, name),)
     }
+
+
+def _partly_shown(model: type[BaseModel]) -> Iterator[str]:
+    """The names of the settings, at any depth, whose values `config show` does not tell whole."""
+    for name, field in model.model_fields.items():
+        if any(isinstance(mark, Shown) for mark in field.metadata):
+            yield name
+        if isinstance(inner := field.annotation, type) and issubclass(inner, BaseModel):
+            yield from _partly_shown(inner)
+
+
+_PARTLY_SHOWN = frozenset(_partly_shown(Config))
 
 
 def _told(value: Any, field: FieldInfo) -> Any:

@@ -26,7 +26,7 @@ from agentd.config import Config, load, placed
 from agentd.confinement import confine, without_keys
 from agentd.errors import AgentdError
 from agentd.logs import open_log
-from agentd.ownership import secure
+from agentd.ownership import kept, secure
 from agentd.paths import Places, daemon_places, ensure_private_dir
 from agentd.ports import Clock, Probe
 from agentd.redaction import names_of_secrets
@@ -88,7 +88,7 @@ def main(config_path: Path | None = None) -> int:
         places = daemon_places(os.environ, config_path)
         mended = secure(places, os.getuid(), config_is_elsewhere=config_path is not None)
         config = load(places.config_file, os.environ)
-        placed(config, places)
+        mended += kept(placed(config, places), os.getuid())
         names = {*names_of_secrets(os.environ), *config.key_variables}
         environ = without_keys(os.environ, names)
         return _run_logged(config, places, environ, notifier, mended)

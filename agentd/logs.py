@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import operator
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -46,7 +47,9 @@ class LogSettings(Settings):
     max_bytes: int = Field(
         5_000_000, ge=10_000, description="the file is rotated before it grows beyond this"
     )
-    redact_messages: bool = Field(
+    redact_messages: Annotated[
+        bool, Reaches("lets keys be kept as they were said", when=operator.not_)
+    ] = Field(
         True,
         description="replace keys in published formats by [secret:KIND] in what agentd keeps of messages, notes and the index",
     )

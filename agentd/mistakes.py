@@ -20,9 +20,11 @@ _INSTEAD = (
 )
 
 
-def told(detail: ErrorDetails, data: Any, known: Collection[Key]) -> tuple[Key, str]:
+def told(
+    detail: ErrorDetails, data: Any, known: Collection[Key], hushed: Collection[str] = ()
+) -> tuple[Key, str]:
     """Where a mistake is, in words of the file, and what is wrong there. `known` are all keys that
-    there are.
+    there are, `hushed` the names of those whose values may hold a secret of any form.
     """
     key: Key = ()
     for part in detail["loc"]:
@@ -38,7 +40,12 @@ def told(detail: ErrorDetails, data: Any, known: Collection[Key]) -> tuple[Key, 
         return key, "is a table, not a single value"
     text = detail["msg"].removeprefix("Value error, ")
     is_told = detail["type"] in ("value_error", "missing") or isinstance(data, dict)
-    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {data!r}")
+    given = (
+        f"a {type(data).__name__} that is not shown"
+        if not set(hushed).isdisjoint(key)
+        else repr(data)
+    )
+    return key, redact(text if is_told else f"{text[:1].lower()}{text[1:]}, got {given}")
 
 
 def pasted_secrets(data: Mapping[str, Any]) -> dict[Key, str]:

@@ -32,6 +32,29 @@ def secure(places: Places, uid: int, *, config_is_elsewhere: bool = False) -> tu
     return tuple(filter(None, mended))
 
 
+def kept(places: Places, uid: int) -> tuple[str, ...]:
+    """`secure` for what the daemon is about to open: the workspace, wherever the configuration wants it,
+    and the databases and keys of the state. Of a workspace others may read what its folder's mode
+    lets them, and change nothing.
+    """
+    files = (places.database, places.index, places.facts_key, places.rows_key)
+    beside = (
+        path.with_name(f"{path.name}{suffix}") for path in files for suffix in ("", "-wal", "-shm")
+    )
+    return tuple(
+        filter(
+            None,
+            (
+                _place(path, uid, loose)
+                for path, loose in (
+                    (places.workspace, _OTHERS_WRITE),
+                    *((path, _OTHERS) for path in beside),
+                )
+            ),
+        )
+    )
+
+
 def configuration(path: Path, uid: int, *, mend: bool) -> str:
     """What is wrong with the modes of the configuration, or was if it is to be mended; "" for nothing.
     Root's own may be readable by all. Raises ConfigError for a file of somebody else.
@@ -67,12 +90,16 @@ def runtime_folder(path: Path, uid: int) -> str:
 
 
 def _folder(path: Path, uid: int, *, or_root: bool = False) -> str:
+    return _place(path, uid, _OTHERS, or_root=or_root)
+
+
+def _place(path: Path, uid: int, loose: int, *, or_root: bool = False) -> str:
     try:
         found = path.stat()
     except OSError:
         return ""  # making or using it tells
     _require_owner(path, found, uid, or_root=or_root)
-    return _closed(path, found, _OTHERS if found.st_uid == uid else _OTHERS_WRITE, uid)
+    return _closed(path, found, loose if found.st_uid == uid else _OTHERS_WRITE, uid)
 
 
 def _require_owner(path: Path, found: os.stat_result, uid: int, *, or_root: bool) -> None:

@@ -229,6 +229,33 @@ def test_what_may_hold_secrets_is_shown_in_part(tmp_path: Path) -> None:
     assert found["alerts.webhook_url"] == "https://example.org"
 
 
+def test_an_address_of_a_service_is_shown_without_the_keys_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[provider]\nbase_url = "https://host.example/v1?api_key=4711abc"\n')
+    found = {setting.key: setting.value for setting in describe(read(path, {}))}
+    assert found["provider.base_url"] == "https://host.example/v1?[not shown]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[alerts]\ncommand = "curl -H 4711abc"\n',
+        '[alerts]\ncommand = ["curl", ["4711abc"]]\n',
+        '[alerts]\nwebhook_url = ["https://hooks.example.org/4711abc"]\n',
+        '[provider]\nbase_url = "host.example/?api_key=4711abc"\n',
+        '[provider]\nfallback = [{ base_url = "host.example/?api_key=4711abc" }]\n',
+        '[memory_search.embedder]\nbase_url = "ftp://4711abc@host"\n',
+    ],
+)
+def test_a_mistake_in_what_may_hold_a_secret_is_told_without_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    assert "4711abc" not in caught.value.message
+    assert "not shown" in caught.value.message
+
+
 def test_settings_are_spelled_as_toml() -> None:
     for setting in describe(read(Path("absent"), {})):
         if setting.value is not None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from agentd import daemon
 from agentd.cli.app import app
 from agentd.errors import ConfigError
-from agentd.ownership import configuration, runtime_folder, secure
+from agentd.ownership import configuration, kept, runtime_folder, secure
 from agentd.paths import Places, daemon_places
 from agentd.server.listener import bound_socket
 
@@ -76,6 +76,26 @@ def test_what_belongs_to_another_user_is_refused_and_left_alone(places, name):
         secure(places, uid)
     assert "chown" in error.value.cure
     assert mode(path) == 0o755
+
+
+@pytest.mark.parametrize("name", ["workspace", "state/state.db", "state/state.db-wal"])
+def test_a_daemon_opens_nothing_of_another_user(places, name):
+    path = (places.state_dir.parent / name).resolve()
+    path.mkdir() if name == "workspace" else path.touch(0o600)
+    assert kept(places, ME) == ()
+    uid = given_away(path)
+    with pytest.raises(ConfigError, match="belongs to"):
+        kept(places, uid)
+
+
+def test_what_a_daemon_opens_is_closed_to_the_writing_of_others(places):
+    places.workspace.mkdir(mode=0o755)
+    places.workspace.chmod(0o777)
+    places.database.touch()
+    places.database.chmod(0o666)
+    assert len(kept(places, ME)) == 2
+    assert mode(places.workspace) == 0o755
+    assert mode(places.database) == 0o600
 
 
 def test_the_folder_around_a_configuration_named_by_hand_is_left_alone(tmp_path, places):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from agentd.domain.turn import Kind, Origin
 from agentd.engine.budget import SilentBudget
 from agentd.errors import BudgetReached, ConfigError
 from agentd.logs import OpenLog
+from agentd.ownership import configuration
 from agentd.paths import prompt
 from agentd.providers.metered import most_of
 from agentd.reload import Reload
@@ -61,7 +63,7 @@ class Upkeep:
         self._output = output
         self._server: Server | None = None
         file = ground.places.config_file
-        read = partial(load, file, ground.environ)
+        read = partial(_read, file, ground.environ)
         self._reload = Reload(ground.config, read, self.check, self.take, file)
         self._started = (ground.clock.now(), ground.clock.monotonic())
 
@@ -190,3 +192,12 @@ class Upkeep:
             most = most_of(fixed, service.max_tokens)
             refusals.append(await budget.refusal(own or choice.model, most))
         return refusals[0] if all(refusals) else None
+
+
+def _read(file: Path, environ: Mapping[str, str]) -> Config:
+    """The configuration, looked at as at the start: whoever may write it decides what the daemon runs.
+    Raises ConfigError.
+    """
+    if mended := configuration(file, os.getuid(), mend=True):
+        log.warning("places_were_open", mended=mended)
+    return load(file, environ)

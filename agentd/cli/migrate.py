@@ -13,6 +13,7 @@ from agentd.cli.ask import MODEL_SECONDS, fitted, sockets
 from agentd.cli.group import Group
 from agentd.cli.plain import revealed, table
 from agentd.cli.report import AsJson, note, reporting, show
+from agentd.domain.workspace import FACTS_PATH
 
 app = Group("Move in from another agent; nothing that is yours is overwritten.")
 
@@ -72,7 +73,9 @@ def _ask(path: str, text: str, warnings: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the user wants the file with these lines, all of which are shown."""
     lines = text.split("\n")
     if not warnings:
-        note(f"{path} would tell the agent what to do:")
+        is_page = path.casefold() == FACTS_PATH
+        would = "be facts about you" if is_page else "tell the agent what to do"
+        note(f"{path} would {would}:")
         note("\n".join(f"  {revealed(line)}" for line in lines))
         return typer.confirm("Import it?", default=False, err=True)
     note(f"{path} would stand in the agent's prompts; look at these lines of it:")

@@ -16,6 +16,7 @@ from agentd.cli.regular import read_regular
 from agentd.cli.transcripts import existing, read_files, send
 from agentd.client.connection import MAX_FRAME_BYTES, Connection, connected
 from agentd.client.errors import RemoteError
+from agentd.domain.workspace import FACTS_PATH
 from agentd.errors import AgentdError, InvalidRequest
 from agentd.paths import shipped
 
@@ -38,6 +39,7 @@ _FIRST_MEETING = "BOOTSTRAP.md"
 # They say what the agent is and does, so whoever wrote them commands it from then on.
 _INSTRUCTIONS = frozenset({"agents.md", "heartbeat.md", "identity.md", "soul.md", "tools.md"})
 NOT_ASKED = "it tells the agent what to do, and nobody was asked"
+FACTS_NOT_ASKED = "its lines would be facts about you, and nobody was asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,12 @@ async def _note(
         if ours is not None and ours != _template(target):
             return _step(target, "kept", "yours is another one")
         found = await _written(connection, target, text, dry_run=True)
-        is_order = target.casefold() in _INSTRUCTIONS
-        if (found or is_order) and not (permit and permit(target, text, found)):
-            reason = _told(found) if found else NOT_ASKED
+        if target.casefold() == FACTS_PATH:
+            unasked = FACTS_NOT_ASKED
+        else:
+            unasked = NOT_ASKED if target.casefold() in _INSTRUCTIONS else ""
+        if (found or unasked) and not (permit and permit(target, text, found)):
+            reason = _told(found) if found else unasked
             return {**_step(target, "refused", reason), **({"warnings": found} if found else {})}
         if not dry_run:
             await _written(connection, target, text, dry_run=False)

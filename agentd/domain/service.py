@@ -6,16 +6,22 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agentd.domain.settings import Reaches
+from agentd.domain.settings import Reaches, Shown, address_alone
 
 OPENAI_URL = "https://api.openai.com/v1"
 
 ServiceAddress = Annotated[  # "" means the official one
     str,
     Field(pattern=r"^(https?://.*)?$"),
+    Shown(address_alone),
     Reaches("is sent conversations, notes and the key"),
 ]
-CredentialName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]*$")]  # "" means the usual one
+KeyVariable = Annotated[str, Reaches("names the variable that the service is sent as its key")]
+CredentialName = Annotated[  # "" means the usual one
+    str,
+    Field(pattern=r"^[A-Za-z0-9._-]*$"),
+    Reaches("names the credential that the service is sent as its key"),
+]
 KeyFile = Annotated[
     str,
     Field(description="file that holds the key; only its owner may read it (mode 0600)"),

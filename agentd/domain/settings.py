@@ -37,11 +37,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Reaches:
-    """A setting that acts beyond agentd, and how: a configuration of somebody else is shown with it
-    before it is taken.
+    """A setting that acts beyond agentd, or lets others see more, and how: a configuration of somebody
+    else is shown with it before it is taken. `when` says of which values that is true.
     """
 
     how: str
+    when: Callable[[Any], bool] = bool
 
 
 def program_alone(command: Sequence[str]) -> list[str]:
@@ -57,6 +58,14 @@ def host_alone(address: str) -> str:
     rest = "/[not shown]" if parts.path.strip("/") or parts.query or parts.fragment else ""
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{rest}" if address else ""
+
+
+def address_alone(address: str) -> str:
+    """An address without user, query and fragment, in which services are given keys."""
+    parts = urlsplit(address)
+    rest = "?[not shown]" if parts.query or parts.fragment else ""
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}{rest}" if address else ""
 
 
 def parse_duration(value: Any) -> timedelta:

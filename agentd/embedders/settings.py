@@ -7,13 +7,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
+from agentd.domain.service import (
+    CredentialName,
+    KeyFile,
+    KeyVariable,
+    ServiceAddress,
+    openai_needs_key,
+)
 from agentd.domain.settings import Duration, PositiveDuration, Reaches, Settings
 
 Kind = Literal[
     "packaged", "both", "multilingual", "onnx", "sentence-transformers", "openai", "static", "none"
 ]
 Provider = Literal["auto", "local", Kind]
+
+
+_SENT = Reaches("has notes sent to a service", when=lambda provider: provider == "openai")
 
 
 class ModelSettings(Settings):
@@ -59,7 +68,7 @@ class ModelSettings(Settings):
         default="",
         description="other address for openai, with /v1; empty means the official one",
     )
-    api_key_env: str = Field(
+    api_key_env: KeyVariable = Field(
         default="", description="environment variable that holds the key; empty: OPENAI_API_KEY"
     )
     api_key_credential: CredentialName = Field(
@@ -106,8 +115,9 @@ class ModelSettings(Settings):
 class FallbackSettings(ModelSettings):
     """An embedder that makes the vectors while those before it cannot be had."""
 
-    provider: Literal[
-        "openai", "packaged", "both", "multilingual", "onnx", "sentence-transformers"
+    provider: Annotated[
+        Literal["openai", "packaged", "both", "multilingual", "onnx", "sentence-transformers"],
+        _SENT,
     ] = Field(default="openai", description='like provider of [memory_search]; usually "openai"')
 
     @property
@@ -119,7 +129,7 @@ class FallbackSettings(ModelSettings):
 class EmbedderSettings(Settings):
     """Which embedder makes the vectors."""
 
-    provider: Provider = Field(
+    provider: Annotated[Provider, _SENT] = Field(
         default="auto",
         description='"auto" or "local" (the best that is installed), "packaged" (two models that come '
         'along, one for English and one for many languages, joined), "onnx" (the first of them), '

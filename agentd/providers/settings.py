@@ -7,7 +7,13 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from agentd.domain.service import CredentialName, KeyFile, ServiceAddress, openai_needs_key
+from agentd.domain.service import (
+    CredentialName,
+    KeyFile,
+    KeyVariable,
+    ServiceAddress,
+    openai_needs_key,
+)
 from agentd.domain.settings import Duration, PositiveDuration, Settings
 
 Kind = Literal["", "anthropic", "openai", "llama", "offline"]
@@ -60,7 +66,7 @@ class ServiceSettings(Settings):
         description="other address of the service, for openai with /v1, for anthropic without; "
         "empty means the official one",
     )
-    api_key_env: str = Field(
+    api_key_env: KeyVariable = Field(
         default="",
         description="environment variable that holds the key; empty means ANTHROPIC_API_KEY or "
         "OPENAI_API_KEY",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -26,6 +26,13 @@ INJECTED = (  # in the usual order: what changes least comes first
     "MEMORY.md",
     "HEARTBEAT.md",
 )
+
+
+_SHARED = ("shared/",)
+
+
+def _shows_more(folders: Sequence[str]) -> bool:
+    return not set(folders) <= set(_SHARED)
 
 
 class WorkspaceSettings(Settings):
@@ -68,8 +75,10 @@ class WorkspaceSettings(Settings):
     max_total_chars: int = Field(
         60_000, ge=1_000, description="characters of all files that are injected at most"
     )
-    group_paths: tuple[str, ...] = Field(
-        ("shared/",),
+    group_paths: Annotated[
+        tuple[str, ...], Reaches("is what others see of the workspace", when=_shows_more)
+    ] = Field(
+        _SHARED,
         description="folders that groups and isolated sessions may see; nothing else exists for them",
     )
     read_scopes: NamedPaths = Field(

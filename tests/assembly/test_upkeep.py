@@ -17,6 +17,7 @@ from agentd.assembly.upkeep import Upkeep
 from agentd.config import Config
 from agentd.domain.job import Cron, NewJob
 from agentd.engine.budget import Budget
+from agentd.errors import ConfigError
 from agentd.logs import OpenLog
 from agentd.paths import daemon_places
 from agentd.redaction import Redactor
@@ -54,6 +55,25 @@ async def complaint(parts: Parts) -> str:
     """What doctor says of the parts that complain; "" if none does."""
     found = await check(parts, "parts")
     return "" if found["level"] == "ok" else str(found["text"])
+
+
+async def test_a_reload_looks_at_the_configuration_as_a_start_does(
+    parts: Parts, tmp_path: Path
+) -> None:
+    file = parts.ground.places.config_file
+    file.write_text("[log]\nlevel = 'debug'\n")
+    file.chmod(0o666)
+    reload = Upkeep(parts, LOG).routes()["_agentd/reload"]
+    if os.getuid() == 0:
+        os.chown(file, 4242, 4242)
+        with pytest.raises(ConfigError, match="belongs to"):
+            await reload({}, None)
+        os.chown(file, 0, 0)
+        file.chmod(0o666)
+    file.write_text("[log]\nlevel = 'nonsense'\n")
+    with pytest.raises(ConfigError, match="level"):
+        await reload({}, None)
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 async def test_doctor_names_a_job_that_no_longer_runs(parts: Parts) -> None:
