@@ -199,5 +199,5 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
     Raises ConfigError.
     """
     if mended := configuration(file, os.getuid(), mend=True):
-        log.warning("places_were_open", mended=mended)
+        log.warning("mode_mended", what=mended)
     return load(file, environ)
