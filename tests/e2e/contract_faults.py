@@ -38,7 +38,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("sessions", "delete", "main"), 2, "invalid"),
     (("sessions", "import", "nothing.jsonl"), 2, "invalid"),
     (("sessions", "import", "config.toml"), 2, "invalid"),
-    (("sessions", "import", "hello.jsonl", "--as", "main"), 75, "busy"),
+    (("sessions", "import", "hello.jsonl", "--as", "main"), 2, "invalid"),
     (("sessions", "import", "hello.jsonl", "--as", "what:is this"), 2, "invalid"),
     (("memory", "read", "NOTHING.md"), 1, "file_missing"),
     (("memory", "read", "latin.md"), 1, "file_unreadable"),
