@@ -106,7 +106,7 @@ def forget(
             )
         wanted = {"query": query, "all": all_, "also": [*(also or ()), *(more or ())] or None}
         if not (dry_run or yes):
-            wanted = _agreed(wanted, ask_him=not as_json)
+            wanted = _agreed(wanted, ask_him=sys.stdin.isatty() and not as_json)
         result = _forget(dry_run=dry_run, **wanted)
         texts = _texts(result["forgotten"]) if dry_run and not as_json else {}
         show(result, lambda told: fitted(fact_words.forgotten(told, texts)), as_json=as_json)
@@ -291,10 +291,12 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
 
 def _agreed(wanted: dict[str, Any], *, ask_him: bool) -> dict[str, Any]:
     """What the owner wants erased once he has seen it, his choice among several included. Ends the
-    command where he does not; raises InvalidRequest where nobody can be asked.
+    command where he does not; raises InvalidRequest where nobody can be asked about more than one fact.
     """
-    if not (ask_him and sys.stdin.isatty()):
-        agree("", yes=False, ask=False)
+    if not ask_him:
+        if wanted["all"]:
+            agree("", yes=False, ask=False)
+        return wanted
     seen = _forget(dry_run=True, **wanted)
     if not seen["forgotten"] and (chosen := _chosen(seen["candidates"])):
         wanted = {**wanted, "query": chosen}

@@ -120,11 +120,7 @@ def test_what_is_forgotten_is_not_said_again_and_what_is_left_is_named(
     daemon: ScriptedDaemon,
 ) -> None:
     done = facts(
-        daemon,
-        "forget",
-        "aaaaaaaa",
-        "--yes",
-        answer={"forgotten": ["aaaaaaaa"], "candidates": [], **ERASED},
+        daemon, "forget", "aaaaaaaa", answer={"forgotten": ["aaaaaaaa"], "candidates": [], **ERASED}
     )
     assert done.exit_code == 0
     assert done.output.splitlines() == [
@@ -155,7 +151,7 @@ def test_a_dry_run_shows_the_sentence_and_how_to_name_what_stays(daemon: Scripte
 )
 def test_lines_are_named_by_their_numbers(daemon: ScriptedDaemon, argv: tuple[str, ...]) -> None:
     done = {"forgotten": ["bbbbbbbb"], "candidates": [], **NOTHING}
-    assert facts(daemon, "forget", "Fulda", "--yes", *argv, answer=done).exit_code == 0
+    assert facts(daemon, "forget", "Fulda", *argv, answer=done).exit_code == 0
     assert asked(daemon, "forget")[0]["also"] == [1, 3]
 
 
@@ -163,16 +159,16 @@ def test_where_several_facts_may_be_meant_they_are_listed_with_their_ids(
     daemon: ScriptedDaemon,
 ) -> None:
     several = {"forgotten": [], "candidates": [FULDA, TEA], **NOTHING}
-    done = facts(daemon, "forget", "user", "--yes", answer=several)
+    done = facts(daemon, "forget", "user", answer=several)
     assert done.exit_code == 1
     assert done.output.splitlines() == [
         "several facts may be meant; give one's id:",
         "bbbbbbbb  The user lives in Fulda.",
         "cccccccc  The user likes tea.",
     ]
-    told = facts(daemon, "forget", "user", "--yes", "--json")
+    told = facts(daemon, "forget", "user", "--json")
     assert (told.exit_code, json.loads(told.output)) == (1, several)
-    none = facts(daemon, "forget", "Ulm", "--yes", answer={**several, "candidates": []})
+    none = facts(daemon, "forget", "Ulm", answer={**several, "candidates": []})
     assert (none.exit_code, "agentd memory forget" in none.output) == (1, True)
 
 
@@ -183,16 +179,6 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_asked(
     daemon: ScriptedDaemon, argv: tuple[str, ...]
 ) -> None:
     assert facts(daemon, "forget", *argv).exit_code == 2
-    assert asked(daemon, "forget") == []
-
-
-@pytest.mark.parametrize("argv", [("tea",), ("tea", "--json"), ("tea", "--also", "1")])
-def test_nothing_is_erased_without_a_yes_where_nobody_can_be_asked(
-    daemon: ScriptedDaemon, argv: tuple[str, ...]
-) -> None:
-    done = facts(daemon, "forget", *argv)
-    assert done.exit_code == 2
-    assert "add --yes" in done.output
     assert asked(daemon, "forget") == []
 
 
@@ -281,7 +267,7 @@ def test_terminal_codes_in_facts_do_nothing(daemon: ScriptedDaemon) -> None:
     assert "\x1b" not in facts(daemon, "changes", answer={"changes": [MOVE]}).output
     also = [{"n": 1, "where": "a.md:1", "text": "\x1b[2J"}]
     done = {"forgotten": ["bbbbbbbb"], "candidates": [], **NOTHING, "also": also}
-    assert "\x1b" not in facts(daemon, "forget", "x", "--yes", answer=done).output
+    assert "\x1b" not in facts(daemon, "forget", "x", answer=done).output
 
 
 def test_on_a_terminal_the_owner_sees_what_goes_and_says_yes(

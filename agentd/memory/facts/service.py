@@ -33,7 +33,7 @@ from agentd.memory.facts import quotes, withheld
 from agentd.memory.facts.keeping import Forgetting
 from agentd.memory.facts.known import comparable, folded, names_in
 from agentd.memory.facts.reader import Reader, spoken_in
-from agentd.memory.facts.wire import Spoken, in_line
+from agentd.memory.facts.wire import Spoken
 from agentd.memory.facts.withheld import Withheld
 from agentd.offloading import offload
 from agentd.ports import Clock, Facts, SessionStore
@@ -48,7 +48,6 @@ _STEM = 4  # letters of which one word may go on in another ending
 _ENDING = 3  # letters of such an ending
 _TELLING = 3  # letters of a word that may say which fact is meant
 _FRAME = frozenset({"the", "user"})  # what sentences of facts begin with
-_ORDER = "Remember: "  # so that what is asked to be kept is read as such, as in a conversation
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 log = structlog.get_logger()
@@ -143,7 +142,7 @@ class Service:
         words = Evidence(now)
         if await offload(len(text), lambda: withheld.secret_spans(text)):
             return await self._verbatim(text, session, words, category)  # which says why not
-        said = (Spoken(NO_SESSION, 0, now, f"{_ORDER}{in_line(text)}", is_user=True),)
+        said = (Spoken(NO_SESSION, 0, now, text, is_user=True),)
         try:
             learned = await self._reader.read_now(said, session, words, category=category)
         except (AgentdError, TimeoutError) as error:
