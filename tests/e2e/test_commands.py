@@ -89,7 +89,7 @@ def test_what_comes_in_goes_out_and_in_again_unchanged(shell: Shell) -> None:
         "Ada: thanks",
     ]
     again = shell("sessions", "import", "old", "--json")
-    assert (again.code, again.json["error"]["code"]) == (75, "busy")
+    assert (again.code, again.json["error"]["code"]) == (2, "invalid")
     check_survives(shell, "chat:parking")
 
 
