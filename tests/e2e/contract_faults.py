@@ -233,6 +233,7 @@ ALONE: frozenset[str | int] = frozenset(
 # of tests that does, and a word of it.
 ELSEWHERE: dict[str | int, tuple[str, str]] = {
     -32603: ("tests/server/test_connection.py", "-32603"),
+    "busy": ("tests/engine/test_deletion.py", "Busy"),
     "zero": ("tests/graph/zero/test_parser.py", "ZeroError"),
     "storage": ("tests/storage/test_migrations.py", "StorageError"),
     "storage_full": ("tests/e2e/test_disk_full.py", "storage_full"),
