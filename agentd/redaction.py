@@ -73,35 +73,57 @@ _PREFIXES = (  # how keys begin in the formats that their issuers publish, and w
     *(("digitalocean", f"do{kind}_v1_", r"[0-9a-f]{64}") for kind in "opr"),
     ("sendgrid", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     ("age", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
-    ("jwt", "eyJ", r"[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}"),
+    (
+        "jwt",  # in the middle of its own letters one begins only if the first part is short
+        "eyJ",
+        (
+            r"(?:(?<![_-]eyJ)|(?=[A-Za-z0-9_-]{8,512}+\.))"
+            r"[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{10,}"
+        ),
+    ),
     (
         "pem",  # a body of encoded lines must follow, whole or cut off
         _PEM,
         (
-            r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])*+"
-            r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:\s|\\[nr])++)*+"
-            r"(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\[nr])*+)++"
-            r"(?:[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
+            r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?:[\s>|]|\\[nrt])*+"
+            r"(?:[A-Za-z-]{1,30}: [^\n\\]{0,200}(?:[\s>|]|\\[nrt])++)*+"
+            r"(?:[A-Za-z0-9+/=]{16,}+(?:[\s>|]|\\[nrt])*+)++"
+            r"(?:[A-Za-z0-9+/=]{0,15}(?:[\s>|]|\\[nrt])*+-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"
         ),
     ),
 )
+# What may end right before a key although it ends with a letter or a digit: nothing of it is a word's.
+_ENDINGS = (
+    r"\\[abefnrtv]",  # escapes as program texts and JSON have them,
+    r"\\u[0-9A-Fa-f]{4}",
+    r"\\x[0-9A-Fa-f]{2}",
+    r"%[0-9A-Fa-f]{2}",  # as addresses have them,
+    *(rf"\[[0-9;]{{{size}}}m" for size in range(9)),  # and colours of a terminal
+)
+
+
+def _at_its_beginning(start: str) -> str:
+    """A pattern for `start` that is looked back from: no word of the letters of keys goes before."""
+    start = re.escape(start)
+    ends = "".join(rf"|(?<={ending}{start})" for ending in _ENDINGS)
+    return rf"{start}(?:(?<![A-Za-z0-9]{start}){ends})"
+
+
 # Kind, what every such key contains, pattern. A pattern begins with letters as they are, since these are
-# looked for fastest; only then it looks back that no word or id goes before.
+# looked for fastest; only then it looks back.
 _FORMATS = (
     *(
         (
             kind,
             start,
-            re.compile(
-                rf"{re.escape(start)}(?<![A-Za-z0-9]{re.escape(start)})(?<![A-Za-z0-9][_-]{re.escape(start)}){rest}"
-            ),
+            re.compile(f"{_at_its_beginning(start)}{rest}"),
         )
         for kind, start, rest in _PREFIXES
     ),
     (
         "telegram",
         ":AA",
-        re.compile(rf"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
+        re.compile(rf"{_at_its_beginning('')}\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}"),
     ),
 )
 _NAMED = re.compile(
@@ -195,12 +217,14 @@ class Redactor:
         return (max(spellings, key=len) for spellings in self._secrets.values())
 
     def plain(self, value: Any) -> Any:
-        """Plain data with every text in it as `kept` has it, names of fields excepted."""
+        """Plain data with every text in it as `kept` has it, names of fields too."""
         match value:
             case str():
                 return self.kept(value).text
             case Mapping():
-                return {name: self.plain(inner) for name, inner in value.items()}
+                return {
+                    self.kept(str(name)).text: self.plain(inner) for name, inner in value.items()
+                }
             case list() | tuple():
                 return [self.plain(inner) for inner in value]
             case _:
@@ -226,10 +250,10 @@ class Redactor:
             if end <= last:
                 continue
             reach = end
-            for other, behind, _ in spans[number + 1 :]:  # those that overlap are one
-                if other >= reach:
+            for at in range(number + 1, len(spans)):  # those that overlap are one
+                if spans[at][0] >= reach:
                     break
-                reach = max(reach, behind)
+                reach = max(reach, spans[at][1])
             yield max(start, last), reach, kind
             last = reach
 

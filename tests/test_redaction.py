@@ -135,7 +135,19 @@ KEYS = {
 
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize(
-    "around", ["{}", "key={}", "It is `{}`.", "_{}_", "a\n{}\nb", "({})", "„{}“"]
+    "around",
+    [
+        *("{}", "key={}", "It is `{}`.", "_{}_", "a\n{}\nb", "({})", "„{}“"),
+        *(
+            "x\\n{}",
+            "\\t{}",
+            "\\u001b[0m{}",
+            "\x1b[1;32m{}\x1b[0m",
+            "u=x%3D{}",
+            "MY_{}",
+            "TOKEN_{}",
+        ),
+    ],
 )
 def test_a_key_in_a_published_format_is_kept_as_a_mark(kind: str, around: str) -> None:
     key = KEYS[kind]
@@ -145,9 +157,22 @@ def test_a_key_in_a_published_format_is_kept_as_a_mark(kind: str, around: str) -
     assert Redactor(formats=False).kept(around.format(key)).text == around.format(key)
 
 
+def test_a_quoted_pem_is_kept_as_a_mark() -> None:
+    quoted = "\n".join(f"> {line}" for line in KEYS["pem"].splitlines())
+    kept = Redactor().kept(f"look:\n{quoted}\n> bye").text
+    assert kept == "look:\n> [secret:pem]\n> bye"
+
+
+def test_names_of_fields_are_texts_too() -> None:
+    data = {"a": [{KEYS["github"]: 1}]}
+    assert Redactor().plain(data) == {"a": [{"[secret:github]": 1}]}
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "TaskAKIAIOSFODNN7EXAMPLE",
+        "mask-sk-abc",
         "sk-learn-pipeline-2024-orders-abc",
         "pk-orders-2024-11-003912-abcdef",
         "ticket SK-20241103-ABCDEF-99",

@@ -101,7 +101,7 @@ async def open_stores(ground: Ground) -> AsyncIterator[Stores]:
             SqliteJournal(db, ground.redactor),
             SqliteLedger(db, clock),
             SqliteBeats(db, clock),
-            SqliteJobStore(db, clock),
+            SqliteJobStore(db, clock, ground.redactor),
             SqliteOutbox(db, clock),
             SqliteChunks(index_db),
             SqliteRetention(db),

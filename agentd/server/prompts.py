@@ -17,6 +17,7 @@ from agentd.errors import AgentdError, InvalidRequest
 from agentd.server.commands import Commands
 from agentd.server.faults import TurnFailed
 from agentd.server.hub import Hub, update_params
+from agentd.server.keys import require_no_secret
 from agentd.server.peer import Peer
 from agentd.server.pictures import Pictures
 from agentd.server.requests import PromptCall
@@ -149,6 +150,7 @@ def _message_id(meta: dict[str, Any]) -> str:
             "_meta.agentd/messageId: is no printable text of 1 to 200 characters",
             cure="give the message another name, or none",
         )
+    require_no_secret(given, "_meta.agentd/messageId")
     return given
 
 

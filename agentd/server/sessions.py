@@ -20,7 +20,7 @@ from agentd.server.commands import Command
 from agentd.server.connection import Routes
 from agentd.server.hello import read_hello
 from agentd.server.hub import Hub, update_params
-from agentd.server.keys import existing_key, is_unused, new_key, parse_key
+from agentd.server.keys import existing_key, is_unused, new_key, parse_key, require_no_secret
 from agentd.server.options import SessionOptions
 from agentd.server.peer import Peer, Profile, Reply
 from agentd.server.pictures import Pictures
@@ -149,6 +149,7 @@ class AcpSessions:
             raise InvalidRequest("_meta.agentd/key: is no text")
         self._hub.require_room(peer)
         key = new_key() if wanted is None else parse_key(wanted)
+        require_no_secret(call.cwd, "cwd")
         await self._store.create(key, call.cwd)
         await self._hub.attach(key, peer)
         return await self._opened(key, call, peer.role, {"sessionId": key})
@@ -190,6 +191,7 @@ class AcpSessions:
         source = await existing_key(self._store, call.session_id)
         self._hub.require_room(peer)
         key = new_key(source)
+        require_no_secret(call.cwd, "cwd")
         await self._store.fork(source, key, call.cwd)
         if self._services.forked is not None:
             await self._services.forked(source, key)

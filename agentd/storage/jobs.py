@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.alert import NewAlert
@@ -27,6 +28,7 @@ from agentd.domain.job import (
 from agentd.domain.settings import parse_duration
 from agentd.errors import Busy, NotFound
 from agentd.ports import Clock
+from agentd.redaction import Redactor
 from agentd.storage.codec import dumps, maybe_moment, maybe_stamp, moment, stamp, well_formed
 from agentd.storage.outbox import put_alert
 from agentd.storage.sqlite import Database
@@ -57,15 +59,17 @@ _USED = "SELECT due FROM job_runs WHERE job_id = ? AND due > ? AND until IS NULL
 
 
 class SqliteJobStore:
-    """The JobStore of the state database."""
+    """The JobStore of the state database. Keys in texts are not kept, as `redactor` tells them."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, redactor: Redactor | None = None) -> None:
         self._db = db
         self._clock = clock
+        self._redactor = redactor or Redactor()
 
     async def add(self, job: NewJob, next_due: datetime, *, most: int, key: str = "") -> Job:
         """See JobStore."""
         now = self._clock.now()
+        job = replace(job, text=self._redactor.kept(job.text).text)
 
         def insert(conn: sqlite3.Connection) -> Job:
             if key and (known := conn.execute(_BY_KEY, (key,)).fetchone()):

@@ -39,7 +39,8 @@ def kept_turn(turn: Turn, redactor: Redactor) -> Turn:
         turn,
         text=redactor.kept(turn.text).text,
         tool_calls=tuple(
-            replace(call, input=redactor.plain(call.input)) for call in turn.tool_calls
+            replace(call, name=redactor.kept(call.name).text, input=redactor.plain(call.input))
+            for call in turn.tool_calls
         ),
         failure=failure and replace(failure, message=redactor.kept(failure.message).text),
     )
@@ -47,7 +48,8 @@ def kept_turn(turn: Turn, redactor: Redactor) -> Turn:
 
 def kept_intent(intent: Intent, redactor: Redactor) -> Intent:
     """The intent; the bytes of its file change are what the tool has made of such a call."""
-    call = replace(intent.call, input=redactor.plain(intent.call.input))
+    name, arguments = redactor.kept(intent.call.name).text, redactor.plain(intent.call.input)
+    call = replace(intent.call, name=name, input=arguments)
     return replace(intent, call=call)
 
 
@@ -62,9 +64,10 @@ def _blocks(blocks: Iterable[Block], redactor: Redactor) -> Iterator[Block]:
             case Text(text, quoted):
                 kept = redactor.kept(text)
                 yield Text(kept.text, _moved(quoted, kept)) if kept.cuts else block
-            case ToolUse(input=arguments):
-                plain = redactor.plain(arguments)
-                yield block if plain == arguments else replace(block, input=plain)
+            case ToolUse(name=name, input=arguments):
+                kept, plain = redactor.kept(name), redactor.plain(arguments)
+                is_same = plain == arguments and not kept.cuts
+                yield block if is_same else replace(block, name=kept.text, input=plain)
             case ToolResult(text=text):
                 kept = redactor.kept(text)
                 yield replace(block, text=kept.text) if kept.cuts else block

@@ -17,6 +17,7 @@ from agentd.errors import (
     NotFound,
 )
 from agentd.ports import Clock
+from agentd.redaction import Redactor
 from agentd.testing.stores import MemoryOutbox
 
 
@@ -138,6 +139,7 @@ class MemoryJobStore:
             return known
         if len(await self.jobs()) >= most:
             raise Busy(f"there are {most} jobs already")
+        job = replace(job, text=Redactor().kept(job.text).text)
         stored = Job(next(self._job_ids), job, self._clock.now(), next_due)
         self._jobs[stored.id] = stored
         if key:

@@ -1,6 +1,7 @@
 """Sessions over the protocol: what is said, shown, repeated and replayed."""
 
 import asyncio
+import json
 
 import pytest
 from acp import schema
@@ -487,3 +488,27 @@ async def test_a_client_has_so_many_sessions_open_and_gets_them_back_by_closing_
         await house.settle(0)
         again = await (await house.client()).hello()
         assert await again.new()
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("session/new", {"cwd": "/tmp/SECRET", "mcpServers": []}),
+        ("session/new", {"cwd": "/", "mcpServers": [], "_meta": {"agentd/key": "group:SECRET"}}),
+        (
+            "session/prompt",
+            {
+                "sessionId": "main",
+                "prompt": [{"type": "text", "text": "hi"}],
+                "_meta": {"agentd/messageId": "SECRET"},
+            },
+        ),
+    ],
+)
+async def test_no_name_that_is_kept_holds_a_key_of_a_service(house, method, params):
+    client = await (await house.client()).hello()
+    key = "sk-ant-api03-" + "k" * 40
+    given = json.loads(json.dumps(params).replace("SECRET", key))
+    error = await client.fail(method, given)
+    assert "holds a key of a service" in error["message"]
+    assert key not in error["message"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentd.domain.job import At, NewJob
 from agentd.domain.message import Opaque, Text, ToolResult, ToolUse
 from agentd.domain.tool import Intent, ToolCall, ToolOutput
 from agentd.domain.transcript import NewRow, RowRole
@@ -125,3 +126,20 @@ async def test_silent_turns_keep_none_while_they_run(stores):
     assert row.text == f"look at {MARK}"
     await stores.sessions.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, (Text(f"saw {KEY}"),)))
     assert KEY not in told(await stores.sessions.begin(receipt.turn_id))
+
+
+async def test_neither_a_tools_name_nor_that_of_an_argument_keeps_one(stores):
+    receipt, _ = await begun(stores.sessions, "hello")
+    use = ToolUse("c1", KEY, {KEY: 1})
+    row = await stores.sessions.append(receipt.turn_id, NewRow(RowRole.ASSISTANT, (use,)))
+    assert row.blocks == (ToolUse("c1", MARK, {MARK: 1}),)
+    call = ToolCall("c1", KEY, {KEY: "x"}, MAIN, Kind.MAIN, Origin.USER)
+    await stores.journal.intend(receipt.turn_id, Intent(call))
+    assert KEY not in told(await stores.journal.open_calls())
+
+
+async def test_a_job_keeps_none(stores, clock):
+    due = clock.now() + timedelta(hours=1)
+    job = await stores.jobs.add(NewJob(f"say {KEY}", At(due)), due, most=1)
+    assert job.what.text == f"say {MARK}"
+    assert KEY not in told(await stores.jobs.jobs())
