@@ -13,6 +13,11 @@ _SEEN_BY_NOBODY = frozenset({"journal"})  # a record, which people read when the
 _FROM_OUTSIDE = "[may come from outside] "
 
 
+def as_told(text: str, *, tainted: bool) -> str:
+    """The text as people are shown it: marked if text from outside had a part in it."""
+    return f"{_FROM_OUTSIDE}{text}" if tainted and text else text
+
+
 class DeliveryState(StrEnum):
     """How far a sink has got with an alert."""
 
@@ -70,7 +75,7 @@ class Alert:
     @property
     def told(self) -> str:
         """The words as people are shown them: marked if text from outside had a part in them."""
-        return f"{_FROM_OUTSIDE}{self.text}" if self.tainted else self.text
+        return as_told(self.text, tainted=self.tainted)
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `agentd alerts list`."""

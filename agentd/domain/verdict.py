@@ -34,9 +34,10 @@ _SENTENCE_END = ".!?…:;,\n()[]—–-"
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Nothing for the user; `text` is what stood beside HEARTBEAT_OK."""
+    """Nothing for the user; `text` is what stood beside HEARTBEAT_OK, `tainted` as in an Alarm."""
 
     text: str = ""
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Told:
     """The model has told the user itself, through the notify tool; the reply is no second alert."""
 
     text: str = ""
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import structlog
 
 from agentd.domain.settings import format_duration
 from agentd.domain.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
-from agentd.domain.verdict import Alarm, Verdict, judge
+from agentd.domain.verdict import Empty, Verdict, judge
 from agentd.errors import AgentdError, ShuttingDown
 from agentd.ports import Audience
 
@@ -88,4 +88,4 @@ async def run_errand(
         return Failed(is_cut=True)
     told = any(call.name == "notify" and not call.is_error for call in turn.tool_calls)
     verdict = judge(turn.text, ack_max_chars, notified=told)
-    return replace(verdict, tainted=turn.tainted) if isinstance(verdict, Alarm) else verdict
+    return verdict if isinstance(verdict, Empty) else replace(verdict, tainted=turn.tainted)

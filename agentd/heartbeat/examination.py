@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from agentd import failpoints
-from agentd.domain.alert import NewAlert, Recipients, alert_digest
+from agentd.domain.alert import NewAlert, Recipients, alert_digest, as_told
 from agentd.domain.beat import Beat, Outcome, Reason
 from agentd.domain.event import ThoughtChunk, TurnEvent
 from agentd.domain.turn import MAIN, Context, Origin, SessionKey, TurnRequest
@@ -125,7 +125,7 @@ class Examination:
             beat_id,
             outcome,
             reason,
-            text=verdict.text,
+            text=as_told(verdict.text, tainted=verdict.tainted),
             tokens=tokens,
             cost_usd=cost,
             done_items=[item.hash for item in run.due],

@@ -77,6 +77,7 @@ class Turns:
     tools: tuple[CallMade, ...] = ()
     thought: str = ""
     hangs: bool = False
+    tainted: bool = False
 
     async def submit(self, request: TurnRequest, sink: EventSink) -> Ticket:
         if self.refusal is not None:
@@ -99,6 +100,7 @@ class Turns:
                 usage=Usage(90, 10),
                 tool_calls=self.tools,
                 failure=self.failure,
+                tainted=self.tainted,
             )
         )
 
@@ -822,3 +824,15 @@ async def test_without_a_limit_beats_go_on_however_long_the_owner_is_away() -> N
     world = World()
     world.heard = (world.clock.now() - timedelta(days=400), "chat")
     assert (await world.pulse.run()).reason is not Reason.PAUSED
+
+
+@pytest.mark.parametrize("reply", ["Pay this bill now", "HEARTBEAT_OK pay this bill now"])
+async def test_the_history_says_which_beats_may_speak_for_others(reply: str) -> None:
+    world = World()
+    world.turns.reply, world.turns.tainted = reply, True
+    beat = await world.beat(force=True)
+    words = reply.removeprefix("HEARTBEAT_OK ")
+    assert beat.text == world.beats.rows[-1].text == f"[may come from outside] {words}"
+    assert [alert.told for alert in await world.beats.alerts()] in ([], [beat.text])
+    world.turns.tainted, world.turns.reply = False, f"HEARTBEAT_OK {words}"
+    assert (await world.beat(force=True)).text == words
