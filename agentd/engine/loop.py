@@ -15,7 +15,7 @@ It takes no lane, compacts nothing and knows no sockets.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -295,12 +295,14 @@ def _storable(answer: Answered, earlier: Sequence[Row]) -> tuple[Block, ...]:
     if answer.stop is not ModelStop.TOOL_USE:
         return tuple(b for b in answer.message.blocks if not isinstance(b, ToolUse))
     known = {b.id for r in earlier for b in r.blocks if isinstance(b, ToolUse)}
+    numbers: dict[str, Iterator[int]] = {}  # an answer may give all of its calls one id
     blocks: list[Block] = []
     for block in answer.message.blocks:
         if not isinstance(block, ToolUse):
             blocks.append(block)
             continue
-        fresh = (f"{block.id}-{n}" if n else block.id for n in count())
+        mine = numbers.setdefault(block.id, count())
+        fresh = (f"{block.id}-{n}" if n else block.id for n in mine)
         unused = next(name for name in fresh if name not in known)
         known.add(unused)
         blocks.append(replace(block, id=unused))

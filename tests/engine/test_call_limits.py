@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from agentd.domain.event import ToolCallStarted
 from agentd.domain.message import Message, Role, ToolResult, ToolUse
-from agentd.domain.prompt import Effect, ToolSpec
+from agentd.domain.prompt import Answered, Effect, ModelStop, ToolSpec
 from agentd.domain.tool import ToolOutput
 from agentd.domain.transcript import NewRow, RowRole
-from agentd.domain.turn import MAIN, TurnRequest
+from agentd.domain.turn import MAIN, TurnRequest, Usage
+from agentd.engine.loop import _storable
+from tests.growth import QUADRATIC, growth
 
 
 class Talker:
@@ -94,3 +96,12 @@ async def test_the_tools_of_a_turn_together_answer_no_more_than_it_may_hold(worl
     world.provider.say(answer(1, "e"), "done")
     await world.say("again")
     assert results(world)[0] == tool.text
+
+
+def test_many_calls_with_one_id_are_told_apart_in_time_that_grows_with_their_number() -> None:
+    def work(size: int) -> None:
+        calls = Message(Role.ASSISTANT, tuple(ToolUse("same", "talk", {}) for _ in range(size)))
+        blocks = _storable(Answered(calls, ModelStop.TOOL_USE, Usage(), "m", "p"), ())
+        assert len({block.id for block in blocks}) == size
+
+    assert growth(work, 1_000) < QUADRATIC
