@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import re
 import sys
 import threading
@@ -22,6 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
+from weakref import finalize
 
 import structlog
 
@@ -42,6 +44,7 @@ _WAITING = frozenset(
     {"asyncio.runners", "asyncio.base_events", "selectors", "threading", "queue", "watchfiles.main"}
     | {"concurrent.futures.thread", "aiosqlite.core", "logging.handlers"}
 )  # modules in which a thread stands that has nothing to do
+_STATUS_BYTES = 4096  # of what the system tells of a thread
 _WAITS = re.compile(rb"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
 
 log = structlog.get_logger()
@@ -199,12 +202,10 @@ class LoopMonitor:
                 held -= _queued() - queued
             # What was computed at rest is one piece of work unless the loop has waited in between. Such
             # work in no new task began as long ago as it has computed.
-            is_one = not is_resting or loop.waits() - waited <= _FEW_WAITS
-            begun = (
-                min(used.loop - before.loop, pause)
-                if is_one and is_resting and not is_rung
-                else 0.0
-            )
+            computed = used.loop - before.loop
+            is_short = not is_resting or computed <= LIMIT
+            is_one = is_short or loop.waits() - waited <= _FEW_WAITS
+            begun = min(computed, pause) if is_one and is_resting and not is_rung else 0.0
             is_at_work = is_rung or begun > LIMIT or loop.is_at_work()
             if is_at_work or late > _LATE:
                 if is_at_work:  # a busy machine that wakes this thread late is no work of the loop
@@ -263,6 +264,11 @@ class _Usage:
     others: float
 
 
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
+
+
 class _Loop:
     """The loop and its thread, seen from another thread."""
 
@@ -270,8 +276,12 @@ class _Loop:
         self._loop = loop
         self.ident = ident
         self.status = Path(f"/proc/self/task/{native}/stat")
-        self._counts = self.status.with_name("status")
         self._clock = time.pthread_getcpuclockid(ident)
+        try:
+            self._counts = os.open(self.status.with_name("status"), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._counts = -1
+        finalize(self, _close, self._counts)
 
     def usage(self) -> _Usage:
         """What the loop's thread and all others have computed."""
@@ -281,7 +291,7 @@ class _Loop:
     def waits(self) -> int:
         """How often the loop's thread has waited, for events or for the interpreter; 0 where nobody counts."""
         try:
-            found = _WAITS.search(self._counts.read_bytes())
+            found = _WAITS.search(os.pread(self._counts, _STATUS_BYTES, 0))
         except OSError:
             return 0
         return int(found[1]) if found else 0
