@@ -40,9 +40,9 @@ def keep_the_interpreter() -> None:
     compute_for_200_ms()
 
 
-async def seen(delays: Delays, least: float) -> Delay:
+async def seen(delays: Delays, least: float, within: float = 30) -> Delay:
     """The worst one, when it took that many seconds of the processor."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(within):
         while delays.worst_cpu is None or delays.worst_cpu.cpu < least:
             await asyncio.sleep(0)
     return delays.worst_cpu
@@ -75,8 +75,13 @@ async def test_a_block_of_200_ms_is_told_with_the_function_that_computed() -> No
 
 async def test_a_block_in_no_new_task_is_told_though_the_loop_had_nothing_to_do() -> None:
     async with LoopMonitor(SystemClock()) as monitor:
-        asyncio.get_running_loop().call_soon(compute_for_200_ms)
-        delay = await seen(monitor.delays, 0.15)
+        for tries_left in reversed(range(5)):  # a busy machine may keep the loop waiting meanwhile
+            asyncio.get_running_loop().call_soon(compute_for_200_ms)
+            try:
+                delay = await seen(monitor.delays, 0.15, within=3)
+                break
+            except TimeoutError:
+                assert tries_left
     assert delay.cause is Cause.COMPUTING
 
 

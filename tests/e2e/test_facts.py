@@ -162,11 +162,11 @@ def test_two_processes_that_edit_lose_none_of_each_others_lines(shell: Shell, wi
         for text in texts
     ]
     by_hand = 0
-    while any(process.poll() is None for process in running):
+    while left := [process for process in running if process.poll() is None]:
         append(page(shell), f"- I keep the Handschluessel{by_hand} at home.\n")
         by_hand += 1
         with suppress(subprocess.TimeoutExpired):
-            running[-1].wait(0.5)
+            left[0].wait(0.5)
     assert [process.returncode for process in running] == [0] * len(running)
     wanted = {f"tresorschluessel{n}" for n in range(6)}
     wanted |= {f"handschluessel{n}" for n in range(by_hand)}
