@@ -24,7 +24,7 @@ from agentd.providers.offline.reply import Reply, Say
 
 FACTS, CANDIDATES = "facts to forget", "candidates"
 _FACT = re.compile(r"\[(?P<id>[^\s\[\]]{1,40})(?: since [\d-]{10})?\]\s?(?P<text>.*)")
-_CANDIDATE = re.compile(r"\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
+_CANDIDATE = re.compile(r"\A\[(?P<n>\d{1,9}) (?P<where>[^\]]{1,500})\]\s?(?P<text>.*)")
 _CHARS = 20_000  # of a candidate that are looked at
 _SENTENCES, _SENTENCE_CHARS = 400, 500
 _STAMP = re.compile(
