@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 LONGEST_WORD = 40  # characters; what is longer is no word (keys, encoded data) and says nothing
-CACHED_WORDS = 20_000
+CACHED_WORDS = 2_048  # some 150 bytes each: what one text uses comes again in the next
 
 _ASCII_WORD = re.compile(r"[a-z]+|[0-9]+")
 _WORD = re.compile(r"[^\W\d_]+|\d+")

@@ -13,6 +13,7 @@ import Stemmer
 
 from agentd.search.stopwords import STOPWORDS
 
+CACHED = 4_096  # words whose terms are kept, 300 bytes each: nine of ten in a text are among them
 VERSION = 4  # of the rules by which texts are read; another one makes every file be indexed again
 MAX_LETTERS = 10_000  # of a query that are looked at
 MAX_TERM = 64  # letters of a term that count; longer ones are blobs
@@ -39,7 +40,7 @@ _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _APOSTROPHE = re.compile(r"['’]")
 
-_stem = Stemmer.Stemmer("english", 0).stemWord  # `stem` keeps what it has seen
+_stem = Stemmer.Stemmer("english", 0).stemWord
 
 
 def terms(text: str) -> list[str]:
@@ -63,7 +64,8 @@ def raw_words(text: str) -> list[str]:
 
 def terms_of(written: Iterable[str]) -> list[str]:
     """The terms of words as `raw_words` finds them."""
-    return [term for own in map(_terms_of, written) for term in own]
+    found = (_known(word) if len(word) <= MAX_TERM else _read(word) for word in written)
+    return [term for own in found for term in own]
 
 
 def count_tokens(text: str) -> int:
@@ -97,7 +99,6 @@ def bare(word: str) -> str:
     return max(_APOSTROPHE.split(word), key=len)
 
 
-@lru_cache(maxsize=1 << 17)
 def stem(folded: str) -> str:
     """The stem of a folded word; figures and words of other scripts stay."""
     if len(folded) > 3 and folded.isascii() and folded.isalpha():
@@ -105,12 +106,16 @@ def stem(folded: str) -> str:
     return folded[:MAX_TERM]
 
 
-@lru_cache(maxsize=1 << 16)
-def _terms_of(word: str) -> tuple[str, ...]:
+@lru_cache(maxsize=CACHED)
+def _known(word: str) -> tuple[str, ...]:
+    return _read(word)
+
+
+def _read(word: str) -> tuple[str, ...]:
     if _RUN.match(word):
         return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
     if (piece := bare(word)) != word:
-        return _terms_of(piece)
+        return tuple(terms_of([piece]))
     parts = _PART.findall(word)
     if not parts:  # an emoji, by its code: the database knows letters and digits only
         return ("u" + "".join(f"{ord(c):x}" for c in word),)
@@ -120,7 +125,7 @@ def _terms_of(word: str) -> tuple[str, ...]:
             return ()
         camel = _CAMEL.findall(word) if _is_camel(word) else []
         return (stem(whole), *(t for piece in camel for t in _plain(piece)))
-    return (fold(word)[:MAX_TERM], *(t for part in parts for t in _terms_of(part)))
+    return (fold(word)[:MAX_TERM], *terms_of(parts))
 
 
 def _is_camel(word: str) -> bool:

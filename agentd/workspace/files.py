@@ -49,7 +49,7 @@ from agentd.workspace.versions import Versions
 
 log = structlog.get_logger()
 
-_MAX_SEEN = 4_096
+_MAX_SEEN = 1_024  # each 350 bytes; a session that is asked again reads again
 _MAX_DEPTH = 64
 _OWNER = Reader(MAIN, Kind.MAIN)
 _Find = Callable[[str, Reader], Place]

@@ -17,6 +17,7 @@ from agentd.engine import tokens
 from agentd.engine.compaction.settings import CompactionSettings
 from agentd.errors import ContextOverflow, NotFound, ProviderError, ShuttingDown
 from agentd.testing import ScriptedProvider, call, check_messages
+from tests.locks import locks
 
 SUMMARY = "They talked about many things that need no repeating here. " * 4
 
@@ -148,6 +149,18 @@ async def test_a_turn_that_comes_or_goes_while_room_is_made_is_left_alone(
     assert history.context_from <= 3
     assert "second" in str(history.rows)
     await end()
+
+
+async def test_sessions_in_which_room_was_made_leave_no_locks(world) -> None:
+    world.provider = ScriptedProvider(default=plainly)
+    await world.start()
+    await world.say("first")
+    before = locks()
+    for number in range(20):
+        session = SessionKey(f"chat:{number}")
+        await world.say("hello", f"m{number}", session)
+        assert (await world.sessions.compact(session)).flushed
+    assert locks() <= before
 
 
 async def test_room_made_at_a_start_leaves_the_turn_alone_that_a_stop_cut(world) -> None:

@@ -1,5 +1,7 @@
 """Texts as terms."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +81,17 @@ def test_a_word_near_to_none_stays_alone(other):
 @given(st.text("abZ09_-./:@#+' \n!\x1c", max_size=40))
 def test_plain_letters_are_read_as_among_others(text):
     assert words.raw_words(f"{text} é") == [*words.raw_words(text), "é"]
+
+
+def test_reading_ever_new_words_takes_no_more_memory_than_reading_some():
+    def read(start: int, end: int) -> None:
+        for number in range(start, end):
+            words.terms(f"word{number:x}y parse{number:x}Query {'long' * (number % 999)}")
+
+    read(0, 3 * words.CACHED // 2)
+    tracemalloc.start()
+    try:
+        read(3 * words.CACHED // 2, 6 * words.CACHED)
+        assert tracemalloc.get_traced_memory()[0] < 400 * 2 * words.CACHED
+    finally:
+        tracemalloc.stop()

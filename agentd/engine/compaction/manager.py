@@ -11,13 +11,13 @@ a row on an extract by rule stands in for the summary.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from math import ceil
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -88,7 +88,7 @@ class Compaction:
         self._clock = clock
         self._limits = limits
         self._settings = settings
-        self._rooms: dict[SessionKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._rooms: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._troubles: dict[SessionKey, SummaryTrouble] = {}
         self.last: dict[str, Any] | None = None
 
@@ -117,11 +117,12 @@ class Compaction:
 
     def is_working(self, session: SessionKey) -> bool:
         """Whether room is being made for the session right now."""
-        return session in self._rooms and self._rooms[session].locked()
+        room = self._rooms.get(session)
+        return room is not None and room.locked()
 
     def alone(self, session: SessionKey) -> asyncio.Lock:
         """While it is held no room is made for the session."""
-        return self._rooms[session]
+        return self._rooms.setdefault(session, asyncio.Lock())
 
     def need(self, history: History, used: int, trigger: Trigger) -> Need:
         """What `trigger` calls for when the next request over these finished rows has `used` tokens.
@@ -176,7 +177,7 @@ class Compaction:
         not be done is in the report's reason, and the context is as it was. Raises ShuttingDown,
         StorageError.
         """
-        async with self._rooms[session]:
+        async with self.alone(session):
             waiting = unfinished()
             whole = await self._load(session)
             waiting |= unfinished()  # one may have come meanwhile

@@ -7,10 +7,10 @@ it but one whose compaction does, and none ever fails for it.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -68,7 +68,7 @@ class Learning:
         self._settings = settings
         self._idle = settings.idle.total_seconds()
         self._due: dict[SessionKey, float] = {}  # when each is to be read, by the monotonic clock
-        self._locks: dict[SessionKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
         self._wake = asyncio.Event()
         self._failures: dict[SessionKey, tuple[int, int]] = {}  # of the passage from this row on
         self._outages = 0
@@ -123,7 +123,7 @@ class Learning:
         """
         if not self._reads(session):
             return
-        async with self._locks[session]:
+        async with self._locks.setdefault(session, asyncio.Lock()):
             due = self._due.get(session)
             while (passage := await self._reader.next(session)) is not None:
                 try:

@@ -14,6 +14,7 @@ from agentd.domain.turn import MAIN, SessionKey
 from agentd.errors import ProviderError, ShuttingDown, StorageError
 from agentd.memory.facts.learning import TAG, TRIES
 from agentd.testing import ScriptedProvider
+from tests.locks import locks
 from tests.memory.facts.books import CHAT, MAX, REX, TEA
 from tests.memory.facts.talks import answer, never, plan
 
@@ -59,6 +60,16 @@ async def test_what_was_read_is_not_read_again_after_a_restart_either(talk):
     assert len(home.provider.prompts) == 2
     assert DRINK in home.shown()
     assert DOG not in home.shown()
+
+
+async def test_nothing_is_kept_of_sessions_that_were_read(talk):
+    home = talk()
+    before = locks()
+    for number in range(20):
+        session = SessionKey(f"chat:{number}")
+        await home.say(DOG, session)
+        await home.learning.read(session)
+    assert locks() <= before
 
 
 async def test_a_session_that_a_stop_left_unread_is_read_after_the_next_start(talk):
