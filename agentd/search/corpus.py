@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import date
+from sys import getsizeof
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,7 @@ from agentd.ranking import nearness
 from agentd.search import words
 from agentd.search.entries import ASKS, QUESTION, UNDATED
 from agentd.search.segments import numbered
+from agentd.search.vocabulary import Vocabulary
 
 Ints = NDArray[np.int64]
 
@@ -24,9 +26,6 @@ IMPORTANCE_FLOOR = 0.8  # so that no trust in a source outweighs what was asked 
 FAINT = 0.25  # importance below that is of what nobody wrote down here: it has no floor
 TELLS = 0.65  # of what a unit of a day is worth, is one that tells of the day
 LASTING = 14  # days that one thing may go on
-
-_NAMED = 160  # bytes of a name with its number in a dictionary and a list
-_LINKED = 168  # bytes of a unit's place among those of its file
 
 _SOURCES = tuple(Source)
 _TRAITS = np.dtype(
@@ -38,17 +37,17 @@ _TRAITS = np.dtype(
 class Corpus:
     """Units by slot. `numpy` views of its columns are valid until the next change."""
 
-    def __init__(self) -> None:
+    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self._columns = {name: array("i") for name in _COLUMNS}
         self._alive = bytearray()
         self._offsets = array("q", [0])
         self._terms = array("i")
-        self._term_ids = _Numbers()
-        self._path_ids = _Numbers()
+        self._term_ids = Vocabulary() if vocabulary is None else vocabulary
+        self._path_ids = Vocabulary()
         self._speakers: dict[str, int] = {}
         self._speaker_ids: dict[str, int] = {}
         self._names: dict[str, set[int]] = {}
-        self._files: dict[int, list[tuple[int, int, int]]] = {}
+        self._files: dict[int, array[int]] = {}  # slots in reading order
 
     def __len__(self) -> int:
         """How many slots there are, the forgotten ones among them."""
@@ -56,10 +55,13 @@ class Corpus:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays, and about those of its tables."""
-        arrays = (*self._columns.values(), self._offsets, self._terms)
-        tables = _NAMED * (len(self._term_ids) + len(self._path_ids)) + _LINKED * len(self._alive)
-        return tables + len(self._alive) + sum(one.itemsize * len(one) for one in arrays)
+        """Bytes of its arrays and tables, without the vocabulary."""
+        arrays = (*self._columns.values(), self._offsets, self._terms, self._alive)
+        speakers = (self._speakers, self._speaker_ids, self._names)
+        folded = sum(map(getsizeof, (*self._names, *self._names.values(), *self._speaker_ids)))
+        files = getsizeof(self._files) + sum(map(getsizeof, self._files.values()))
+        tables = folded + files + self._path_ids.nbytes
+        return tables + sum(map(getsizeof, (*arrays, *speakers)))
 
     def add(
         self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]
@@ -104,7 +106,7 @@ class Corpus:
 
     def slots(self, path: str) -> list[int]:
         """The units of a file, in reading order."""
-        return [slot for *_, slot in self._files.get(self._path_ids.get(path, NOBODY), ())]
+        return list(self._files.get(self._path_ids.get(path, NOBODY), ()))
 
     def number(self, source: Source) -> int:
         """What stands for a source in the column `source`."""
@@ -158,7 +160,7 @@ class Corpus:
         return counted
 
     def term_id(self, term: str) -> int:
-        """The number of a term of some unit's text; -1 for a term that none holds."""
+        """The number of a term; -1 for one that no unit holds."""
         return self._term_ids.get(term, -1)
 
     def term(self, number: int) -> str:
@@ -219,26 +221,27 @@ class Corpus:
         }
 
     def _link(self, slot: int) -> None:
-        order = self._files.setdefault(self._columns["file"][slot], [])
-        key = (self._columns["line"][slot], self._columns["end"][slot], slot)
-        at = bisect_left(order, key)
-        order.insert(at, key)
+        order = self._files.setdefault(self._columns["file"][slot], array("i"))
+        at = bisect_left(order, self._lines(slot), key=self._lines)
+        order.insert(at, slot)
         if self.path(slot) == FACTS_PATH:
             return  # each fact stands alone: what is beside it is about something else
-        before = order[at - 1][2] if at else NOBODY
-        after = order[at + 1][2] if at + 1 < len(order) else NOBODY
+        before = order[at - 1] if at else NOBODY
+        after = order[at + 1] if at + 1 < len(order) else NOBODY
         self._join(before, slot)
         self._join(slot, after)
 
     def _unlink(self, slot: int) -> None:
         file = self._columns["file"][slot]
         order = self._files[file]
-        del order[
-            bisect_left(order, (self._columns["line"][slot], self._columns["end"][slot], slot))
-        ]
+        del order[bisect_left(order, self._lines(slot), key=self._lines)]
         if not order:
             del self._files[file]
         self._join(self._columns["previous"][slot], self._columns["next"][slot])
+
+    def _lines(self, slot: int) -> tuple[int, int, int]:
+        """Where a unit stands in its file."""
+        return self._columns["line"][slot], self._columns["end"][slot], slot
 
     def _join(self, before: int, after: int) -> None:
         if before >= 0:
@@ -259,18 +262,6 @@ class Corpus:
         number = self._speakers.setdefault(" ".join(folded), len(self._speakers))
         for word in folded:
             self._names.setdefault(word, set()).add(number)
-        return number
-
-
-class _Numbers(dict[str, int]):
-    """Numbers of names; a new name gets the next one when it is asked for in brackets."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def __missing__(self, name: str) -> int:
-        number = self[name] = len(self.names)
-        self.names.append(name)
         return number
 
 

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from sys import getsizeof
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from agentd.search.searcher import Searcher
 from agentd.search.texts import Texts
 from agentd.search.vectors import Vectors
 
-_TERM = 140  # bytes of a term with its number in a dictionary
 SPARE = 10_000  # slots of chunks that went; more than that and than there are chunks: begin anew
 
 
@@ -65,11 +65,10 @@ class Mirror:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays and texts, and about those of its tables."""
-        postings = self._searcher.postings
-        searched = self._searcher.corpus.nbytes + postings.nbytes + _TERM * postings.vocabulary
+        """Bytes of all that it holds: arrays, texts, vectors and tables."""
         vectors = sum(own.nbytes for own in self._vectors.values())
-        return searched + vectors + self._texts.nbytes + 8 * len(self._ids)
+        own = getsizeof(self._ids) + getsizeof(self._gone)
+        return self._searcher.nbytes + vectors + self._texts.nbytes + own
 
     @property
     def is_worn(self) -> bool:

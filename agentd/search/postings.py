@@ -12,14 +12,14 @@ repetitions past 16 count no more.
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count
+from sys import getsizeof
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentd.search.segments import MOST, Segment, build, impact_table, merge, numbered
+from agentd.search.vocabulary import Vocabulary
 
 K1 = 1.2
 B = 0.75
@@ -31,10 +31,12 @@ BLOCK = 256  # scores of which the highest is compared first
 
 
 class Postings:
-    """Documents by slot, their terms inverted. Slots count from 0 and are never used again."""
+    """Documents by slot, their terms inverted. Slots count from 0 and are never used again. Terms have
+    the numbers of `vocabulary`, which others may use besides.
+    """
 
-    def __init__(self) -> None:
-        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
+        self._numbers = Vocabulary() if vocabulary is None else vocabulary
         self._frequencies = np.zeros(0, np.int32)
         self._segments: list[Segment] = []
         self._lengths = array("i")
@@ -52,13 +54,9 @@ class Postings:
     @property
     def nbytes(self) -> int:
         """What the arrays hold in memory; the vocabulary comes on top."""
-        own = self._frequencies.nbytes + 4 * len(self._lengths) + len(self._alive)
+        own = self._frequencies.nbytes + self._table.nbytes
+        own += getsizeof(self._lengths) + getsizeof(self._alive)
         return own + sum(segment.nbytes for segment in self._segments)
-
-    @property
-    def vocabulary(self) -> int:
-        """How many terms it tells apart."""
-        return len(self._numbers)
 
     def add(self, documents: Sequence[Sequence[str]]) -> int:
         """Add documents, each the list of its terms; their slots follow the one returned."""

@@ -33,6 +33,7 @@ from agentd.search.evidence import Asked, Gatherer
 from agentd.search.postings import Floats, Postings, Slots
 from agentd.search.spelling import Spelling
 from agentd.search.vectors import Vectors
+from agentd.search.vocabulary import Vocabulary
 
 HEAD = 30  # units that are compared with each other for diversity
 RIVAL = 0.2  # of the best score: below that a unit is no answer
@@ -46,8 +47,9 @@ class Searcher:
 
     def __init__(self, dimension: int = 0, weights: Weights = FITTED) -> None:
         self.weights = weights
-        self.corpus = Corpus()
-        self.postings = Postings()
+        self.vocabulary = Vocabulary()
+        self.corpus = Corpus(self.vocabulary)
+        self.postings = Postings(self.vocabulary)
         self.vectors = Vectors(dimension) if dimension else None
         self.kinds: Kinds | None = None  # of the model that made the vectors
         self.spelling = Spelling()
@@ -57,6 +59,12 @@ class Searcher:
     def __len__(self) -> int:
         """How many units can be found."""
         return len(self.postings)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that it holds but the vectors."""
+        parts = (self.vocabulary, self.corpus, self.postings, self.spelling)
+        return sum(part.nbytes for part in parts)
 
     def add(self, units: Sequence[Chunk], vectors: NDArray[np.float32] | None = None) -> list[int]:
         """Add units, with the vectors of their texts if these are known; gives their slots."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from sys import getsizeof
 
 import numpy as np
+
+from agentd.search.vocabulary import Vocabulary
 
 SHORTEST = 4  # letters; shorter words are too near to everything
 LONGEST = 24
@@ -16,17 +19,21 @@ class Spelling:
     """Every word that was ever indexed, folded, found again by its triples of letters."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._words: list[str] = []
+        self._known = Vocabulary()
         self._triples: dict[str, array[int]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the words and of the tables that find them."""
+        triples = sum(map(getsizeof, (*self._triples, *self._triples.values())))
+        return self._known.nbytes + getsizeof(self._triples) + triples
 
     def learn(self, words: Iterable[str]) -> None:
         """Know these folded words from now on."""
         for word in words:
-            if word in self._numbers or not _fit(word):
+            if word in self._known or not _fit(word):
                 continue
-            number = self._numbers[word] = len(self._words)
-            self._words.append(word)
+            number = self._known[word]
             for triple in _triples(word):
                 self._triples.setdefault(triple, array("i")).append(number)
 
@@ -37,7 +44,7 @@ class Spelling:
         if not _fit(word):
             return []
         most = 2 if len(word) >= 6 else 1
-        found = {one: 1 for one in _swapped(word) if one in self._numbers}
+        found = {one: 1 for one in _swapped(word) if one in self._known}
         for other in self._alike(word):
             if other not in found and (far := _distance(word, other, most)) <= most:
                 found[other] = far
@@ -54,7 +61,8 @@ class Spelling:
             kept = np.argpartition(-counts, 4 * LOOKED_AT)[: 4 * LOOKED_AT]
             numbers, counts = numbers[kept], counts[kept]
         alike = [
-            (self._words[n], c) for n, c in zip(numbers.tolist(), counts.tolist(), strict=True)
+            (self._known.names[n], c)
+            for n, c in zip(numbers.tolist(), counts.tolist(), strict=True)
         ]
         alike = [(w, c) for w, c in alike if abs(len(w) - len(word)) <= 2]
         alike.sort(key=lambda one: (-one[1] / (len(one[0]) + len(word)), one[0]))

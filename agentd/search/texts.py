@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from datetime import date
 from operator import attrgetter
+from sys import getsizeof
 from typing import Any
 
 from agentd.domain.memory import Chunk, Source
@@ -28,8 +29,9 @@ class Texts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the texts that are pressed together."""
-        return sum(map(len, self._blocks))
+        """Bytes of the texts that are pressed together, and of those that are yet to be."""
+        last = [value for row in self._last for value in row or ()]
+        return sum(map(getsizeof, (self._blocks, *self._blocks, self._last, *self._last, *last)))
 
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Take in the chunks of the next slots."""

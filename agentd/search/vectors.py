@@ -6,7 +6,7 @@ rows are kept in 16 bits for each number, whose error is far below what tells tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,28 @@ from numpy.typing import NDArray
 from agentd.search.codes import Codes
 from agentd.search.postings import Floats, Slots, best
 
+Rows = NDArray[np.float32 | np.int16]
+
 # Rows that are all compared. To compare the codes of more takes less time, and their rows half the room.
 EXACT = 30_000
 SINGLED_OUT = 1500  # rows that are compared where there are more
-BLOCK = 8192  # rows that are made float32 at once
+# Bytes of rows that room is taken for at once. Pages are taken as they are filled: of 4 MB and more
+# numpy asks for large ones, which would hold up to 2 MB of nothing.
+BLOCK = (4 << 20) - 1
 SLACK = np.float32(1e-6)  # a cosine made with many others may be as far from one made alone
 FINE = np.float32(32767)  # steps from 0 to 1 in 16 bits
 
 
 class Vectors:
-    """Vectors by slot; a slot without one never matches. Rows are scaled to length 1."""
+    """Vectors by slot; a slot without one never matches. Rows are scaled to length 1, and stand in
+    blocks of `_block` slots, so that none moves when more come.
+    """
 
     def __init__(self, dimension: int, exact: int = EXACT) -> None:
         self.dimension = dimension
         self._exact = exact
-        self._rows: NDArray[np.float32 | np.int16] = np.zeros((0, dimension), np.float32)
+        self._block = max(1, BLOCK // (4 * dimension))
+        self._blocks: list[Rows] = []
         self._present = np.zeros(0, np.bool_)
         self._size = 0
         self._count = 0
@@ -40,9 +47,10 @@ class Vectors:
 
     @property
     def nbytes(self) -> int:
-        """What rows and codes hold in memory; room for more is not counted."""
-        codes = 0 if self._codes is None else self._codes.nbytes // len(self._present)
-        return self._size * (self.dimension * self._rows.itemsize + 1 + codes)
+        """What rows and codes hold in memory; room for more rows takes none."""
+        codes = 0 if self._codes is None else self._codes.nbytes
+        width = self.dimension * np.dtype(self._kind).itemsize
+        return self._size * width + self._present.nbytes + codes
 
     def put(self, slots: Sequence[int], matrix: NDArray[np.float32]) -> None:
         """Set the vectors of slots. Raises ValueError when the dimension differs."""
@@ -54,9 +62,9 @@ class Vectors:
         at = np.asarray(slots, np.int64)
         rows = unit_rows(matrix)
         if self._codes is None:
-            self._rows[at] = rows
+            self._set(at, rows)
         else:
-            self._rows[at] = _rounded(rows)
+            self._set(at, _rounded(rows))
             self._codes.put(at, rows)
         self._present[at] = True
         self._count = int(np.count_nonzero(self._present))
@@ -71,12 +79,9 @@ class Vectors:
         """The exact cosine of every slot; -1 where there is no vector."""
         scaled = self._scaled(query)
         cosines = np.empty(self._size, np.float32)
-        block = self._size if self._codes is None else BLOCK
-        for start in range(0, self._size, block):
-            rows = self._rows[start : min(start + block, self._size)]
-            np.matmul(
-                rows.astype(np.float32, copy=False), scaled, out=cosines[start : start + block]
-            )
+        for number, rows in enumerate(self._blocks):
+            own = cosines[number * self._block : (number + 1) * self._block]
+            np.matmul(rows[: len(own)].astype(np.float32, copy=False), scaled, out=own)
         if self._count < self._size:
             cosines[~self._present[: self._size]] = -1.0
         return cosines
@@ -114,7 +119,7 @@ class Vectors:
         known = slots < self._size
         known[known] = self._present[slots[known]]
         at = np.where(known, slots, 0) if self._size else slots[:0]
-        rows = self._rows.take(at, axis=0).astype(np.float32, copy=False)
+        rows = self._take(at)
         cosines = np.zeros(len(slots), np.float32)
         np.multiply(np.vecdot(rows, self._scaled(query)), known[: len(at)], out=cosines[: len(at)])
         return cosines
@@ -124,44 +129,68 @@ class Vectors:
         found = np.zeros((len(slots), self.dimension), np.float32)
         known = slots < self._size
         known[known] = self._present[slots[known]]
-        found[known] = self._rows[slots[known]]
+        found[known] = self._take(slots[known])
         return found if self._codes is None else (found / FINE).astype(np.float32)
 
     def near(self, slot: int, slots: Slots) -> Floats:
         """The cosines of some slots to another slot's vector; 0 where either has none."""
         if slot >= self._size or not self._present[slot]:
             return np.zeros(len(slots), np.float32)
-        return self.some(self._rows[slot].astype(np.float32), slots)
+        return self.some(self._take(np.array([slot]))[0], slots)
 
     def _scaled(self, query: Floats) -> Floats:
         """The query to multiply rows with, so that cosines come out."""
         unit: Floats = unit_rows(query[None, :])[0]
         return unit if self._codes is None else (unit / FINE).astype(np.float32)
 
+    @property
+    def _kind(self) -> type[np.float32 | np.int16]:
+        """As what rows are kept."""
+        return np.float32 if self._codes is None else np.int16
+
+    def _set(self, slots: Slots, rows: Rows) -> None:
+        for number, own in self._by_block(slots):
+            self._blocks[number][slots[own] - number * self._block] = rows[own]
+
+    def _take(self, slots: Slots) -> Floats:
+        """The rows of slots below `_size`, as they are kept."""
+        rows = np.empty((len(slots), self.dimension), np.float32)
+        for number, own in self._by_block(slots):
+            rows[own] = self._blocks[number][slots[own] - number * self._block]
+        return rows
+
+    def _by_block(self, slots: Slots) -> Iterator[tuple[int, Slots]]:
+        """The blocks in which slots lie, each with the places of its own among them."""
+        blocks = slots // self._block
+        order = np.argsort(blocks, kind="stable")
+        numbers, starts = np.unique(blocks[order], return_index=True)
+        return zip(numbers.tolist(), np.split(order, starts)[1:], strict=True)
+
     def _grow(self, size: int) -> None:
         have = len(self._present)
-        coded = size > self._exact
-        if size > have or (coded and self._codes is None):
-            room = max(size, have + have // 2) if size > have else have
-            rows = np.zeros((room, self.dimension), np.int16 if coded else np.float32)
-            rounded = coded and self._codes is None
-            rows[:have] = _rounded(self._rows) if rounded else self._rows
-            present = np.zeros(room, np.bool_)
+        if size > have:
+            present = np.zeros(max(size, have + have // 2), np.bool_)
             present[:have] = self._present
-            self._rows, self._present = rows, present
-            if coded:
-                self._code(room)
+            self._present = present
+        if size > self._exact:
+            self._code()
+        while size > self._block * len(self._blocks):
+            room: Rows = np.zeros((self._block, self.dimension), self._kind)
+            self._blocks.append(room)
         self._size = max(self._size, size)
 
-    def _code(self, room: int) -> None:
-        """Have codes for all rows there are, and room for more."""
-        new = self._codes is None
-        if self._codes is None:
-            self._codes = Codes(self.dimension)
-        self._codes.reserve(room)
-        for start in range(0, self._size if new else 0, BLOCK):
-            slots = np.arange(start, min(start + BLOCK, self._size))
-            self._codes.put(slots, self._rows[slots].astype(np.float32))
+    def _code(self) -> None:
+        """Have codes for all rows there are, and room for more; the rows are rounded."""
+        if self._codes is not None:
+            self._codes.reserve(len(self._present))
+            return
+        self._codes = Codes(self.dimension)
+        self._codes.reserve(len(self._present))
+        for number, rows in enumerate(self._blocks):
+            first = number * self._block
+            slots = np.arange(first, min(first + self._block, self._size))
+            self._codes.put(slots, rows[: len(slots)].astype(np.float32, copy=False))
+            self._blocks[number] = _rounded(rows)
 
 
 def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -172,7 +201,7 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     return scaled
 
 
-def _rounded(rows: NDArray[np.float32 | np.int16]) -> NDArray[np.int16]:
+def _rounded(rows: Rows) -> NDArray[np.int16]:
     return np.rint(np.multiply(rows, FINE)).astype(np.int16)
 
 
