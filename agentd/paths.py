@@ -35,6 +35,11 @@ class Places:
         return self.state_dir / "index.db"
 
     @property
+    def mirror(self) -> Path:
+        """What of it was in memory, so that a start finds it there again."""
+        return self.state_dir / "index.arrays"
+
+    @property
     def versions(self) -> Path:
         """What files of the workspace were before."""
         return self.state_dir / "versions"

@@ -97,6 +97,7 @@ def _copies(ground: Ground, stores: Stores, output: OpenLog) -> Copies:
     databases = stores.db.path, stores.index_db.path
     places = ground.places
     erased = [ground.workspace, places.versions, places.state_dir / "logs", places.chat_history]
+    erased.append(places.mirror)
     if output.file is not None:
         erased.append(output.file)
     return Copies(roots, databases, _EMPTY_JOURNAL if output.is_journal else "", erased)

@@ -90,7 +90,12 @@ def _open_index(
 ) -> AbstractAsyncContextManager[LiveIndex]:
     settings = ground.config.memory_search
     return LiveIndex.open(
-        stores.chunks, ground.clock, embedders, settings, redactor=ground.redactor
+        stores.chunks,
+        ground.clock,
+        embedders,
+        settings,
+        redactor=ground.redactor,
+        file=ground.places.mirror,
     )
 
 

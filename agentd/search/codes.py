@@ -26,14 +26,20 @@ _FAR = np.uint16(0xFFFF)
 class Codes:
     """The codes of vectors by slot."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, words: Words | None = None) -> None:
+        """`words` are codes as `words` gave them."""
         self._axes = _axes(dimension)
-        self._words = np.zeros((self._axes.shape[1] // 64, 0), np.uint64)
+        none: Words = np.zeros((self._axes.shape[1] // 64, 0), np.uint64)
+        self._words = none if words is None else words
 
     @property
     def nbytes(self) -> int:
         """What the codes hold in memory, unused room included."""
         return self._words.nbytes
+
+    def words(self, size: int) -> Words:
+        """The codes of the slots below `size`."""
+        return self._words[:, :size]
 
     def reserve(self, size: int) -> None:
         """Make room for the slots below `size`."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from sys import getsizeof
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from agentd.domain.memory import Chunk, Source
 from agentd.domain.workspace import FACTS_PATH
 from agentd.ranking import nearness
 from agentd.search import words
+from agentd.search.arrays import Arrays, inside, of_strings, part, strings
 from agentd.search.entries import ASKS, QUESTION, UNDATED
 from agentd.search.segments import numbered
 from agentd.search.vocabulary import Vocabulary
@@ -48,6 +50,7 @@ class Corpus:
         self._speaker_ids: dict[str, int] = {}
         self._names: dict[str, set[int]] = {}
         self._files: dict[int, array[int]] = {}  # slots in reading order
+        self._restored: _Order | None = None  # of files whose slots nobody has asked for yet
 
     def __len__(self) -> int:
         """How many slots there are, the forgotten ones among them."""
@@ -60,8 +63,38 @@ class Corpus:
         speakers = (self._speakers, self._speaker_ids, self._names)
         folded = sum(map(getsizeof, (*self._names, *self._names.values(), *self._speaker_ids)))
         files = getsizeof(self._files) + sum(map(getsizeof, self._files.values()))
+        files += 0 if self._restored is None else self._restored.nbytes
         tables = folded + files + self._path_ids.nbytes
         return tables + sum(map(getsizeof, (*arrays, *speakers)))
+
+    @classmethod
+    def restored(
+        cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary | None = None
+    ) -> Self:
+        """The units of `arrays`."""
+        own = cls(vocabulary)
+        for name, column in part("column", arrays).items():
+            own._columns[name].frombytes(column.tobytes())
+        own._alive.extend(arrays["alive"].tobytes())
+        own._offsets = array("q", arrays["offsets"].tobytes())
+        own._terms.frombytes(arrays["terms"].tobytes())
+        own._path_ids = Vocabulary(strings(arrays["paths"]))
+        for name in strings(arrays["speakers"]):
+            own._speaker(name)  # numbered as they were
+        own._restored = _Order(arrays["alive"] > 0, part("column", arrays))
+        return own
+
+    def arrays(self) -> Arrays:
+        """All of it but the vocabulary, to be restored from; valid until the next change."""
+        columns = {name: np.frombuffer(column, np.int32) for name, column in self._columns.items()}
+        return {
+            **inside("column", columns),
+            "alive": np.frombuffer(self._alive, np.uint8),
+            "offsets": np.frombuffer(self._offsets, np.int64),
+            "terms": np.frombuffer(self._terms, np.int32),
+            "paths": of_strings(self._path_ids.names),
+            "speakers": of_strings(list(self._speaker_ids)),
+        }
 
     def add(
         self, chunks: Sequence[Chunk], terms: Sequence[Sequence[str]], traits: Sequence[bytes]
@@ -83,8 +116,8 @@ class Corpus:
         """Forget units; their neighbours become each other's."""
         for slot in slots:
             if self._alive[slot]:
-                self._alive[slot] = 0
                 self._unlink(slot)
+                self._alive[slot] = 0
 
     def column(self, name: str) -> NDArray[np.int32]:
         """One of: file line end day source speaker tokens question asks told told_last
@@ -106,7 +139,8 @@ class Corpus:
 
     def slots(self, path: str) -> list[int]:
         """The units of a file, in reading order."""
-        return list(self._files.get(self._path_ids.get(path, NOBODY), ()))
+        number = self._path_ids.get(path)
+        return [] if number is None else self._of_file(number).tolist()
 
     def number(self, source: Source) -> int:
         """What stands for a source in the column `source`."""
@@ -221,7 +255,7 @@ class Corpus:
         }
 
     def _link(self, slot: int) -> None:
-        order = self._files.setdefault(self._columns["file"][slot], array("i"))
+        order = self._of_file(self._columns["file"][slot])
         at = bisect_left(order, self._lines(slot), key=self._lines)
         order.insert(at, slot)
         if self.path(slot) == FACTS_PATH:
@@ -232,12 +266,16 @@ class Corpus:
         self._join(slot, after)
 
     def _unlink(self, slot: int) -> None:
-        file = self._columns["file"][slot]
-        order = self._files[file]
+        order = self._of_file(self._columns["file"][slot])
         del order[bisect_left(order, self._lines(slot), key=self._lines)]
-        if not order:
-            del self._files[file]
         self._join(self._columns["previous"][slot], self._columns["next"][slot])
+
+    def _of_file(self, file: int) -> array[int]:
+        """The slots of a file in reading order, to be changed along with them."""
+        if (order := self._files.get(file)) is None:
+            held = b"" if self._restored is None else self._restored.of(file)
+            order = self._files[file] = array("i", held)
+        return order
 
     def _lines(self, slot: int) -> tuple[int, int, int]:
         """Where a unit stands in its file."""
@@ -263,6 +301,22 @@ class Corpus:
         for word in folded:
             self._names.setdefault(word, set()).add(number)
         return number
+
+
+class _Order:
+    """The slots of each file in reading order, as they were when this was made."""
+
+    def __init__(self, alive: NDArray[np.bool_], columns: Mapping[str, NDArray[np.int32]]) -> None:
+        slots = np.flatnonzero(alive).astype(np.int32)
+        file, line, end = (columns[name][slots] for name in ("file", "line", "end"))
+        order = np.lexsort((slots, end, line, file))
+        self._files, self._slots = file[order], slots[order]
+        self.nbytes = self._files.nbytes + self._slots.nbytes
+
+    def of(self, file: int) -> bytes:
+        """The slots of a file."""
+        low, high = self._files.searchsorted(np.array([file, file + 1], np.int32)).tolist()
+        return self._slots[low:high].tobytes()
 
 
 _COLUMNS = (

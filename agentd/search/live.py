@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import Self
 
 import structlog
@@ -28,12 +30,15 @@ from agentd.search.chain import Chain
 from agentd.search.hits import hit_of
 from agentd.search.mirrors import Mirrors
 from agentd.search.patience import PatientEmbedder
+from agentd.search.saved import LEAST
 from agentd.search.settings import SearchSettings
 
 LOADING = 10.0  # seconds that a search waits for the searcher; then keywords alone answer
 WORDS_ALONE = 0.5  # the highest score then: words do not tell how likely a hit is meant
 CANDIDATES = 100  # chunks that keywords alone propose
 MAX_TERMS = 48
+SAVING = 300.0  # seconds between looks whether what is in memory has grown much
+SAVING_AGAIN = 3600.0  # where there was no room for it
 _SLICE = 1_000  # chunks that are read at once
 _READ = f"words-{words.VERSION}:"  # stands before digests: a file read by other rules has none
 _PERHAPS_MISSED = frozenset(  # for what there was not
@@ -72,6 +77,7 @@ class LiveIndex:
         self._cold = asyncio.Event()
         self._warming: set[Audience] = set()
         self._runs = False
+        self._is_loading = False  # as at every start
         self._broken: Problem | None = None
 
     @classmethod
@@ -84,11 +90,12 @@ class LiveIndex:
         settings: SearchSettings | None = None,
         patience: float = LOADING,
         redactor: Redactor | None = None,
+        file: Path | None = None,
     ) -> AsyncIterator[Self]:
         """An index with its thread, which ends with the block. What it keeps has no key that `redactor`
-        finds.
+        finds. What is in memory is written to `file` at times, and read from it at a start.
         """
-        async with Mirrors.open(store) as mirrors:
+        async with Mirrors.open(store, file=file) as mirrors:
             settings = settings or SearchSettings()
             yield cls(store, mirrors, embedders, settings, clock, patience, redactor)
 
@@ -98,11 +105,14 @@ class LiveIndex:
         return self._store.epoch
 
     async def run(self) -> None:
-        """Embed what is new, and load what a search had no time to wait for, until cancelled."""
+        """Embed what is new, load what there is and what a search had no time to wait for, and save what is
+        loaded, until cancelled.
+        """
         self._runs = True
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._warm())
+                tasks.create_task(self._keep())
                 await self._chain.run()
         finally:
             self._runs = False
@@ -135,7 +145,7 @@ class LiveIndex:
 
     async def erase(self, paths: Sequence[str]) -> None:
         """See MemoryIndex."""
-        await self._mirrors.change(self._store.erase(paths), paths)
+        await self._mirrors.erase(partial(self._store.erase, paths), paths)
 
     async def outdate(self) -> None:
         """See MemoryIndex."""
@@ -175,7 +185,10 @@ class LiveIndex:
     async def state(self) -> IndexState:
         """See MemoryIndex. What is to be indexed yet is known to the indexer alone."""
         state = replace(await self._store.state(), nbytes=await self._mirrors.nbytes())
-        return await self._chain.told(state)
+        told = await self._chain.told(state)
+        if self._is_loading or self._warming:
+            told = replace(told, reason=heavier(told.reason, Lack.WARMING))
+        return told
 
     def problems(self) -> tuple[Problem, ...]:
         """Embedders that fail, and why words alone answer."""
@@ -268,6 +281,39 @@ class LiveIndex:
             first = found.hits[: query.limit]
             hits = tuple(replace(hit, score=WORDS_ALONE * hit.score) for hit in first)
         return Found(hits, Lack.WARMING, WORDS_ALONE)
+
+    async def _keep(self) -> None:
+        """Load what there is, if it is much, and save it from time to time."""
+        try:
+            await self._load()
+        except Exception:
+            # The first search tries again.
+            log.exception("search_not_loaded")
+        while True:
+            pause = SAVING
+            try:
+                if not await self._mirrors.save():
+                    pause = SAVING_AGAIN
+            except Exception:
+                # Search goes on without the file.
+                log.exception("mirror_not_saved")
+                pause = SAVING_AGAIN
+            await self._clock.sleep(pause)
+
+    async def _load(self) -> None:
+        """Have all that is stored in memory, unless it is so little that the first search can do that: what
+        it needs is not to weigh on a daemon that nobody searches. By slices, and with no priority of the
+        thread: one with a low one that holds the interpreter would keep all others waiting.
+        """
+        state = await self._chain.told(await self._store.state())
+        if state.chunks < LEAST:
+            return
+        self._is_loading = True
+        try:
+            self._mirrors.hold(self._chain.wanted)
+            await self._mirrors.ready(OWNER)
+        finally:
+            self._is_loading = False
 
     async def _warm(self) -> None:
         while True:

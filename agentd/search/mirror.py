@@ -6,21 +6,37 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 from sys import getsizeof
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentd.domain.index import StoredChunk
 from agentd.domain.memory import Chunk, Hit
 from agentd.domain.search import EmptyReason, Ranked, SearchOptions
 from agentd.ranking.kinds import kinds_of
 from agentd.search import phrasings
+from agentd.search.arrays import (
+    Arrays,
+    Unusable,
+    inside,
+    of_strings,
+    part,
+    read,
+    release,
+    strings,
+    write,
+)
 from agentd.search.entries import entry, is_current
 from agentd.search.hits import hit_of
 from agentd.search.searcher import Searcher
 from agentd.search.texts import Texts
 from agentd.search.vectors import Vectors
 
+_RANGES = 64  # of ids that lack vectors; more of them are taken for one
 SPARE = 10_000  # slots of chunks that went; more than that and than there are chunks: begin anew
 
 
@@ -49,15 +65,68 @@ class Mirror:
     up to `done` of a model it has all vectors of it, too, as who fills it says.
     """
 
-    def __init__(self, spare: int = SPARE) -> None:
+    def __init__(
+        self, spare: int = SPARE, restored: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
+        """`restored` are chunks as `arrays` gave them, without their vectors."""
         self.last = 0
         self.done: dict[str, int] = {}
+        self.unsaved = (
+            0  # how much was added, removed and given vectors since it was written to a file
+        )
+        self.unfilled: set[str] = set()  # models whose vectors may have come since
         self._spare = spare
-        self._searcher = Searcher()
-        self._texts = Texts()
+        self._searcher = Searcher(restored=restored and part("searcher", restored))
+        self._texts = Texts.restored(part("texts", restored)) if restored else Texts()
         self._ids = array("q")
         self._gone: set[int] = set()
         self._vectors: dict[str, Vectors] = {}
+        if restored:
+            self._ids.frombytes(restored["ids"].tobytes())
+            self.last = int(restored["last"][0])
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The chunks of `arrays` with their vectors."""
+        mirror = cls(restored=arrays)
+        for at, model in enumerate(strings(arrays["models"])):
+            mirror._vectors[model] = Vectors.restored(part(f"vectors{at}", arrays))
+            mirror.done[model] = mirror.last
+            mirror.unfilled.add(model)
+        return mirror
+
+    def arrays(self) -> Arrays:
+        """All of it, to be restored from; valid until the next change."""
+        whole = [model for model, done in self.done.items() if done and model in self._vectors]
+        found = {
+            **inside("searcher", self._searcher.arrays()),
+            **inside("texts", self._texts.arrays()),
+            "ids": np.frombuffer(self._ids, np.int64),
+            "last": np.array([self.last], np.int64),
+            "models": of_strings(whole),
+        }
+        for at, model in enumerate(whole):
+            found |= inside(f"vectors{at}", self._vectors[model].arrays())
+        return found
+
+    def write(self, path: Path, mark: str) -> None:
+        """Write all of it to a file. Raises OSError."""
+        write(path, mark, self.arrays())
+
+    def lacking(self, model: str) -> list[tuple[int, int]]:
+        """Ranges of ids, each without its first, in which all chunks without a vector of the model are."""
+        has = np.zeros(len(self._ids), np.bool_)
+        held = self._vectors[model].present()
+        has[: len(held)] = held
+        slots = np.flatnonzero(self._searcher.corpus.alive() & ~has)
+        if not len(slots):
+            return []
+        breaks = np.flatnonzero(np.diff(slots) > 1) + 1
+        if len(breaks) >= _RANGES:
+            breaks = breaks[:0]
+        bounds = [0, *breaks.tolist(), len(slots)]
+        ids = np.frombuffer(self._ids, np.int64)[slots]
+        return [(int(ids[low]) - 1, int(ids[high - 1])) for low, high in pairwise(bounds)]
 
     def __len__(self) -> int:
         """How many chunks can be found."""
@@ -84,6 +153,7 @@ class Mirror:
             )
             self._texts.add([row.chunk for row in new])
             self._ids.extend(row.id for row in new)
+            self.unsaved += len(new)
         if rows:
             self.last = max(self.last, rows[-1].id)
             self._gone = {number for number in self._gone if number > self.last}
@@ -100,8 +170,9 @@ class Mirror:
 
     def keep(self, ids: Sequence[int]) -> None:
         """Forget all chunks but these."""
-        stay = frozenset(ids)
-        self._forget([slot for slot, number in enumerate(self._ids) if number not in stay])
+        here = np.frombuffer(self._ids, np.int64)
+        gone = ~np.isin(here, np.array(ids, np.int64), assume_unique=True)
+        self._forget(np.flatnonzero(gone & self._searcher.corpus.alive()).tolist())
 
     def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
         """Take in vectors of chunks that are here, as they are stored."""
@@ -119,10 +190,12 @@ class Mirror:
         if model not in self._vectors:
             self._vectors[model] = Vectors(matrix.shape[1])
         self._vectors[model].put(slots[here].tolist(), matrix.astype(np.float32))
+        self.unsaved += len(matrix)
 
     def drop_vectors(self, model: str) -> None:
         """Forget a model's vectors."""
         self.done.pop(model, None)
+        self.unfilled.discard(model)
         self._vectors.pop(model, None)
 
     def further(self, number: int, count: int) -> int:
@@ -164,11 +237,25 @@ class Mirror:
     def _forget(self, slots: list[int]) -> None:
         if not slots:
             return
+        self.unsaved += len(slots)
         self._searcher.vectors = None
         self._searcher.remove(slots)
         self._texts.remove(slots)
         for vectors in self._vectors.values():
             vectors.remove(slots)
+
+
+def restored(path: Path, mark: str) -> Mirror:
+    """The mirror that was written to the file with this mark. Raises ValueError for a file that cannot be
+    used, FileNotFoundError.
+    """
+    try:
+        arrays = read(path, mark)
+        mirror = Mirror.restored(arrays)
+        release(arrays)
+        return mirror
+    except (LookupError, TypeError) as error:
+        raise Unusable(f"its arrays do not fit together ({error})") from error
 
 
 def arranged(

@@ -6,16 +6,18 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import structlog
 
-from agentd.domain.memory import PUBLIC, Audience, Hit
+from agentd.domain.memory import OWNER, PUBLIC, Audience, Hit
 from agentd.domain.search import SearchOptions
 from agentd.ports import ChunkStore
+from agentd.search.saved import SavedMirror
 
 if TYPE_CHECKING:
     from agentd.search.mirror import Matches, Mirror
@@ -39,6 +41,7 @@ class _Place:
     seen: int | None = None  # the version of the store that it is level with
     gone: list[int] = field(default_factory=list)  # ids that it has to forget yet
     is_torn: bool = False  # it may hold what went
+    erased: int = 0  # how often something had been erased when its loading began
 
 
 class Mirrors:
@@ -47,10 +50,17 @@ class Mirrors:
 
     A mirror changes under its lock, and is searched under it: what replaces chunks comes to it
     together with their end. It has the vectors of `models`, until `hold` names others. When the store
-    is found damaged, mirrors of before answer until `complete`.
+    is found damaged, mirrors of before answer until `complete`. The owner's is kept in `file`, if there is
+    one.
     """
 
-    def __init__(self, store: ChunkStore, models: Sequence[str], pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self,
+        store: ChunkStore,
+        models: Sequence[str],
+        pool: ThreadPoolExecutor,
+        file: Path | None = None,
+    ) -> None:
         self._store = store
         self._models = frozenset(models)
         self._pool = pool
@@ -59,14 +69,17 @@ class Mirrors:
         self._version = 0
         self._epoch = store.epoch
         self._full = True
+        self._saved = None if file is None else SavedMirror(file, store, self.run)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, store: ChunkStore, models: Sequence[str] = ()) -> AsyncIterator[Self]:
+    async def open(
+        cls, store: ChunkStore, models: Sequence[str] = (), file: Path | None = None
+    ) -> AsyncIterator[Self]:
         """Mirrors with their thread, which ends with the block."""
         pool = ThreadPoolExecutor(1, "search")
         try:
-            yield cls(store, models, pool)
+            yield cls(store, models, pool, file)
         finally:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
@@ -124,6 +137,22 @@ class Mirrors:
                 async with place.lock:
                     await self._level(audience, place)
 
+    async def save(self) -> bool:
+        """Write the owner's mirror to its file, if it is loaded and worth it; False if that fails. One that
+        knew words which were erased is loaded anew before. Raises StorageError.
+        """
+        place, saved = self._places.get(OWNER), self._saved
+        if saved is None or place is None or place.mirror is None or not self.is_whole:
+            return True
+        if not saved.is_due(place.mirror):
+            return True
+        if place.erased != saved.erased:
+            await self.renew(OWNER)
+        with self._use(OWNER) as place:
+            async with place.lock:
+                mirror = await self._level(OWNER, place)
+                return place.erased != saved.erased or await saved.save(mirror)
+
     async def search(
         self,
         audience: Audience,
@@ -166,6 +195,13 @@ class Mirrors:
                     if place.former is not None:
                         await self.run(place.former.remove_paths, gone)
 
+    async def erase(
+        self, change: Callable[[], Awaitable[Sequence[int]]], gone: Sequence[str] = ()
+    ) -> None:
+        """A change that leaves no byte of what goes, in the owner's file either. Raises StorageError."""
+        async with nullcontext() if self._saved is None else self._saved.without():
+            await self.change(change(), gone)
+
     async def put_vectors(self, model: str, pairs: Sequence[tuple[int, bytes]]) -> None:
         """Take in vectors that the store has by now. Those of chunks that have not been loaded come
         with them, those of a model that is not held once it is.
@@ -189,7 +225,7 @@ class Mirrors:
 
     async def renew(self, audience: Audience) -> None:
         """Load a mirror anew; the one there is answers until that is done. Raises StorageError."""
-        epoch = self._epoch
+        epoch, erased = self._epoch, self._erased
         fresh = await self.run(_new)
         self._fresh.append(fresh)
         try:
@@ -197,7 +233,7 @@ class Mirrors:
                 await self._load(fresh, audience, place)
                 async with place.lock:
                     if epoch == self._epoch == self._store.epoch:
-                        place.mirror, place.seen = fresh, None
+                        place.mirror, place.seen, place.erased = fresh, None, erased
                         place.is_torn = True  # of what went while it was loaded
                         await self._level(audience, place)
         finally:
@@ -238,7 +274,7 @@ class Mirrors:
         self._turn()
         mirror = place.mirror
         if mirror is None:
-            mirror = place.mirror = await self.run(_new)
+            mirror = await self._begun(audience, place)
         version = self._version
         if place.is_torn:  # forget what went while nobody could be told
             ids = await self._store.ids()
@@ -253,6 +289,22 @@ class Mirrors:
             del place.gone[:gone]
             place.seen = version
         return mirror
+
+    async def _begun(self, audience: Audience, place: _Place) -> Mirror:
+        """A mirror to be made level: the one of the file, if there is any, else one without chunks."""
+        epoch, place.erased = self._store.epoch, self._erased
+        found: Mirror | None = None
+        if self._saved is not None and audience == OWNER:
+            found = await self._saved.load()
+        if epoch != self._store.epoch:
+            found = None
+        place.is_torn = found is not None  # of what went since it was written
+        mirror = place.mirror = found if found is not None else await self.run(_new)
+        return mirror
+
+    @property
+    def _erased(self) -> int:
+        return 0 if self._saved is None else self._saved.erased
 
     async def _load(self, mirror: Mirror, audience: Audience, place: _Place) -> int:
         """Take in the chunks that are not in yet; gives how many of the ids that are to be forgotten
@@ -272,6 +324,11 @@ class Mirrors:
         """Have the vectors of all chunks that are in, of the models that are held and of no others."""
         for model in mirror.done.keys() - self._models:
             await self.run(mirror.drop_vectors, model)
+        for model in mirror.unfilled & self._models:
+            for after, upto in await self.run(mirror.lacking, model):
+                pairs = await self._store.vectors(model, after, upto, audience)
+                await self.run(mirror.put_vectors, model, pairs)
+            mirror.unfilled.discard(model)
         for model in self._models:
             while (done := mirror.done.setdefault(model, 0)) < mirror.last:
                 upto = mirror.further(done, SLICE)

@@ -12,12 +12,14 @@ repetitions past 16 count no more.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import getsizeof
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentd.search.arrays import Arrays, inside, part
 from agentd.search.segments import MOST, Segment, build, impact_table, merge, numbered
 from agentd.search.vocabulary import Vocabulary
 
@@ -57,6 +59,34 @@ class Postings:
         own = self._frequencies.nbytes + self._table.nbytes
         own += getsizeof(self._lengths) + getsizeof(self._alive)
         return own + sum(segment.nbytes for segment in self._segments)
+
+    @classmethod
+    def restored(
+        cls, arrays: Mapping[str, NDArray[Any]], vocabulary: Vocabulary | None = None
+    ) -> Self:
+        """The postings of `arrays`, most of which stay where they are."""
+        own = cls(vocabulary)
+        own._frequencies = arrays["frequencies"].copy()
+        own._lengths.frombytes(arrays["lengths"].tobytes())
+        own._alive.extend(arrays["alive"].tobytes())
+        own._count = int(np.count_nonzero(arrays["alive"]))
+        own._total = int(arrays["lengths"].sum(where=arrays["alive"] > 0, dtype=np.int64))
+        for at, (first, size) in enumerate(arrays["segments"].tolist()):
+            own._segments.append(Segment(first, size, **part(f"segment{at}", arrays)))
+        return own
+
+    def arrays(self) -> Arrays:
+        """All of it but the vocabulary, to be restored from; valid until the next change."""
+        self.settle()
+        found: Arrays = {
+            "frequencies": self._frequencies,
+            "lengths": np.frombuffer(self._lengths, np.int32),
+            "alive": np.frombuffer(self._alive, np.uint8),
+            "segments": np.array([(s.first, s.count) for s in self._segments], np.int64),
+        }
+        for at, segment in enumerate(self._segments):
+            found |= inside(f"segment{at}", segment.arrays())
+        return found
 
     def add(self, documents: Sequence[Sequence[str]]) -> int:
         """Add documents, each the list of its terms; their slots follow the one returned."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from agentd.ranking import (
 from agentd.ranking.kinds import Kinds
 from agentd.ranking.weights import FITTED, Weights
 from agentd.search import words
+from agentd.search.arrays import Arrays, inside, of_strings, part, strings
 from agentd.search.candidates import QUIET, Candidates, Proposer
 from agentd.search.corpus import NOBODY, Corpus
 from agentd.search.entries import entry, head_size
@@ -45,14 +47,26 @@ TAIL = 300  # units of which hits are made
 class Searcher:
     """Units by slot, searched. A change must not run beside a search, nor two changes at once."""
 
-    def __init__(self, dimension: int = 0, weights: Weights = FITTED) -> None:
+    def __init__(
+        self,
+        dimension: int = 0,
+        weights: Weights = FITTED,
+        restored: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """`restored` are units as `arrays` gave them; their vectors are set anew."""
         self.weights = weights
-        self.vocabulary = Vocabulary()
-        self.corpus = Corpus(self.vocabulary)
-        self.postings = Postings(self.vocabulary)
+        if restored:
+            self.vocabulary = Vocabulary(strings(restored["terms"]))
+            self.corpus = Corpus.restored(part("corpus", restored), self.vocabulary)
+            self.postings = Postings.restored(part("postings", restored), self.vocabulary)
+            self.spelling = Spelling.restored(part("spelling", restored))
+        else:
+            self.vocabulary = Vocabulary()
+            self.corpus = Corpus(self.vocabulary)
+            self.postings = Postings(self.vocabulary)
+            self.spelling = Spelling()
         self.vectors = Vectors(dimension) if dimension else None
         self.kinds: Kinds | None = None  # of the model that made the vectors
-        self.spelling = Spelling()
         self._proposer = Proposer(self.corpus, self.postings, self.spelling)
         self._gatherer = Gatherer(self.corpus, self.postings)
 
@@ -65,6 +79,15 @@ class Searcher:
         """Bytes of all that it holds but the vectors."""
         parts = (self.vocabulary, self.corpus, self.postings, self.spelling)
         return sum(part.nbytes for part in parts)
+
+    def arrays(self) -> Arrays:
+        """All of it but vectors, to be restored from; valid until the next change."""
+        return {
+            "terms": of_strings(self.vocabulary.names),
+            **inside("corpus", self.corpus.arrays()),
+            **inside("postings", self.postings.arrays()),
+            **inside("spelling", self.spelling.arrays()),
+        }
 
     def add(self, units: Sequence[Chunk], vectors: NDArray[np.float32] | None = None) -> list[int]:
         """Add units, with the vectors of their texts if these are known; gives their slots."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agentd.search.arrays import Arrays
+
 Codes = NDArray[np.uint16]
 Ints = NDArray[np.int64]
 
@@ -42,6 +44,12 @@ class Segment:
         return (
             self.terms.nbytes + self.starts.nbytes + self.places.nbytes + self.codes.nbytes
         )  # fmt: skip
+
+    def arrays(self) -> Arrays:
+        """Its arrays by the names that they have here."""
+        return {
+            "terms": self.terms, "starts": self.starts, "places": self.places, "codes": self.codes
+        }  # fmt: skip
 
     @property
     def frequencies(self) -> NDArray[np.int32]:

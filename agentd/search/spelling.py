@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from sys import getsizeof
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from agentd.search.arrays import Arrays, of_strings, strings
 from agentd.search.vocabulary import Vocabulary
 
 SHORTEST = 4  # letters; shorter words are too near to everything
@@ -27,6 +30,27 @@ class Spelling:
         """Bytes of the words and of the tables that find them."""
         triples = sum(map(getsizeof, (*self._triples, *self._triples.values())))
         return self._known.nbytes + getsizeof(self._triples) + triples
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The words of `arrays`."""
+        own = cls()
+        own._known = Vocabulary(strings(arrays["words"]))
+        numbers, ends = arrays["numbers"].tobytes(), np.cumsum(arrays["counts"]).tolist()
+        starts = [0, *ends[:-1]] if ends else []
+        for triple, start, end in zip(strings(arrays["triples"]), starts, ends, strict=True):
+            own._triples[triple] = array("i", numbers[4 * start : 4 * end])
+        return own
+
+    def arrays(self) -> Arrays:
+        """All of it, to be restored from."""
+        numbers = b"".join(one.tobytes() for one in self._triples.values())
+        return {
+            "words": of_strings(self._known.names),
+            "triples": of_strings(list(self._triples)),
+            "counts": np.array([len(one) for one in self._triples.values()], np.int64),
+            "numbers": np.frombuffer(numbers, np.int32),
+        }
 
     def learn(self, words: Iterable[str]) -> None:
         """Know these folded words from now on."""

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from operator import attrgetter
 from sys import getsizeof
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agentd.domain.memory import Chunk, Source
+from agentd.search.arrays import Arrays
 
 _BLOCK = 16  # chunks that are pressed together to a third; they take .1 ms to read
 _PLAIN = (
@@ -26,6 +30,24 @@ class Texts:
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
         self._last: list[_Row] = []
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The chunks of `arrays`."""
+        own = cls()
+        pressed, ends = arrays["blocks"].tobytes(), np.cumsum(arrays["sizes"]).tolist()
+        spans = zip([0, *ends], ends, strict=False)
+        own._blocks = [pressed[start:end] for start, end in spans]
+        own._last = _read(own._blocks.pop())
+        return own
+
+    def arrays(self) -> Arrays:
+        """All of it, to be restored from."""
+        blocks = [*self._blocks, _pressed(self._last)]
+        return {
+            "blocks": np.frombuffer(b"".join(blocks), np.uint8),
+            "sizes": np.array([len(block) for block in blocks], np.int64),
+        }
 
     @property
     def nbytes(self) -> int:

@@ -6,11 +6,13 @@ rows are kept in 16 bits for each number, whose error is far below what tells tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentd.search.arrays import Arrays
 from agentd.search.codes import Codes
 from agentd.search.postings import Floats, Slots, best
 
@@ -44,6 +46,32 @@ class Vectors:
     def __len__(self) -> int:
         """How many slots have a vector."""
         return self._count
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], exact: int = EXACT) -> Self:
+        """The vectors of `arrays`, whose rows stay where they are."""
+        first, codes = arrays["block0"], arrays["codes"]
+        vectors = cls(first.shape[1], exact)
+        count = sum(name.startswith("block") for name in arrays)
+        vectors._blocks = [arrays[f"block{number}"] for number in range(count)]
+        vectors._present = arrays["present"].astype(np.bool_)
+        vectors._size = len(vectors._present)
+        vectors._count = int(np.count_nonzero(vectors._present))
+        if first.dtype == np.int16:
+            vectors._codes = Codes(first.shape[1], codes)
+        return vectors
+
+    def arrays(self) -> Arrays:
+        """All of it, to be restored from; valid until the next change."""
+        codes = (
+            np.zeros((0, 0), np.uint64) if self._codes is None else self._codes.words(self._size)
+        )
+        blocks = {f"block{number}": rows for number, rows in enumerate(self._blocks)}
+        return {**blocks, "present": self.present(), "codes": codes}
+
+    def present(self) -> NDArray[np.bool_]:
+        """Which of the slots up to the last that has a vector have one."""
+        return self._present[: self._size]
 
     @property
     def nbytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from sys import getsizeof
 
 _NUMBER = 32  # bytes of a number as an object
@@ -12,9 +13,10 @@ class Vocabulary(dict[str, int]):
     brackets.
     """
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._own = 0
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names = list(names)
+        self.update(zip(self.names, range(len(self.names)), strict=True))
+        self._own = sum(map(getsizeof, self.names)) + _NUMBER * len(self.names)
 
     def __missing__(self, name: str) -> int:
         number = self[name] = len(self.names)

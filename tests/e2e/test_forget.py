@@ -11,7 +11,7 @@ import pytest
 
 from tests import finding
 from tests.e2e.shell import Shell, a_shell
-from tests.waiting import soon
+from tests.waiting import soon, wait_until
 
 WORD = "Quastelbury"
 SAID = f"hamster is called {WORD}"
@@ -191,3 +191,30 @@ def learnt_of(shell: Shell, word: str) -> list[str]:
         return [fact["id"] for fact in facts if word in fact["text"]]
 
     return soon(found)
+
+
+def test_no_file_of_what_is_in_memory_has_a_forgotten_word_or_takes_it_back(tmp_path: Path) -> None:
+    """A large index is written to a file of its own, with the words that it knows."""
+    word = "zwirbelquast"
+    with a_shell() as shell:
+        shell.wake()
+        lines = "".join(f"- line {n} about a thing{n}\n" for n in range(4_200))
+        notes = shell.root / "workspace" / "memory"
+        (notes / "2026-01-01.md").write_text(lines)
+        shell.ok("send", f"the cellar is called {word}")
+        shell.ok("memory", "index")
+        shell.wake_again()
+        file = shell.root / "state" / "index.arrays"
+        wait_until(file.exists, "what is in memory is written")
+        wait_until(lambda: in_place(shell.root, word, file.name), "it has the word")
+        shell.ok("memory", "forget", word, "--yes")
+        soon(lambda: not finding.holding(shell.root, word.encode(), least=10))
+        assert finding.holding(shell.root, word.encode(), least=10) == set()
+        assert shell.json("memory", "search", "what is about thing77?")["results"]
+        shell.wake_again()
+        wait_until(file.exists, "it is written again")
+        assert finding.holding(shell.root, word.encode(), least=10) == set()
+
+
+def in_place(root: Path, word: str, name: str) -> bool:
+    return any(name in place for place in finding.holding(root, word.encode(), least=10))
