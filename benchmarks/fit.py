@@ -6,8 +6,8 @@ the weights are those of the embedder of a fresh installation.
 Every question becomes a list of candidates with their features (`agentd.ranking.structured`), of which some
 answer it. A listwise softmax gives those the probability. A logistic curve over the best scores is the
 certainty. Two logistic regressions over the questions' vectors tell their kind (`agentd.ranking.kinds`), and one
-over the evidence of a search how likely there is an answer; questions of other collections are asked there,
-too, as nothing answers them. Each author's collections count the same.
+over the evidence of a search how likely there is an answer. What is too far from a question to be about it is
+told by homes of few texts (`benchmarks.homes`). Each author's collections count the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from pprint import pformat
 
@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from agentd.domain.search import SearchOptions
 from agentd.ports import Embedder
 from agentd.ranking import confidence, structured
-from agentd.ranking.kinds import FILE, Kinds, kinds_of, read_kinds
+from agentd.ranking.kinds import FILE, PARTS, Kinds, about, has_answer, kinds_of, read_kinds
 from agentd.ranking.weights import FITTED, Weights
 from agentd.search.searcher import Searcher
 from agentd.search.units import embedded_text
 from benchmarks import embedder
 from benchmarks.collections import Collection, Question, collections
+from benchmarks.homes import Indexed, drawn
 
 Floats = NDArray[np.float32]
 
@@ -46,20 +47,14 @@ RATE = 0.05
 SHRINK = 3e-3  # of the squared weights, of features of one standard deviation
 LOOSE, TIGHT = 1 / 3, 3.0  # of those of the kinds, and of the confidence
 FOLDS = 5
-FOREIGN = 4  # one of so many questions is asked of another collection, too
-# Of those one of so many counts where the kind of a question is known: fewer than the near misses that authors
-# wrote, as topics that nobody spoke of look like answers that share no word with the question.
-FEW = 25
+HOMES = 60  # of each size and author
+# One of so many counts where the kind of a question is known: fewer than the near misses that authors wrote, as
+# topics that nobody spoke of look like answers that share no word with the question.
+FEW = 40
+FARTHEST = 0.02  # of the questions with an answer have nothing nearer in their home than it
+USUAL = 0.8  # of the questions of a user have an answer
+STEEPEST = 200  # slope of a curve
 _BATCH = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """A collection that can be searched, with the vectors of its questions; None without vectors."""
-
-    of: Collection
-    searcher: Searcher
-    vectors: Sequence[Floats | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +109,62 @@ def fitted(some: Sequence[Indexed], words: Sequence[Indexed]) -> Fit:
         "both": _softmax(_by_author(some, both), BOTH),
         "keywords": _softmax(_by_author(words, alone), KEYWORDS),
     }
-    asked = [one for each in both for one in each if one.vector is not None]
-    vectors = np.stack([one.vector for one in asked])
-    state = np.array([one.question.asks_state for one in asked])
-    has_answer = np.array([bool(one.question.needed) for one in asked])
-    kinds = Kinds(_curve(vectors, state, LOOSE), _curve(vectors, has_answer, 1 / LOOSE))
     curves = {
         name: _certainty([one for each in listed for one in each], tables[name])
         for name, listed in (("both", both), ("keywords", alone))
     }
-    foreign = _foreign(some)
-    told = _kinds_unseen(vectors, has_answer)
-    told += [kinds.has_answer(one.vector) for one in foreign[::FEW] if one.vector is not None]
-    near, alike = [*asked, *foreign], [*asked, *foreign[::FEW]]
-    plain = [*(one for each in alone for one in each), *_foreign(words)]
+    asked = [one for each in both for one in each if one.vector is not None]
+    vectors = np.stack([one.vector for one in asked])
+    small, plain = (_in_homes(each) for each in (some, words))
+    near, by_words = ([one for each in homes.values() for one in each] for homes in (small, plain))
+    asks_state = np.array([one.question.asks_state for one in asked])
+    state = _curve(vectors, asks_state, LOOSE)
+    answerable = _curve(vectors, _truth(asked), 1 / LOOSE)
+    few = near[::FEW]
+    told = _kinds_unseen(vectors, _truth(asked))
+    told += [has_answer(answerable, one.vector) for one in few if one.vector is not None]
+    alike = [*asked, *few]
     sure = {
         "kind": _confidence(_evidence(alike, tables["both"], told), _truth(alike)),
         "both": _confidence(_evidence(near, tables["both"]), _truth(near)),
-        "keywords": _confidence(_evidence(plain, tables["keywords"]), _truth(plain)),
+        "keywords": _confidence(_evidence(by_words, tables["keywords"]), _truth(by_words)),
     }
-    return Fit(Weights(tables, curves, sure), kinds)
+    weights = Weights(tables, curves, sure)
+    return Fit(weights, Kinds(state, answerable, _far(small, weights, answerable)))
+
+
+def _in_homes(some: Sequence[Indexed]) -> dict[str, list[Listed]]:
+    """What small homes have for the questions that are asked there, by author."""
+    found: dict[str, list[Listed]] = {}
+    for home in drawn(some, HOMES):
+        one = _of(home.searcher, home.question, home.vector, home.answers)
+        if len(one.answers) and _is_whole(one):
+            found.setdefault(home.author, []).append(one)
+    return found
+
+
+def _far(homes: Mapping[str, Sequence[Listed]], weights: Weights, answerable: Floats) -> Floats:
+    """From which cosine on the nearest text is too far to be surely about a question, and the slope of
+    `about` below, the likeliest one beside all other evidence.
+    """
+    least = np.mean(
+        [
+            np.quantile([one.cosines.max() for one in each if one.question.needed], FARTHEST)
+            for each in homes.values()
+        ]
+    )
+    some = [one for each in homes.values() for one in each]
+    told = [has_answer(answerable, one.vector) for one in some if one.vector is not None]
+    found = _evidence(some, weights.structured["both"], told)
+    sure = np.array([confidence.answered(each, weights) for each in found])
+    nearest = np.array([one.cosines.max() for one in some], np.float64)
+    right = _truth(some)
+    counts = np.where(right, USUAL / (1 - USUAL), 1.0)
+    likely = []
+    for slope in range(STEEPEST):
+        told_right = np.clip(sure * about(nearest, least, slope), 1e-6, 1 - 1e-6)
+        likely.append((counts * np.log(np.where(right, told_right, 1 - told_right))).sum())
+    return np.array([round(float(least), 3), int(np.argmax(likely))], np.float32)
 
 
 def _truth(some: Sequence[Listed]) -> NDArray[np.bool_]:
@@ -141,7 +172,10 @@ def _truth(some: Sequence[Listed]) -> NDArray[np.bool_]:
 
 
 def _listed(one: Indexed) -> list[Listed]:
-    listed = (_of(one, q, v) for q, v in zip(one.of.questions, one.vectors, strict=True))
+    listed = (
+        _of(one.searcher, q, v, one.of.holding([place for places in q.needed for place in places]))
+        for q, v in zip(one.of.questions, one.vectors, strict=True)
+    )
     return [each for each in listed if len(each.answers) and _is_whole(each)]
 
 
@@ -150,23 +184,12 @@ def _is_whole(one: Listed) -> bool:
     return one.vector is None or "nearness" in one.columns
 
 
-def _of(one: Indexed, asked: Question, vector: Floats | None) -> Listed:
+def _of(
+    searcher: Searcher, asked: Question, vector: Floats | None, answers: Iterable[int]
+) -> Listed:
     options = SearchOptions(today=asked.today)
-    slots, columns, cosines = one.searcher.features(asked.text, vector, options)
-    right = one.of.holding([place for places in asked.needed for place in places])
-    return Listed(columns, np.isin(slots, list(right)), cosines, vector, asked)
-
-
-def _foreign(some: Sequence[Indexed]) -> list[Listed]:
-    """Some questions of each collection, asked of one by another author."""
-    found: list[Listed] = []
-    for one in some:
-        other = next((each for each in some if each.of.author != one.of.author), None)
-        if other is None:
-            break
-        pairs = list(zip(one.of.questions, one.vectors, strict=True))[::FOREIGN]
-        found += [_of(other, replace(q, needed=()), v) for q, v in pairs if q.needed]
-    return [one for one in found if len(one.answers) and _is_whole(one)]
+    slots, columns, cosines = searcher.features(asked.text, vector, options)
+    return Listed(columns, np.isin(slots, list(answers)), cosines, vector, asked)
 
 
 def _by_author(
@@ -325,7 +348,7 @@ def _keep(model: str, kinds: Kinds | None, file: Path) -> None:
     """Put the kinds of a model beside those of others."""
     known = dict(np.load(file)) if file.exists() else {}
     if kinds is not None:
-        known |= {f"{model}/state": kinds.state, f"{model}/answerable": kinds.answerable}
+        known |= {f"{model}/{part}": getattr(kinds, part) for part in PARTS}
     np.savez(file, **known)
 
 

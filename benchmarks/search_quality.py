@@ -19,10 +19,15 @@ from agentd.search.words import count_tokens
 from benchmarks import embedder
 from benchmarks.collections import Collection, Question, collections
 from benchmarks.fit import Fit, Indexed, indexed, left_out, shipped
+from benchmarks.homes import Home, drawn
 from benchmarks.row import Row
 
 BUDGET = 1_000  # tokens
 DEPTH = 60
+HOMES, UNSEEN = (
+    40,
+    11,
+)  # homes of each size and author, and which: not those that weights are fitted to
 DEFAULT = SearchOptions(limit=DEPTH)
 WAYS = {
     "default": DEFAULT,
@@ -64,12 +69,14 @@ async def rows() -> AsyncIterator[Row]:
         some = [await indexed(one, made) for one in collections()]
     for author in dict.fromkeys(one.of.author for one in some):
         own = [one for one in some if one.of.author == author]
+        homes = [home for home in drawn(some, HOMES, UNSEEN) if home.author == author]
         columns = {"fitted": shipped(model)}
         if (unseen := left_out(author, model)) is not None:
             columns["left out"] = unseen
         for way, options in ways.items():
             for column, fit in columns.items():
-                for (kind, name), value in figures(own, fit, options).items():
+                found = figures(own, fit, options) | in_homes(homes, fit, options)
+                for (kind, name), value in found.items():
                     goal = GOALS.get((author, kind, name)) if way == "default" else None
                     what = f"{author}, {kind}, {way}, {column}: {name}"
                     yield Row(what, [value], "share", least=goal if column == "left out" else None)
@@ -95,6 +102,25 @@ def figures(
     if sure[False]:
         found["all", "AUROC"] = auroc(sure[True], sure[False])
     return found
+
+
+def in_homes(
+    homes: Sequence[Home], fit: Fit, options: SearchOptions = DEFAULT
+) -> dict[tuple[str, str], float]:
+    """How well the confidence tells questions with an answer from others where there are few texts, by how
+    many; and the share of those with one of which is said that nothing fits.
+    """
+    sure: dict[int, dict[bool, list[float]]] = {}
+    for home in homes:
+        home.searcher.weights, home.searcher.kinds = fit.weights, fit.kinds
+        asked = replace(options, today=home.question.today)
+        ranking = home.searcher.search(home.question.text, home.vector, asked)
+        found = sure.setdefault(home.size, {True: [], False: []})
+        found[bool(home.question.needed)].append(ranking.confidence if ranking.hits else 0.0)
+    told = {(f"{n} texts", "AUROC"): auroc(each[True], each[False]) for n, each in sure.items()}
+    known = [one for each in sure.values() for one in each[True]]
+    wrong = fmean(one < options.least_confidence for one in known)
+    return told | {("few texts", "wrongly nothing"): wrong}
 
 
 def mark(of: Collection, asked: Question, hits: Iterable[Ranked], tokens: Sequence[int]) -> Marks:

@@ -31,6 +31,8 @@ def evidence(
     """What tells a query with an answer from one without, by the name of its weight: the best score,
     how far the nearest text stands out from the tenth, the widest cover, and what the question itself
     says (`kind`: log-odds that one like it has an answer here; None where nothing is known of that).
+    All but the last compare texts with each other, and the best of few always stands out: how near it
+    is at all, `Kinds.about` tells.
     """
     found = {"best": float(structured.max()), "cover": float(cover.max())}
     if cosines is not None:

@@ -36,8 +36,8 @@ FITTED = Weights(
     },
     certainty={"both": (-2.24, 0.32), "keywords": (-2.85, 0.33)},
     confidence={
-        "kind": (-0.43, {"best": 0.38, "cover": 0.59, "apart": -0.23, "kind": 1.3}),
-        "both": (-3.15, {"best": 0.5, "cover": 3.69, "apart": 0.14}),
-        "keywords": (-3.63, {"best": 0.72, "cover": 0.75}),
+        "kind": (-0.61, {"best": 0.49, "cover": 0.19, "apart": -0.42, "kind": 1.68}),
+        "both": (-1.79, {"best": 0.07, "cover": 2.26, "apart": 4.92}),
+        "keywords": (-1.56, {"best": 0.19, "cover": 2.08}),
     },
 )  # fmt: skip

@@ -171,8 +171,7 @@ class Searcher:
         known = "both" if "nearness" in columns else "keywords"
         structure = structured.score(columns, self.weights.structured[known])
         certain = confidence.certainty(structure, self.weights.certainty[known])
-        told = self._evidence(asked, found, structure, columns)
-        sure = confidence.answered(told, self.weights)
+        sure = self._confidence(asked, found, structure)
         fused = structure
         if options.fusion is not Fusion.STRUCTURED:
             fused = self._by_legs(found, asked, float(columns["exact"].max()))
@@ -206,16 +205,19 @@ class Searcher:
         weights = (options.text_weight * trust[0], options.vector_weight * trust[1])
         return fusion.weighted([fusion.scaled(leg) for leg in legs], weights[: len(legs)])
 
-    def _evidence(
-        self, asked: Asked, found: Candidates, structure: Floats, columns: Mapping[str, Floats]
-    ) -> dict[str, float]:
-        """What tells whether any candidate answers."""
-        cosines = found.partial.get("vector")
+    def _confidence(self, asked: Asked, found: Candidates, structure: Floats) -> float:
+        """How likely any candidate answers."""
+        cover, cosines = found.partial["cover"], found.partial.get("vector")
         near = None if cosines is None else cosines[np.isfinite(cosines)]
         if near is None or asked.vector is None or not len(near):
-            return confidence.evidence(structure, None, columns["cover"], None)
-        kind = None if self.kinds is None else self.kinds.has_answer(asked.vector)
-        return confidence.evidence(structure, near, columns["cover"], kind)
+            told = confidence.evidence(structure, None, cover, None)
+            return confidence.answered(told, self.weights)
+        if self.kinds is None:
+            told = confidence.evidence(structure, near, cover, None)
+            return confidence.answered(told, self.weights)
+        kind = self.kinds.has_answer(asked.vector)
+        told = confidence.evidence(structure, near, cover, kind)
+        return confidence.answered(told, self.weights) * self.kinds.about(float(near.max()))
 
     def _age(self, found: Candidates, options: SearchOptions) -> None:
         """Let age and importance weigh on the scores."""

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.ranking import confidence
-from agentd.ranking.kinds import MOST, Kinds
+from agentd.ranking.kinds import MOST, Kinds, about
 from agentd.ranking.weights import FITTED
 
+NEVER_FAR = np.zeros(2, np.float32)
 SCORES = np.array([9.0, 4.0, 1.0], np.float32)
 COVER = np.array([0.9, 0.2, 0.0], np.float32)
 
@@ -38,8 +39,18 @@ def test_the_best_hit_has_the_confidence_of_the_search_and_none_has_more(certain
 
 
 def test_kinds_read_a_vector_whatever_its_size():
-    kinds = Kinds(np.array([10.0, 0.0, -1.0], np.float32), np.array([0.0, 5.0, 1.0], np.float32))
+    kinds = Kinds(
+        np.array([10.0, 0.0, -1.0], np.float32), np.array([0.0, 5.0, 1.0], np.float32), NEVER_FAR
+    )
     assert kinds.asks_state(np.array([1.0, 0.0], np.float32)) > 0.99
     assert kinds.asks_state(np.array([0.0, 1.0], np.float32)) < 0.5
     assert kinds.has_answer(np.array([0.0, 0.2], np.float32)) == 2.0
     assert kinds.has_answer(np.array([0.0, 1e9], np.float32)) == MOST
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(0, 200))
+def test_what_is_nearer_is_about_a_question_rather(nearer, farther, slope):
+    least = 0.25
+    nearer, farther = max(nearer, farther), min(nearer, farther)
+    assert 0.0 <= about(farther, least, slope) <= about(nearer, least, slope) <= 1.0
+    assert nearer < least or about(nearer, least, slope) == 1.0

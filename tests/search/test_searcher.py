@@ -153,7 +153,7 @@ def test_a_question_about_what_was_is_not_answered_with_the_newest():
     for sign in (1.0, -1.0):
         searcher = filled(*RATES, vectors=vectors)
         weights = np.array([10.0 * sign, 0.0, 0.0, 0.0, 0.0], np.float32)
-        searcher.kinds = Kinds(state=weights, answerable=weights)
+        searcher.kinds = Kinds(state=weights, answerable=weights, far=np.zeros(2, np.float32))
         hits = searcher.search("day rate for Brackwater", vectors[0], options).hits
         led.append(searcher.corpus.column("day")[hits[0].slots[0]])
     assert led[0] == searcher.corpus.column("day").max()
@@ -382,3 +382,18 @@ def test_the_features_of_candidates_are_those_that_a_search_goes_by():
     told = {hit.slots[0]: hit.scores["fused"] for hit in hits}
     assert told == pytest.approx({slot: wanted[slot] for slot in told}, abs=1e-3)
     assert len(told) == 3  # the other one holds no word of it, and means something else
+
+
+def test_the_best_of_few_texts_is_no_answer_where_it_is_far_from_the_question():
+    texts = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0.2, 0, 1, 0]], np.float32)
+    question = np.array([0.15, 0.02, 0, 1], np.float32)
+    searcher = filled(*NOTES[:3], vectors=texts)
+    flat = np.zeros(5, np.float32)
+    sure = {}
+    for name, far in (("heard", (0.5, 25.0)), ("not heard", (0.0, 0.0))):
+        searcher.kinds = Kinds(flat, flat, np.array(far, np.float32))
+        sure[name] = searcher.search("quantum chromodynamics", question, SearchOptions()).confidence
+    assert sure["heard"] < 0.02 < sure["not heard"]
+    near = searcher.search("what did I buy?", texts[1], SearchOptions()).confidence
+    searcher.kinds = Kinds(flat, flat, np.array((0.5, 25.0), np.float32))
+    assert searcher.search("what did I buy?", texts[1], SearchOptions()).confidence == near
