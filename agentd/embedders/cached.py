@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from agentd.ports import Embedder
 
-MOST = 10_000  # questions; 15 MB of vectors with 384 numbers
+MOST = 4 << 20  # bytes; 2,500 questions with vectors of 384 numbers
+_ENTRY = 200  # bytes of a question beside its vector
 
 
 class Cached:
-    """An embedder that remembers the vectors of the last questions, by their digest.
+    """An embedder that remembers the vectors of the last questions, by their digest: about `most` bytes.
 
     Texts pass through: the index keeps theirs.
     """
@@ -49,7 +50,8 @@ class Cached:
             found[key] = found[key] or self._known[key]
             self._known[key] = found[key]
             self._known.move_to_end(key)
-        while len(self._known) > self._most:
+        room = self._most // (_ENTRY + 4 * self.dimension)
+        while len(self._known) > max(room, 1):
             self._known.popitem(last=False)
         return [found[key] for key in keys]
 

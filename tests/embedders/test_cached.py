@@ -1,8 +1,10 @@
 """Questions are embedded once."""
 
+import tracemalloc
+
 import pytest
 
-from agentd.embedders.cached import Cached
+from agentd.embedders.cached import MOST, Cached
 from agentd.errors import EmbedderFault
 from agentd.testing import HashEmbedder
 
@@ -20,12 +22,25 @@ async def test_a_question_is_embedded_once_and_texts_always():
     assert (cached.model, cached.dimension) == (inner.model, inner.dimension)
 
 
-async def test_the_oldest_questions_are_forgotten():
-    inner = HashEmbedder()
-    cached = Cached(inner, most=2)
+@pytest.mark.parametrize("dimension", [8, 256, 3072])
+async def test_the_oldest_questions_are_forgotten(dimension):
+    inner = HashEmbedder(dimension=dimension)
+    cached = Cached(inner, most=2 * (200 + 4 * dimension))
     for text in ("a", "b", "a", "c", "a", "b"):
         await cached.embed([text], query=True)
     assert inner.texts == ["a", "b", "c", "b"]
+
+
+async def test_what_is_remembered_is_bounded_in_bytes_however_long_vectors_are():
+    cached = Cached(HashEmbedder(dimension=3072))
+    await cached.embed(["warm"], query=True)
+    tracemalloc.start()
+    try:
+        for number in range(800):
+            await cached.embed([f"question {number}"], query=True)
+        assert tracemalloc.get_traced_memory()[0] < MOST + (MOST >> 3)
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_failure_is_not_remembered():
