@@ -13,7 +13,7 @@ import Stemmer
 
 from agentd.search.stopwords import STOPWORDS
 
-CACHED = 4_096  # words whose terms are kept, 300 bytes each: nine of ten in a text are among them
+CACHED = 2_048  # words whose terms are kept, 300 bytes each: most words of a text are among them
 VERSION = 4  # of the rules by which texts are read; another one makes every file be indexed again
 MAX_LETTERS = 10_000  # of a query that are looked at
 MAX_TERM = 64  # letters of a term that count; longer ones are blobs

@@ -131,8 +131,8 @@ class Files:
 
     async def read(self, path: str, reader: Reader) -> FileView:
         """The whole file; from then on the session has seen it."""
-        found = await asyncio.to_thread(self._look, [path], reader, self._places.file)
-        view = self._judge(*found[0])
+        look = asyncio.to_thread(self._look, [path], reader, self._places.file)
+        view = _view(self._judged(*(await look)[0]))
         self.mark_seen(view, reader)
         return view
 
@@ -160,12 +160,13 @@ class Files:
         found = await asyncio.to_thread(self._look, paths, reader, self._places.in_prompt)
         views, absent = {}, set()
         for path, (place, loaded) in zip(paths, found, strict=True):
-            try:
-                views[path] = self._judge(place, loaded)
-            except FileMissing:
-                absent.add(path)
-            except WorkspaceError as error:
-                log.debug("file_left_out", path=path, code=error.code)
+            match self._judged(place, loaded):
+                case FileView() as view:
+                    views[path] = view
+                case FileMissing():
+                    absent.add(path)
+                case WorkspaceError() as error:
+                    log.debug("file_left_out", path=path, code=error.code)
         return views, frozenset(absent)
 
     async def tree(self, path: str, depth: int, reader: Reader) -> tuple[TreeEntry, ...]:
@@ -349,12 +350,12 @@ class Files:
         with translated(place.asked):
             place.folder.stamp(place.parts, alone=place.alone)
 
-    def _judge(self, place: Place, loaded: FileView | WorkspaceError) -> FileView:
-        """The view, or the raised error. What is there and cannot be read becomes a complaint."""
+    def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
+        """The view, or the error. What is there and cannot be read becomes a complaint."""
         path = str(place.name)
         if isinstance(loaded, ScopeMissing):
             self._miss(place.name.scope, loaded)
-            raise loaded
+            return loaded
         if place.name.scope and not place.is_hidden:
             self.complaints.clear(f"@{place.name.scope}/", SCOPE)
         if isinstance(loaded, FileView):
@@ -366,19 +367,13 @@ class Files:
             self.complaints.add(path, Problem(UNREADABLE, loaded.message, loaded.cure))
         elif not place.is_hidden:
             self.complaints.forget(path)
-        raise loaded
+        return loaded
 
     def _miss(self, scope: str, error: ScopeMissing) -> None:
         """Complain of a scope once, and not of each of its files."""
         self._left_out.note(Name(scope, ()), _MAX_DEPTH, {})
         text = f"@{scope}/ is not searched: {error.message}"
         self.complaints.add(f"@{scope}/", Problem(SCOPE, text, error.cure))
-
-    def _judged(self, place: Place, loaded: FileView | WorkspaceError) -> FileView | WorkspaceError:
-        try:
-            return self._judge(place, loaded)
-        except WorkspaceError as error:
-            return error
 
     def _list(self, path: str, depth: int, reader: Reader) -> tuple[Place, Listing]:
         place = self._places.directory(path, reader)
@@ -389,6 +384,16 @@ class Files:
             listing.entries += [TreeEntry(f"@{name}/", 0, is_dir=True) for name in self.scopes]
         listing.entries.sort(key=attrgetter("path"))
         return place, listing
+
+
+def _view(found: FileView | WorkspaceError) -> FileView:
+    """The view. Raises what is none."""
+    try:
+        if isinstance(found, WorkspaceError):
+            raise found
+        return found
+    finally:
+        del found  # else the error's traceback would hold the error
 
 
 def _others(scopes: Mapping[str, Path], settings: WorkspaceSettings) -> dict[str, Folder]:

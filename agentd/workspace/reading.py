@@ -87,7 +87,9 @@ class Reading:
         except UnicodeDecodeError as error:
             return _not_text(place.asked, error)
         except WorkspaceError as error:
-            return error
+            # A traceback that is kept holds all that was at work then, this list among it.
+            error.__cause__ = error.__context__ = None
+            return error.with_traceback(None)
         if keep or kept is not None:
             self._kept[key] = (stamp, view)
         while len(self._kept) > _MAX_CACHED:

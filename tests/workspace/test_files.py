@@ -1,5 +1,6 @@
 """Reading, listing and changing the user's files."""
 
+import gc
 import hashlib
 import os
 import subprocess
@@ -206,6 +207,30 @@ async def test_a_missing_workspace_says_so(home, owner) -> None:
     home.root.rmdir()
     with pytest.raises(WorkspaceError, match="is not there"):
         await home.files().read("x.md", owner)
+
+
+async def test_looking_for_what_is_not_there_leaves_no_garbage(home, owner) -> None:
+    files = home.files()
+
+    async def look() -> None:
+        assert (await files.snapshot(["a.md", "b.md"], owner))[1] == {"a.md", "b.md"}
+        (found,) = await files.look(["c.md"], owner)
+        assert isinstance(found, FileMissing)
+
+    async def read() -> None:
+        with suppress(FileMissing):
+            await files.read("c.md", owner)
+
+    await look()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            await look()
+            await read()
+        assert gc.collect() < 20
+    finally:
+        gc.enable()
 
 
 # Seeing before changing
