@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -399,3 +400,32 @@ def test_a_second_signal_forces_the_end() -> None:
             assert line
         process.terminate()
         assert process.wait(timeout=10) == 1
+
+
+HEAPS = """
+import ctypes, sys, tempfile, threading
+if sys.argv[1]:
+    from agentd.daemon import share_heap
+    share_heap()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+threads = [threading.Thread(target=libc.malloc, args=(1000,)) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc.fopen.restype = ctypes.c_void_p
+with tempfile.NamedTemporaryFile() as file:
+    stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+    libc.malloc_info(0, stream)
+    libc.fclose(stream)
+    print(file.read().count(b"<heap "))
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="not the GNU C library")
+@pytest.mark.parametrize(("shared", "several"), [("yes", False), ("", True)])
+def test_all_threads_share_one_heap(shared, several):
+    argv = [sys.executable, "-c", HEAPS, shared]
+    heaps = int(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+    assert (heaps > 1) is several
