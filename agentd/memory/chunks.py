@@ -60,7 +60,7 @@ def chunker_of(settings: IndexSettings) -> Chunker:
 
 
 PARAGRAPHS = chunker_of(IndexSettings())
-FACTS = Chunker(f"facts-{_FORMAT}", facts.pieces)
+FACTS = Chunker(f"facts-{_FORMAT}", facts.pieces, lambda lines, _: facts.cut(lines))
 
 
 def chunker_for(path: str, usual: Chunker = PARAGRAPHS) -> Chunker:

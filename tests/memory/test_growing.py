@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentd.domain.workspace import FileView
-from agentd.memory.chunks import PARAGRAPHS, chunks_of_note
+from agentd.memory.chunks import FACTS, PARAGRAPHS, chunks_of, chunks_of_note, lines_of
 from agentd.memory.growing import Growing, Way
 
 WAY = Way(PARAGRAPHS, "main")
@@ -103,3 +103,40 @@ def test_another_way_of_cutting_cuts_all_of_it() -> None:
     index.take(text)
     index.take(text + "- one more\n", Way(PARAGRAPHS, "main", date(2026, 5, 4)))
     assert len({chunk.date for chunk in index.chunks}) == 1
+
+
+FACTS_WAY = Way(FACTS, "main")
+FACT_LINES = st.sampled_from(
+    [
+        "",
+        "# Facts",
+        "## Earlier",
+        "Some words.",
+        "- a",
+        "- b <!-- fact id=aaaa since=2026-03-02 -->",
+    ]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(FACT_LINES, max_size=12), st.lists(st.integers(0, 12), max_size=6))
+def test_a_page_of_facts_is_indexed_as_a_whole_wherever_lines_come_in(lines, places) -> None:
+    index = Index()
+    for number, place in enumerate(places):
+        lines = [*lines[:place], f"- fact {number}", *lines[place:]]
+        text = "\n".join(lines)
+        index.take(text, FACTS_WAY)
+        pieces = list(FACTS.pieces(lines_of(text)))
+        assert index.chunks == tuple(chunks_of("a.md", pieces, scope="main", day=None))
+
+
+def test_a_fact_before_those_that_no_longer_hold_has_few_pieces_cut_again() -> None:
+    index = Index()
+    known = [f"- fact {n} <!-- fact id=a{n} -->" for n in range(500)]
+    earlier = ["", "## Earlier", "", "- old <!-- fact id=old1 -->"]
+    for n in range(5):
+        known.append(f"- one more, {n} <!-- fact id=b{n} -->")
+        index.take("\n".join(["# Facts", "", *known, *earlier]), FACTS_WAY)
+    first, *others = index.cut
+    assert first == 502
+    assert max(others) == 3

@@ -5,11 +5,12 @@ so. What is no longer so says until when, and counts little; marks of what was f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
 from agentd.memory.chunkers.dates import date_in
+from agentd.memory.chunkers.paragraphs import Standing
 from agentd.memory.chunkers.piece import Lines, Piece
 
 EARLIER = 0.3  # the importance of what is no longer so
@@ -39,6 +40,19 @@ def pieces(file: Lines) -> Iterator[Piece]:
         if until is not None:
             piece = replace(piece, text=f"Until {until}: {text}", importance=EARLIER)
         yield piece
+
+
+def cut(file: Lines) -> tuple[Sequence[Piece], Standing | None]:
+    """The pieces, and the last fact before the heading that follows facts: behind it a new one is written.
+    No line depends on those above it.
+    """
+    last = None
+    for number, line in enumerate(file.lines):
+        if _BULLET.fullmatch(line):
+            last = number
+        elif last is not None and _HEADING.match(line):
+            break
+    return list(pieces(file)), None if last is None else Standing(last, last)
 
 
 def _apart(said: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -55,9 +55,9 @@ class _Talk:
     taken for a conversation.
     """
 
-    names: Counter[str]
-    units: int
-    is_one: bool
+    names: Counter[str] = field(default_factory=Counter)
+    units: int = 0
+    is_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Standing:
 
     line: int
     upto: int
-    section: int
-    headings: tuple[Block, ...]
-    lead: str
-    talk: _Talk
+    section: int = 0
+    headings: tuple[Block, ...] = ()
+    lead: str = ""
+    talk: _Talk = field(default_factory=_Talk)
 
 
 def pieces(file: Lines, most: int = TOKENS) -> Iterator[Piece]:

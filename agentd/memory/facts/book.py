@@ -404,7 +404,7 @@ class FactBook:
         return tuple(replace(fact, status=FactStatus.ENDED) for fact in over)
 
     async def _take_in(self, text: str, digest: str) -> None:
-        page = await parsed(text)
+        page = await self._keeping.page(text, digest)
         now, trusted = self._clock.now(), bool(text.strip())
         batch = Batch(self._known, self._context(await self._store.buried(), {}, NO_SESSION))
         parked = self._parked

@@ -25,6 +25,7 @@ _READER = Reader(SessionKey("facts"), Kind.MAIN)
 _AUTHOR = Author("facts")
 _SHORT = 20_000  # characters that are read at once; more would keep others waiting
 _LINE = 200  # characters of a line, about
+_EDITED = 2  # characters that are read in the time in which a line is passed over
 
 
 class Forgetting(Protocol):
@@ -59,6 +60,7 @@ class Keeping:
         self._workspace = workspace
         self._digests = digests
         self._forgetting = forgetting
+        self._page: tuple[str, Page] = ("", Page())  # as it was read last, with its digest
 
     async def look(self) -> tuple[str | None, str]:
         """The page's text, None if there is none, and its digest. Bytes that are no text stand there as
@@ -86,8 +88,10 @@ class Keeping:
             text, now = await self.look()
             if now != digest:
                 raise moved()
-            size = len(text or "") + _LINE * len(change.written)
-            after = await quietly(size, lambda: _rendered(text or "", change))
+            page = await self.page(text or "", digest)
+            size = _EDITED * len(page.lines) + _LINE * len(change.written)
+            edited = await quietly(size, lambda: _edited(page, change))
+            after = edited.render()
             if after == (text or ""):
                 return digest, await self._save(change, known)
             intent = await self._workspace.plan(path, FileAction.WRITE, _bytes(after))
@@ -99,7 +103,14 @@ class Keeping:
                 await self._store.write(FactWrite(parked=doubted))
             await self._workspace.apply(intent, _READER, _AUTHOR)
             hit("facts.written")
+            self._page = intent.after, edited
             return intent.after, await self._save(change, known)
+
+    async def page(self, text: str, digest: str) -> Page:
+        """The page of this text. What was read or written last is not read again."""
+        if self._page[0] != digest:
+            self._page = digest, await parsed(text)
+        return self._page[1]
 
     async def _save(self, change: Change, known: Known) -> tuple[FactChange, ...]:
         gone = [fact for i in change.buried if (fact := known.alive(i)) is not None]
@@ -133,15 +144,14 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def _rendered(text: str, change: Change) -> str:
-    page = parse(text).edited(
+def _edited(page: Page, change: Change) -> Page:
+    return page.edited(
         change.written,
         adopted=change.adopted,
         cut=change.cut,
         buried=change.buried,
         dropped=change.dropped,
     )
-    return page.render()
 
 
 async def quietly(size: int, work: Callable[[], _T]) -> _T:

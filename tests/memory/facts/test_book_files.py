@@ -139,3 +139,17 @@ async def test_an_edit_in_an_editor_that_was_open_meanwhile_loses_no_fact(tmp_pa
         assert "The user loves cake." in texts
         assert "The user likes cake." not in texts
         assert (await book.history(cake.fact.id))[0].status == "superseded"
+
+
+async def test_the_page_is_not_read_again_where_it_is_as_it_was_written(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    async with a_book(root, "one") as book:
+        await book.learn([said("The user likes tea.")])
+        page = root / FACTS_PATH
+        digest = book._digest
+        held = await book._keeping.page("nothing of it is looked at", digest)
+        assert held.render() == page.read_text()
+        page.write_text(page.read_text() + "- The user likes rye bread.\n")
+        assert len(await book.all()) == 2
+        assert (await book._keeping.page("", book._digest)).render() == page.read_text()

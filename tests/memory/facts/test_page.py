@@ -255,3 +255,14 @@ def test_a_line_that_cannot_be_read_is_named_and_kept(line, why):
 def test_clean_text_is_one_line_without_tricks():
     assert clean(" a\n\tb\u2028c\u202ed\x00\x1b[0m\ud800  e ") == "a b cd[0m e"
     assert clean("👩‍👧 字 é") == "👩‍👧 字 é"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(facts(), max_size=8, unique_by=lambda fact: fact.id), st.data())
+def test_a_page_that_was_edited_is_the_one_that_its_text_is_read_as(found, data):
+    """So what was written need not be read again."""
+    page = parse("")
+    for fact in found:
+        gone = data.draw(st.sampled_from([None, *page.entries()]))
+        page = page.edited([fact], buried={gone: NOW} if gone else None)
+        assert page == parse(page.render())
