@@ -92,6 +92,7 @@ EMPTY: Mapping[str, tuple[str, str]] = {  # what it means, and what to do next
 }
 DEGRADED: Mapping[str, str] = {  # beside hits
     EmptyReason.NOTHING_FITS: "most likely none of this is what you mean; try other words",
+    EmptyReason.BUDGET: "the best hit is too long for --max-tokens and is left out: allow more tokens",
     Lack.INDEXING: "the index is being brought up to date: there may be more in a moment",
     Lack.WARMING: "found by words alone: meanings are still being loaded, try again in a moment",
     Lack.VECTORS_MISSING: "not all is embedded yet: what has other words may be missing",

@@ -19,14 +19,14 @@ class Fusion(StrEnum):
 
 
 class EmptyReason(StrEnum):
-    """Why a search found nothing."""
+    """Why a search found nothing, or not what it looked for."""
 
     NOTHING_INDEXED = "nothing_indexed"
     EMPTY_QUERY = "empty_query"
     NO_MATCH = "no_match"
     BELOW_THRESHOLD = "below_threshold"
     NOTHING_FITS = "nothing_fits"  # there are hits, but most likely none that answers
-    BUDGET = "budget"  # not even the best hit fits `max_tokens`
+    BUDGET = "budget"  # the best hit does not fit `max_tokens`; shorter ones may
     SCOPE = "scope"  # what was asked for is not for this kind of session, whatever there is
 
 

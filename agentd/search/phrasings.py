@@ -36,7 +36,8 @@ def search(searcher: Searcher, asked: Sequence[Phrasing], options: SearchOptions
     if not hits:
         return Ranking((), rankings[0].reason, confidence)
     chosen = tuple(_packed(searcher, hits, options))
-    return Ranking(chosen, None if chosen else EmptyReason.BUDGET, confidence)
+    is_best_told = bool(chosen) and hits[0].slots[0] in chosen[0].slots
+    return Ranking(chosen, None if is_best_told else EmptyReason.BUDGET, confidence)
 
 
 def _fused(rankings: Iterable[Ranking]) -> list[Ranked]:

@@ -343,18 +343,17 @@ class Searcher:
             return Ranking((), EmptyReason.BUDGET)
         row = {slot: at for at, slot in enumerate(found.slots.tolist())}
         best = [min(row[slot] for slot in groups[at]) for at in chosen]
-        return Ranking(
-            tuple(
-                Ranked(groups[at], score, costs[at], partial, newer.get(slot))
-                for at, slot, score, partial in zip(
-                    chosen,
-                    found.slots[best].tolist(),
-                    found.score[best].tolist(),
-                    found.explained(best),
-                    strict=True,
-                )
+        hits = (
+            Ranked(groups[at], score, costs[at], partial, newer.get(slot))
+            for at, slot, score, partial in zip(
+                chosen,
+                found.slots[best].tolist(),
+                found.score[best].tolist(),
+                found.explained(best),
+                strict=True,
             )
         )
+        return Ranking(tuple(hits), None if chosen[0] == 0 else EmptyReason.BUDGET)
 
 
 def _related(partial: Mapping[str, Floats]) -> NDArray[np.intp]:

@@ -65,6 +65,7 @@ EMPTY: Mapping[str, str] = {
     Lack.EMBEDDER_SLOW: "No word of it stands anywhere; search by meaning took too long.",
 }
 DEGRADED: Mapping[str, str] = {
+    EmptyReason.BUDGET: "The best of what matches is longer than max_tokens and is left out.",
     Lack.INDEXING: "The index is still being built.",
     Lack.WARMING: "Found by words alone; search by meaning is still being loaded.",
     Lack.VECTORS_MISSING: "Not all is ready for search by meaning yet.",

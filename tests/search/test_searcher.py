@@ -13,6 +13,7 @@ from agentd.domain.search import EmptyReason, Fusion, SearchOptions
 from agentd.ranking import structured
 from agentd.ranking.kinds import Kinds
 from agentd.ranking.weights import FITTED
+from agentd.search import phrasings
 from agentd.search.searcher import Searcher
 
 TODAY = date(2026, 11, 1)
@@ -397,3 +398,22 @@ def test_the_best_of_few_texts_is_no_answer_where_it_is_far_from_the_question():
     near = searcher.search("what did I buy?", texts[1], SearchOptions()).confidence
     searcher.kinds = Kinds(flat, flat, np.array((0.5, 25.0), np.float32))
     assert searcher.search("what did I buy?", texts[1], SearchOptions()).confidence == near
+
+
+def test_short_hits_in_place_of_the_best_say_that_it_did_not_fit():
+    notes = [
+        unit("The router's password is taped under the shelf.", line=3),
+        unit("Basil.", line=5),
+    ]
+    vectors = np.array([[1, 0, 0, 0], [0.3, 1, 0, 0]], np.float32)
+    searcher = filled(*notes, vectors=vectors)
+    asked = ("where is the router's password?", vectors[0])
+    narrow = SearchOptions(max_tokens=5, join=False)
+    for found in (
+        searcher.search(*asked, narrow),
+        phrasings.search(searcher, [asked, asked], narrow),
+    ):
+        assert ([hit.slots for hit in found.hits], found.reason) == ([(1,)], EmptyReason.BUDGET)
+    wide = SearchOptions(max_tokens=50, join=False)
+    assert searcher.search(*asked, wide).reason is None
+    assert phrasings.search(searcher, [asked, asked], wide).reason is None
