@@ -131,6 +131,10 @@ class Client:
         params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
         return self.start("session/prompt", {**params, "_meta": {"agentd/messageId": message_id}})
 
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self._writer.write(data)
+
     async def say(self, text: str, message_id: str, session: str = "main") -> str:
         """The text of the answer to a message."""
         answer = await self.prompt(text, message_id, session)
