@@ -84,6 +84,8 @@ async def rows() -> AsyncIterator[Row]:
         else:
             await make(home, port)
         config = with_model(port) + _SETTINGS
+        async with _running(home, config):  # a start that others came before
+            await _until((home / "state" / "index.arrays").exists)
         starts, searches = Taken(), Taken()
         for _ in range(STARTS):
             begun = time.perf_counter()
