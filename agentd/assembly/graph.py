@@ -37,9 +37,8 @@ from agentd.storage.keys import kept_key
 from agentd.workspace.logfiles import LogFiles
 from agentd.workspace.versions import Versions
 
-_RESTS = (
-    9  # times as long as it worked, so that it takes a tenth of the time however many facts come
-)
+_SHORT = 0.1  # seconds of work that need no rest
+_RESTS = 9  # times as long as it worked: it takes a tenth of the time, however many facts come
 _WRITTEN_AFTER = 60.0  # seconds between looks at which days of the text have changed
 
 log = structlog.get_logger()
@@ -139,8 +138,10 @@ def build_graph(ground: Ground, stores: Stores, memory: Memory) -> Graph:
         begun = clock.monotonic()
         await keeper.level()
         await exchange.level()
-        # Who asks the graph has it made level first: facts that come one after the other need not.
-        await clock.sleep(_RESTS * (clock.monotonic() - begun))
+        worked = clock.monotonic() - begun
+        if worked > _SHORT:
+            # Who asks the graph has it made level first: facts that come one after the other need not.
+            await clock.sleep(_RESTS * worked)
 
     async def upkeep() -> None:
         await keeper.consolidate()

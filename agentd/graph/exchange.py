@@ -108,7 +108,10 @@ class Exchange:
         return await self._keeper.export()
 
     async def logged(self) -> Logged:
-        """Whether the chain is as it was written, and what others said as it was entered."""
+        """Whether the chain is as it was written, and what others said as it was entered: with all that
+        the facts say by now.
+        """
+        await self.fresh()
         verdict = await self._journal.verdict()
         if not verdict.is_sound:
             return Logged(verdict)

@@ -56,7 +56,8 @@ async def test_a_block_of_200_ms_is_reported_in_status_and_log_with_its_function
         log = home.complaints().splitlines()
         told = [json.loads(line) for line in log if '"loop_stalled"' in line]
         assert told
-        frames = [frame for entry in told for frame in entry["frames"]]
+        # A machine that had no time for it is told without frames.
+        frames = [frame for entry in told for frame in entry.get("frames", [])]
         if any("_stall" in frame for frame in frames):
             assert any(line.endswith(" in _stall") for line in worst["stack"]), worst
             break
