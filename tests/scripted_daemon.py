@@ -36,8 +36,10 @@ class Wire:
         self.connection = connection
         self.lines = connection.makefile("rb")
 
-    def send(self, frame: dict[str, Any]) -> None:
-        self.connection.sendall(json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n")
+    def send(self, *frames: dict[str, Any]) -> None:
+        """Send frames that the client reads at once."""
+        lines = [json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n" for frame in frames]
+        self.connection.sendall(b"".join(lines))
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         self.send({"method": method, "params": params})

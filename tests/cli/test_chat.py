@@ -252,8 +252,9 @@ async def test_a_page_of_a_long_question_is_turned_and_not_allowed(daemon, capsy
 
 async def test_a_question_that_somebody_else_answered_is_taken_back(daemon, capsys) -> None:
     def ask(params, wire):
-        wire.send({"id": 9, "method": "session/request_permission", "params": {"toolCall": _CALL}})
-        wire.notify("$/cancel_request", {"requestId": 9})
+        asked = {"id": 9, "method": "session/request_permission", "params": {"toolCall": _CALL}}
+        taken_back = {"method": "$/cancel_request", "params": {"requestId": 9}}
+        wire.send(asked, taken_back)  # at once: the typist answers what he sees before it is gone
         return {"stopReason": "end_turn"}
 
     daemon.on("session/prompt", ask)
