@@ -1,9 +1,8 @@
 """Leaving no trace of what was deleted in a database's files.
 
 SQLite's secure_delete blanks what a deletion frees, but not the copies that older rearrangements of
-pages left behind in gaps, and the write-ahead log keeps former pages. Only writing everything that is
-left into fresh pages removes all of it. A marker beside the file, made before the deletion, tells the
-next start that this is still to be done.
+pages left behind in gaps (`residue` does), and the write-ahead log keeps former pages, so it is cut. A marker
+beside the file, made before the deletion, tells the next start that this is still to be done.
 """
 
 from __future__ import annotations
@@ -11,12 +10,47 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from agentd.errors import StorageError
 from agentd.paths import sync_directory
+from agentd.storage.residue import NotPlainError, Shape, blank
 
 _SUFFIX = "-unclean"
+_SPARSE = 4  # a file is written anew where one of so many pages is free: others get the room back
+
+
+class Connection(sqlite3.Connection):
+    """One that holds a descriptor of its file: opened before SQLite's own and closed after it, since
+    closing any of them drops the locks of all.
+    """
+
+    descriptor: int | None = None
+
+    @classmethod
+    def to(cls, path: Path, patience: float) -> Connection:
+        """A connection to the file, whose statements wait so many seconds for another program. Raises
+        sqlite3.Error.
+        """
+        descriptor = None
+        with suppress(OSError):  # without it the file is written anew
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            conn = sqlite3.connect(path, isolation_level=None, timeout=patience, factory=cls)
+        except BaseException:
+            if descriptor is not None:
+                os.close(descriptor)
+            raise
+        conn.descriptor = descriptor
+        return conn
+
+    def close(self) -> None:
+        """Close it and the descriptor."""
+        super().close()
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def mark_unclean(path: Path) -> bool:
@@ -46,22 +80,19 @@ def unmark(path: Path) -> None:
     _marker(path).unlink(missing_ok=True)
 
 
-def write_anew(conn: sqlite3.Connection, path: Path) -> None:
-    """Write what is left into fresh pages and cut the log. No transaction may be open. Raises what
-    `cut_log` does.
+def clear(conn: sqlite3.Connection, path: Path) -> None:
+    """Leave none of it in the file and cut the log: blank what nothing stored uses, in time for one reading of
+    the file, or write all that is left into fresh pages. No transaction may be open. Raises sqlite3.Error, and
+    StorageError, while another program reads, when the marker stays.
     """
-    conn.execute("VACUUM")
-    cut_log(conn, path)
-
-
-def cut_log(conn: sqlite3.Connection, path: Path) -> None:
-    """The end of that alone. Raises StorageError, and the marker stays, while another program reads."""
-    is_busy, *_ = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy:  # SQLite does not raise then, and the file may still have all of its former pages
-        raise StorageError(
-            f"another program reads {path.name}: what was deleted is still in its files",
-            cure="close what else has the database open; agentd does the rest by itself",
-        )
+    _cut(conn, path)
+    try:
+        is_blank = _blanked(conn, path)
+    except (NotPlainError, OSError):
+        is_blank = False
+    if not is_blank:
+        conn.execute("VACUUM")
+        _cut(conn, path)
     unmark(path)
 
 
@@ -72,6 +103,46 @@ def drop_asides(path: Path) -> None:
     for aside in path.parent.glob(f"{path.name}.corrupt-*"):
         if stat.S_ISREG(aside.lstat().st_mode):
             aside.unlink()
+
+
+def _cut(conn: sqlite3.Connection, path: Path) -> None:
+    is_busy, *_ = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:  # SQLite does not raise then, and the file may still have all of its former pages
+        raise _read_by_others(path)
+
+
+def _blanked(conn: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file could be blanked, and is worth it. Raises NotPlainError, OSError, StorageError."""
+    if not isinstance(conn, Connection) or conn.descriptor is None:
+        return False
+    # Nobody else writes now, so nobody moves pages from the log into the file.
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        if _log_of(path):
+            raise _read_by_others(path)
+        shape = Shape.of(conn.descriptor)
+        if shape.free * _SPARSE > shape.count:
+            return False
+        blank(conn.descriptor, shape)
+    finally:
+        conn.execute("ROLLBACK")
+    conn.execute("PRAGMA shrink_memory")  # pages as they were: they are to be read again
+    return True
+
+
+def _log_of(path: Path) -> int:
+    """How many bytes are in the log."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _read_by_others(path: Path) -> StorageError:
+    return StorageError(
+        f"another program reads {path.name}: what was deleted is still in its files",
+        cure="close what else has the database open; agentd does the rest by itself",
+    )
 
 
 def _marker(path: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import Literal
 from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError
 from agentd.paths import sync_directory
-from agentd.storage.erasing import is_unclean, write_anew
+from agentd.storage.erasing import Connection, clear, is_unclean
 from agentd.storage.faults import corrupt, no_room, translate
 from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema, check, migrate
@@ -28,7 +28,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 def open_file(
     path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None = None
-) -> tuple[sqlite3.Connection, Problem | None]:
+) -> tuple[Connection, Problem | None]:
     """The one connection to `path`, brought to the schema's newest version, and what was wrong. `guard`
     seals and counts from there on.
 
@@ -86,7 +86,7 @@ def private_directory(path: Path) -> None:
 
 def _connect(
     path: Path, schema: Schema, synchronous: Synchronous, guard: Guard | None
-) -> sqlite3.Connection:
+) -> Connection:
     if schema.derived and (found := _irregular(path)) is not None:
         raise StorageCorrupt(f"{found.name} is no file of its own", cure=f"move {found} away")
     _private_file(path)
@@ -110,8 +110,8 @@ def _opened(
     guard: Guard | None,
     *,
     alone: bool = False,
-) -> sqlite3.Connection:
-    conn = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+) -> Connection:
+    conn = Connection.to(path, PATIENCE)
     try:
         if alone:
             conn.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -123,7 +123,7 @@ def _opened(
 
 
 def _prepare(
-    conn: sqlite3.Connection,
+    conn: Connection,
     path: Path,
     schema: Schema,
     synchronous: Synchronous,
@@ -154,7 +154,7 @@ def _prepare(
     if is_unclean(path):
         # A full disk or another reader keeps nobody from starting; it stays due.
         with suppress(sqlite3.OperationalError, StorageError):
-            write_anew(conn, path)
+            clear(conn, path)
 
 
 def _irregular(path: Path) -> Path | None:

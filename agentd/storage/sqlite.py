@@ -16,7 +16,7 @@ import structlog
 from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.failpoints import hit
-from agentd.storage.erasing import cut_log, drop_asides, mark_unclean, unmark, write_anew
+from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
 from agentd.storage.faults import is_lost_sync, lost_sync, translate
 from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
 from agentd.storage.guard import Guard
@@ -57,7 +57,7 @@ class Database:
         self._guard = Guard(path, checks=checks) if schema.guarded else None
         self._latched = False
         self._erasing = asyncio.Lock()
-        self._uncut: StorageError | None = None  # why the log holds deleted bytes yet
+        self._uncut: StorageError | None = None  # why the files hold deleted bytes yet
         self._wear = Wear(path)
         self._thread = aiosqlite.Connection(self._connect, iter_chunk_size=64)
 
@@ -115,8 +115,7 @@ class Database:
     async def erase(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """`write`, after which no byte of what `fn` deleted is left in the database's files.
 
-        They are written anew, which takes memory and time in proportion to their size; everything
-        else waits. What a crash or an error cuts short is done when the database is next opened.
+        They are read once for that, or written anew if much is free; everything else waits. What a crash or an error cuts short is done when the database is next opened.
         Raises StorageError if another program reads it: the bytes go with the first commit after that.
         """
         async with self._erasing:
@@ -188,7 +187,7 @@ class Database:
 
     async def _clean(self) -> None:
         hit("store.deleted")
-        await self.read(self._write_anew)
+        await self.read(lambda _: self._clear())
         if self._schema.derived:
             await self._on_thread(lambda: drop_asides(self.path))
 
@@ -235,22 +234,24 @@ class Database:
         if self._guard is not None:
             self._guard.name_broken(self._thread._conn)
 
-    def _write_anew(self, conn: sqlite3.Connection) -> None:
+    def _clear(self) -> None:
         try:
-            write_anew(conn, self.path)
+            clear(self._thread._conn, self.path)
             self._uncut = None
         except StorageError as error:
             self._uncut = error
             raise
 
     def _cut(self) -> None:
-        """Cut the log if that is owed, unless an erasure goes on that does so itself in the end."""
+        """Leave nothing of what was deleted, if that is owed, unless an erasure goes on that does so itself
+        in the end.
+        """
         if self._uncut is None or self._erasing.locked():
             return
         conn = self._thread._conn
         conn.execute("PRAGMA busy_timeout = 0")
         try:
-            cut_log(conn, self.path)
+            clear(conn, self.path)
             self._uncut = None
         except StorageError as error:
             self._uncut = error
