@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from agentd.domain.settings import Settings, TimeOfDay, format_duration, format_time
+from agentd.domain.durations import format_duration, format_time
+from agentd.domain.settings import Settings, TimeOfDay
 
 Key = tuple[str, ...]
 

@@ -17,6 +17,7 @@ from agentd.domain.beat import Reason
 from agentd.domain.job import JobReason
 from agentd.domain.search import EmptyReason, Lack
 from agentd.server import frames
+from tests import declared
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
@@ -186,12 +187,31 @@ def test_the_socket_page_lists_every_method_and_error_code() -> None:
     source = "\n".join(
         path.read_text(encoding="utf-8") for path in ROOT.glob("agentd/server/**/*.py")
     )
-    assert listed == {
-        word for word in re.findall(r'"([a-z_/]+)"', source) if method.fullmatch(word)
-    }
+    written = {word for word in re.findall(r'"([a-z_/]+)"', source) if method.fullmatch(word)}
+    assert listed == written | {f"_agentd/{command.path}" for command in declared.commands()}
     codes = {str(value) for value in vars(frames).values() if isinstance(value, int) and value < 0}
     assert codes
     assert {word for word in code(PAGES["docs/socket.md"]) if word.startswith("-32")} == codes
+
+
+def test_the_socket_page_lists_the_params_of_every_declared_command() -> None:
+    table = {code(row[0])[0]: row[1] for row in rows(section("docs/socket.md", "Methods of ours"))}
+    told = {
+        command.path: {f"{one.key}{'' if one.is_needed else '?'}" for one in command.params()}
+        for command in declared.commands()
+    }
+    assert told
+    param = re.compile(r"[a-z_]+\??")
+    listed = {
+        path: {
+            word
+            for words in code(table[f"_agentd/{path}"])
+            for word in words.split(", ")
+            if param.fullmatch(word)
+        }
+        for path in told
+    }
+    assert listed == told
 
 
 def test_the_page_on_alerts_explains_every_reason_of_a_beat() -> None:

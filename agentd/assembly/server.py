@@ -13,18 +13,21 @@ from agentd.assembly.facts import Facts
 from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
+from agentd.commands.alerts import ALERTS, AlertCommands
+from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.commands.jobs import JOBS, JobCommands
+from agentd.commands.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
 from agentd.loop_delay import Delays
 from agentd.memory.erasure import Erasure
 from agentd.ports import Clock
+from agentd.server import declared
 from agentd.server.clients import Clients
 from agentd.server.fact_commands import FactCommands
-from agentd.server.heartbeat_commands import HeartbeatCommands
 from agentd.server.hub import Hub
 from agentd.server.listener import inherited_socket
 from agentd.server.memory_commands import MemoryCommands
-from agentd.server.methods.alerts import AlertMethods
 from agentd.server.methods.exchange import NAMES as EXCHANGED
 from agentd.server.methods.exchange import ExchangeMethods
 from agentd.server.methods.export import ExportMethods
@@ -34,16 +37,13 @@ from agentd.server.methods.facts_off import refusals, refusing_commands
 from agentd.server.methods.forgetting import ForgetMethods
 from agentd.server.methods.graph import GraphMethods
 from agentd.server.methods.graph import refusals as graph_off
-from agentd.server.methods.heartbeat import HeartbeatMethods
 from agentd.server.methods.history import HistoryMethods
-from agentd.server.methods.jobs import JobMethods
 from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.programs import NAMES as PROGRAMS
 from agentd.server.methods.programs import ProgramMethods
 from agentd.server.methods.proposals import ProposalMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
-from agentd.server.methods.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.server.methods.upkeep import UpkeepMethods
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
@@ -97,7 +97,7 @@ def methods(
 ) -> dict[str, Handler]:
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
-    clock, pulse, dispatcher = parts.ground.clock, schedule.pulse, parts.alerts.dispatcher
+    clock, dispatcher = parts.ground.clock, parts.alerts.dispatcher
     learnt = parts.facts.learnt
 
     def imported(session: SessionKey) -> None:
@@ -128,9 +128,9 @@ def methods(
         **HistoryMethods(memory.files).routes(),
         **_facts(parts.facts),
         **_graph(parts.graph, clock),
-        **HeartbeatMethods(pulse, stores.beats, clock).routes(),
-        **JobMethods(schedule.agenda, schedule.jobs, _own_jobs(parts)).routes(),
-        **AlertMethods(stores.outbox, dispatcher, clients, clock).routes(),
+        **declared.methods(HEARTBEAT, _heartbeat(parts)),
+        **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
+        **declared.methods(ALERTS, AlertCommands(stores.outbox, dispatcher, clients.listen, clock)),
         **ExportMethods(
             stores.outbox,
             stores.beats,
@@ -139,6 +139,10 @@ def methods(
             (stores.sessions, stores.blobs),
         ).routes(),
     }
+
+
+def _heartbeat(parts: Parts) -> HeartbeatCommands:
+    return HeartbeatCommands(parts.schedule.pulse, parts.stores.beats, parts.ground.clock)
 
 
 def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
@@ -185,7 +189,7 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
     return Services(
         erase=_erasure(parts).delete,
         offer=parts.model.offer,
-        commands=(*known, *HeartbeatCommands(parts.schedule.pulse, parts.ground.clock).all()),
+        commands=(*known, *declared.typed(HEARTBEAT, _heartbeat(parts))),
         on_session=on_session,
         closed=learnt.learning.finish if learnt else lambda _: None,
         forked=learnt.learning.forked if learnt else None,

@@ -1,62 +1,27 @@
-"""`agentd alerts`: what the agent had to say unasked."""
+"""`agentd alerts follow`: the daemon's alerts as they come."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from agentd.cli.ask import QUICK_SECONDS, answer, owners_times, sockets
-from agentd.cli.group import Group
-from agentd.cli.plain import fields, table
-from agentd.cli.report import AsJson, as_line, note, reporting, say
+from agentd.cli.ask import owners_times, sockets
+from agentd.cli.declared import grouped
+from agentd.cli.report import as_line, note, reporting, say
+from agentd.commands.alerts import ALERTS
 
 if TYPE_CHECKING:
     from agentd.cli.times import Times
 
-app = Group("See, follow and acknowledge alerts.")
 
-
-@app.command("list")
-def list_(
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many, the newest first.")] = 20,
-    unacked: Annotated[bool, typer.Option(help="Only those still to be acknowledged.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """List alerts."""
-    columns = ("id", "at", "acked", "origin", "delivered", "text")
-    answer(
-        "alerts/list",
-        lambda result: table(result["alerts"], columns, "no alerts"),
-        as_json=as_json,
-        limit=limit,
-        unacked=unacked,
-    )
-
-
-@app.command()
-def follow(as_json: AsJson = False) -> None:
-    """Print alerts as they come, until Ctrl-C; a restart of the daemon does not end it."""
+def _follow_until_stopped(_: dict[str, Any], *, as_json: bool) -> None:
     import asyncio
 
     with reporting(as_json=as_json):
         asyncio.run(_follow(as_json=as_json))
 
 
-@app.command()
-def ack(
-    number: Annotated[int, typer.Argument(metavar="ID", min=1, help="The alert's id.")],
-    as_json: AsJson = False,
-) -> None:
-    """Mark an alert as seen."""
-    answer("alerts/ack", fields, as_json=as_json, id=number)
-
-
-@app.command("test")
-def try_(as_json: AsJson = False) -> None:
-    """Send a test alert to every sink that is on, and see where it arrived."""
-    answer("alerts/test", fields, as_json=as_json, within=2 * QUICK_SECONDS)
+app = grouped(ALERTS, {"follow": _follow_until_stopped})
 
 
 class Printer:

@@ -4,40 +4,59 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 import agentd
-from agentd.cli import (
-    alerts,
-    backup,
-    config,
-    daemon,
-    doctor,
-    exchange,
-    export,
-    facts,
-    graph,
-    heartbeat,
-    interrupts,
-    jobs,
-    logs,
-    memory,
-    migrate,
-    reload,
-    service,
-    sessions,
-    setup,
-    states,
-    talk,
-    zero,
-)
+from agentd.cli import declared, interrupts
 from agentd.cli.group import Group
 from agentd.cli.report import note, say
 from agentd.cli.streams import Outputs
+from agentd.commands import declaration
 
-app = Group("A personal agent that stays on: it talks, remembers and wakes up by itself.")
+# Each command line loads what it names and nothing else: all together cost more than an answer.
+_PLACES = {
+    "up": "agentd.cli.setup:up",
+    "init": "agentd.cli.setup:init",
+    "run": "agentd.cli.daemon:run",
+    "stop": "agentd.cli.daemon:stop",
+    "restart": "agentd.cli.daemon:restart",
+    "reload": "agentd.cli.reload:reload",
+    "status": "agentd.cli.daemon:status",
+    "doctor": "agentd.cli.doctor:doctor",
+    "backup": "agentd.cli.backup:backup",
+    "restore": "agentd.cli.backup:restore",
+    "logs": "agentd.cli.logs:logs",
+    "chat": "agentd.cli.talk:chat",
+    "send": "agentd.cli.talk:send",
+    "acp": "agentd.cli.talk:acp",
+    "export": "agentd.cli.export:export",
+    "sessions": "agentd.cli.sessions:app",
+    "memory": "agentd.cli.memory:app",
+    "facts": "agentd.cli.facts:app",
+    "heartbeat": "agentd.cli.heartbeat:app",
+    "jobs": "agentd.commands.jobs:JOBS",
+    "alerts": "agentd.cli.alerts:app",
+    "import": "agentd.cli.migrate:app",
+    "service": "agentd.cli.service:app",
+    "config": "agentd.cli.config:app",
+}
+
+
+def _loaded(place: str) -> Any:
+    """The function, or the group, at "package.module:name"."""
+    module, _, name = place.partition(":")
+    found = getattr(import_module(module), name)
+    return declared.grouped(found) if isinstance(found, declaration.Group) else found
+
+
+app = Group(
+    "A personal agent that stays on: it talks, remembers and wakes up by itself.",
+    {name: partial(_loaded, place) for name, place in _PLACES.items()},
+)
 
 
 def _version(wanted: bool) -> None:
@@ -54,49 +73,6 @@ def root(
     ] = False,
 ) -> None:
     """A personal agent that stays on: it talks, remembers and wakes up by itself."""
-
-
-app.command()(setup.up)
-app.command()(setup.init)
-app.command()(daemon.run)
-app.command()(daemon.stop)
-app.command()(daemon.restart)
-app.command()(reload.reload)
-app.command()(daemon.status)
-app.command()(doctor.doctor)
-app.command()(backup.backup)
-app.command()(backup.restore)
-app.command()(logs.logs)
-app.command()(talk.chat)
-app.command()(talk.send)
-app.command()(talk.acp)
-app.command()(export.export)
-app.add_typer(sessions.app, name="sessions")
-app.add_typer(memory.app, name="memory")
-facts.app.command("query")(graph.query)
-facts.app.command("graph")(graph.graph)
-facts.app.command("run")(zero.run)
-facts.app.command("compile")(zero.compile_statements)
-for command in (
-    states.snapshot,
-    states.graph_changes,
-    states.apply,
-    exchange.share,
-    exchange.unshare,
-    exchange.send,
-    exchange.take,
-    exchange.import_graph,
-    exchange.export_graph,
-    exchange.chain,
-):
-    facts.app.command()(command)
-app.add_typer(facts.app, name="facts")
-app.add_typer(heartbeat.app, name="heartbeat")
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(alerts.app, name="alerts")
-app.add_typer(migrate.app, name="import")
-app.add_typer(service.app, name="service")
-app.add_typer(config.app, name="config")
 
 
 def main(commands: Callable[..., Any] = app) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentd.cli.plain import folded
 from agentd.cli.report import reporting, show
+from agentd.commands.plain import folded
 from agentd.errors import InvalidRequest
 from agentd.paths import client_sockets
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, answer
-from agentd.cli.plain import counted
 from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
+from agentd.commands.plain import counted
 from agentd.errors import AgentdError, ConfigError
 from agentd.paths import daemon_places
 

@@ -14,8 +14,8 @@ from typing import Protocol
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from agentd.cli.plain import visible
 from agentd.cli.slash import Suggestion
+from agentd.commands.plain import visible
 
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _KEY = re.compile(r"/switch\s+(\S*)$")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentd.cli.group import Group
-from agentd.cli.plain import table
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.commands.plain import table
 from agentd.paths import Places, daemon_places
 
 if TYPE_CHECKING:

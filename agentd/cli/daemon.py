@@ -9,8 +9,8 @@ from typing import Any
 
 from agentd.cli import foreground
 from agentd.cli.ask import answer, sockets
-from agentd.cli.plain import counted, spent, words
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.commands.plain import counted, spent, words
 from agentd.paths import daemon_places
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, answer, ask, fitted
-from agentd.cli.plain import counted, visible
 from agentd.cli.report import AsJson, reporting, show
 from agentd.cli.texts import Output, check_writable, placed, read_text, write_text
+from agentd.commands.plain import counted, visible
 from agentd.errors import GraphError, InvalidRequest
 
 _Space = Annotated[str | None, typer.Option("--space", help="One of `[graph] spaces`.")]

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, sockets
-from agentd.cli.plain import counted
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.commands.plain import counted
 from agentd.paths import daemon_places
 
 Target = Annotated[

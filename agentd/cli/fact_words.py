@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.cli.plain import counted, table, visible
+from agentd.commands.plain import counted, table, visible
 
 Answer = Mapping[str, Any]
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli import fact_words
+from agentd.cli import exchange, fact_words, graph, states, zero
 from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import fields, visible
 from agentd.cli.report import AsJson, as_line, reporting, say, show
 from agentd.cli.texts import piped
+from agentd.commands.plain import fields, visible
 from agentd.errors import InvalidRequest
 
 app = Group("See and change what the agent knows about you.")
@@ -319,3 +319,22 @@ def _chosen(candidates: Sequence[dict[str, Any]]) -> str:
     if not answered.strip().isdecimal() or not 1 <= int(answered) <= len(candidates):
         return ""
     return str(candidates[int(answered) - 1]["id"])
+
+
+app.command("query")(graph.query)
+app.command("graph")(graph.graph)
+app.command("run")(zero.run)
+app.command("compile")(zero.compile_statements)
+for command in (
+    states.snapshot,
+    states.graph_changes,
+    states.apply,
+    exchange.share,
+    exchange.unshare,
+    exchange.send,
+    exchange.take,
+    exchange.import_graph,
+    exchange.export_graph,
+    exchange.chain,
+):
+    app.command()(command)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import ask
-from agentd.cli.plain import visible
 from agentd.cli.report import AsJson, note, reporting, show
 from agentd.cli.texts import Output, write_text
+from agentd.commands.plain import visible
 from agentd.errors import InvalidRequest
 
 

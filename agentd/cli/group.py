@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -15,6 +15,8 @@ from agentd.errors import InvalidRequest
 # The parent of everything that is wrong with a command line; typer has no name for it.
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])
 
+
+Load = Callable[[], Any]
 
 _SENTENCE = 200  # letters of the sentence that a list of commands shows, wrapped rather than cut
 
@@ -32,6 +34,12 @@ class _QuickCommand(TyperCommand):
 
 
 class _QuickGroup(TyperGroup):
+    later: ClassVar[Mapping[str, Load]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands(self.commands, self.later)
+
     def get_short_help_str(self, limit: int = _SENTENCE) -> str:
         """The first sentence of the help, whole."""
         return super().get_short_help_str(max(limit, _SENTENCE))
@@ -57,12 +65,39 @@ class _QuickGroup(TyperGroup):
         return _defaulted(super().get_help_option(ctx))
 
 
-class Group(typer.Typer):
-    """Commands under one name; `summary` is its help."""
+class _Commands(MutableMapping[str, Any]):
+    """Commands by name, some of which are loaded when they are asked for."""
 
-    def __init__(self, summary: str) -> None:
+    def __init__(self, made: Mapping[str, Any], later: Mapping[str, Load]) -> None:
+        self._made = dict(made)
+        self._later = later
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made and name in self._later:
+            self._made[name] = _made(name, self._later[name]())
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._later, *self._made)))
+
+    def __len__(self) -> int:
+        return len(self._later.keys() | self._made.keys())
+
+
+class Group(typer.Typer):
+    """Commands under one name; `summary` is its help. Those of `later` are loaded when they are used, by
+    name: each is a function or a Group.
+    """
+
+    def __init__(self, summary: str, later: Mapping[str, Load] | None = None) -> None:
         super().__init__(
-            cls=_QuickGroup,
+            cls=type("_Later", (_QuickGroup,), {"later": later}) if later else _QuickGroup,
             help=summary,
             context_settings={"help_option_names": ["--help", "-h"]},  # commands take them over
             no_args_is_help=True,
@@ -74,6 +109,16 @@ class Group(typer.Typer):
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         """Add a command, as typer does."""
         return super().command(name, cls=_QuickCommand, **options)
+
+
+def _made(name: str, loaded: Any) -> Any:
+    """What typer makes of it."""
+    holder = Group("")
+    if isinstance(loaded, Group):
+        holder.add_typer(loaded, name=name)
+    else:
+        holder.command(name)(loaded)
+    return typer.main.get_group(holder).commands[name]
 
 
 def _defaulted(option: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from agentd.cli.plain import folded, is_plain, visible
+from agentd.commands.plain import folded, is_plain, visible
 from agentd.domain.search import EmptyReason, Lack
 from agentd.search import words
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.cli.ask import QUICK_SECONDS, owners_times, sockets
-from agentd.cli.plain import visible, words
 from agentd.cli.report import AsJson, as_line, note, reporting, say
+from agentd.commands.plain import visible, words
 from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
 from agentd.logbook import LEVELS, Logbook, Wanted, parse
 from agentd.paths import daemon_places

@@ -16,7 +16,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from agentd.cli.blocks import Block, Kind
-from agentd.cli.plain import visible
+from agentd.commands.plain import visible
 
 _THEME = "ansi_dark"  # the terminal's own colours, on its own background
 _RULE = "──"

@@ -10,9 +10,9 @@ import typer
 
 from agentd.cli.ask import agree, answer, ask, fitted
 from agentd.cli.group import Group
-from agentd.cli.plain import fields, visible
 from agentd.cli.report import AsJson, note, reporting, show
 from agentd.cli.texts import piped
+from agentd.commands.plain import fields, visible
 from agentd.errors import InvalidRequest
 
 _A_DAY = 86_400.0  # seconds: a large archive and a model that thinks about each line

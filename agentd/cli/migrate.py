@@ -11,8 +11,8 @@ import typer
 
 from agentd.cli.ask import MODEL_SECONDS, fitted, sockets
 from agentd.cli.group import Group
-from agentd.cli.plain import revealed, table
 from agentd.cli.report import AsJson, note, reporting, show
+from agentd.commands.plain import revealed, table
 from agentd.domain.workspace import FACTS_PATH
 
 app = Group("Move in from another agent; nothing that is yours is overwritten.")

@@ -11,9 +11,9 @@ from rich.cells import chop_cells, set_cell_size
 from agentd.cli.blocks import Block, Blocks
 from agentd.cli.canvas import Canvas, Size
 from agentd.cli.markdown import Renderer
-from agentd.cli.plain import folded, visible
 from agentd.cli.screen import asked, changes, next_try
 from agentd.cli.toolcalls import Call
+from agentd.commands.plain import folded, visible
 from agentd.ports import Clock
 
 _FRAME = 0.04  # seconds between two changes of the screen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.cli.plain import visible
+from agentd.commands.plain import visible
 
 
 def shown(result: Mapping[str, Any]) -> str:

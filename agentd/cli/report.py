@@ -11,7 +11,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from agentd.cli.plain import revealed, visible
+from agentd.commands.plain import revealed, visible
 from agentd.errors import AgentdError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from agentd.cli.plain import revealed, visible
 from agentd.cli.toolcalls import Call
+from agentd.commands.plain import revealed, visible
 
 _MARK = "·"
 _WORTH_A_LINE = 2.0  # seconds; a shorter delay is over before it has been read

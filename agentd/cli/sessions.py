@@ -12,8 +12,8 @@ import typer
 
 from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted, sockets
 from agentd.cli.group import Group
-from agentd.cli.plain import fields, table
 from agentd.cli.report import AsJson, as_line, note, reporting, say, show
+from agentd.commands.plain import fields, table
 from agentd.errors import StorageError
 from agentd.paths import chat_history
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentd.cli.ask import MODEL_SECONDS, ask
-from agentd.cli.plain import counted
 from agentd.cli.report import AsJson, reporting, show
 from agentd.cli.texts import Output, placed, read_text, write_text
+from agentd.commands.plain import counted
 from agentd.errors import Busy
 
 if TYPE_CHECKING:

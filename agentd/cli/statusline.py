@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agentd.cli.plain import counted, spent, visible
 from agentd.client.conversation import Conversation
+from agentd.commands.plain import counted, spent, visible
 from agentd.errors import AgentdError
 
 _PATIENCE = 10.0  # seconds

@@ -77,7 +77,7 @@ def acp(
 
 def seconds(wait: str | None) -> int | None:
     """A duration in whole seconds, None for none. Raises InvalidRequest."""
-    from agentd.domain.settings import parse_duration
+    from agentd.domain.durations import parse_duration
 
     if wait is None:
         return None
@@ -111,11 +111,11 @@ async def _chat(session: str, wait: int | None) -> None:
     from agentd.cli.catalog import Catalog
     from agentd.cli.chat import Chat
     from agentd.cli.painter import Painter
-    from agentd.cli.plain import is_plain
     from agentd.cli.screen import Screen
     from agentd.cli.statusline import StatusLine
     from agentd.cli.terminal import Terminal, history_in
     from agentd.client.connection import connected
+    from agentd.commands.plain import is_plain
 
     async with connected(sockets()) as connection:
         times = await owners_times(connection)

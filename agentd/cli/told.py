@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from agentd.cli.plain import visible
+from agentd.commands.plain import visible
 from agentd.domain.message import Block, Image, Text, ToolResult, ToolUse, decode_block
 
 _SPEAKERS = {"user": "you", "assistant": "agent", "summary": "summary", "notice": "notice"}

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentd.cli.plain import counted
 from agentd.client.reply import words
+from agentd.commands.plain import counted
 from agentd.ports import Clock
 
 _LONGEST = 400  # lines of a result that are shown

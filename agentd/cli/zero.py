@@ -11,9 +11,9 @@ from typing import Annotated, Any, Never
 import typer
 
 from agentd.cli.ask import ask
-from agentd.cli.plain import counted, visible
 from agentd.cli.report import AsJson, ConfigFile, reporting, show
 from agentd.cli.texts import Output, placed, read_bytes, read_text, write_text
+from agentd.commands.plain import counted, visible
 from agentd.errors import InvalidRequest
 from agentd.paths import daemon_places
 

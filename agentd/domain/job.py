@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from agentd.domain.settings import format_duration
+from agentd.domain.durations import format_duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-_DURATION = re.compile(r"(?:(\d+)d\s*+)?(?:(\d+)h\s*+)?(?:(\d+)m\s*+)?(?:(\d+)s)?", re.ASCII)
+from agentd.domain.durations import parse_duration, parse_time, parse_zone
+
 _NAMED_PATH = re.compile(r"([a-z0-9][a-z0-9_-]{0,31})=(.+)", re.ASCII)
-_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00", re.ASCII)
 
 
 class Settings(BaseModel):
@@ -66,60 +65,6 @@ def address_alone(address: str) -> str:
     rest = "?[not shown]" if parts.query or parts.fragment else ""
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}{rest}" if address else ""
-
-
-def parse_duration(value: Any) -> timedelta:
-    """A duration from "1h30m", "45s", "2d". Raises ValueError with an example."""
-    if isinstance(value, timedelta):
-        return value
-    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None or not any(match.groups()):
-        msg = f'{value!r} is no duration; write it like "30m", "1h30m", "45s" or "2d"'
-        raise ValueError(msg)
-    days, hours, minutes, seconds = (int(g or 0) for g in match.groups())
-    try:
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    except OverflowError:
-        msg = f"{value!r} is too long a duration"
-        raise ValueError(msg) from None
-
-
-def format_duration(value: timedelta) -> str:
-    """The shortest spelling that `parse_duration` reads back."""
-    left = int(value.total_seconds())
-    parts = []
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
-
-
-def parse_time(value: Any) -> int:
-    """Minutes since midnight from "HH:MM". Raises ValueError with an example."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1440:
-        return value
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
-        msg = f'{value!r} is no time of day; write it like "08:00" or "22:30" ("24:00" only as an end)'
-        raise ValueError(msg)
-    return int(value[:2]) * 60 + int(value[3:])
-
-
-def format_time(minutes: int) -> str:
-    """`HH:MM` from minutes since midnight."""
-    return f"{minutes // 60:02d}:{minutes % 60:02d}"
-
-
-def parse_zone(value: Any) -> str:
-    """A known IANA zone name. Raises ValueError with an example."""
-    if value == "":
-        return ""
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        msg = f'{value!r} is no known time zone; write it like "Europe/Berlin" or "UTC"'
-        raise ValueError(msg) from None
-    return str(value)
 
 
 def parse_named_paths(entries: tuple[str, ...]) -> Mapping[str, Path]:

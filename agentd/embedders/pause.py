@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 
-from agentd.domain.settings import format_duration
+from agentd.domain.durations import format_duration
 from agentd.errors import EmbedderFault
 from agentd.ports import Clock
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from agentd.domain.settings import format_duration
+from agentd.domain.durations import format_duration
 from agentd.domain.turn import Origin, SessionKey, StopReason, Turn, TurnRequest
 from agentd.domain.verdict import Empty, Verdict, judge
 from agentd.errors import AgentdError, ShuttingDown

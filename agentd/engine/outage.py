@@ -14,9 +14,9 @@ from math import ceil
 
 import structlog
 
+from agentd.domain.durations import format_duration
 from agentd.domain.health import Problem
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent
-from agentd.domain.settings import format_duration
 from agentd.errors import ProviderError, ShuttingDown, StorageError
 from agentd.ports import Clock, Provider, ServiceRecord
 

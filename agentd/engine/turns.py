@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from agentd.domain.settings import format_duration
+from agentd.domain.durations import format_duration
 from agentd.domain.turn import Context, Origin, Turn
 from agentd.engine.interrupt import Interrupted
 from agentd.engine.loop import Loop, failure_of

@@ -20,7 +20,7 @@ from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from agentd.domain.beat import ItemState
-from agentd.domain.settings import parse_duration
+from agentd.domain.durations import parse_duration
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NOISE = re.compile(r"#{1,6}(\s.*)?|(`{3,}|~{3,}).*|([-*_])(\s*\3){2,}|[-*+]|\d+[.)]")

@@ -8,14 +8,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
-from agentd.domain.settings import (
-    Duration,
-    PositiveDuration,
-    Settings,
-    TimeOfDay,
-    ZoneName,
-    parse_time,
-)
+from agentd.domain.durations import parse_time
+from agentd.domain.settings import Duration, PositiveDuration, Settings, TimeOfDay, ZoneName
 from agentd.heartbeat.hours import Hours, Window
 
 _DAY_MINUTES = 24 * 60

@@ -10,8 +10,8 @@ from typing import Any
 
 import structlog
 
+from agentd.domain.durations import format_duration
 from agentd.domain.job import Cron, Job, JobRun, NewJob
-from agentd.domain.settings import format_duration
 from agentd.errors import InvalidRequest
 from agentd.jobs.order import Order, understood
 from agentd.jobs.settings import JobsSettings

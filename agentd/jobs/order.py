@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from zoneinfo import ZoneInfo
 
+from agentd.domain.durations import format_duration, parse_duration, parse_zone
 from agentd.domain.job import (
     At,
     Cron,
@@ -17,9 +18,10 @@ from agentd.domain.job import (
     NewJob,
     Schedule,
 )
-from agentd.domain.settings import format_duration, parse_duration, parse_zone
 from agentd.errors import InvalidRequest
-from agentd.jobs.settings import JobsSettings
+
+if TYPE_CHECKING:
+    from agentd.jobs.settings import JobsSettings
 
 _MOST_CHARS = 4_000
 _LONGEST = timedelta(days=3660)

@@ -8,13 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agentd.domain.settings import (
-    NamedPaths,
-    PositiveDuration,
-    Settings,
-    parse_duration,
-    parse_named_paths,
-)
+from agentd.domain.durations import parse_duration
+from agentd.domain.settings import NamedPaths, PositiveDuration, Settings, parse_named_paths
 
 
 class MemoryFlushSettings(Settings):

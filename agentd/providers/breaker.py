@@ -9,9 +9,9 @@ from typing import Any
 
 import structlog
 
+from agentd.domain.durations import format_duration
 from agentd.domain.health import Problem
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent
-from agentd.domain.settings import format_duration
 from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing

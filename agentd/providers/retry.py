@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import structlog
 
+from agentd.domain.durations import format_duration
 from agentd.domain.prompt import Answered, Prompt, ProviderEvent, Restarted, RetryScheduled
-from agentd.domain.settings import format_duration
 from agentd.errors import ProviderError
 from agentd.ports import Clock, Provider
 from agentd.providers.events import closing

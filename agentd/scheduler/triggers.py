@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
 
+from agentd.domain.durations import parse_zone
 from agentd.domain.job import At, Cron, Every, Schedule
-from agentd.domain.settings import parse_zone
 from agentd.errors import InvalidRequest
 
 _EXAMPLE = 'write it like "0 9 * * 1-5": minute, hour, day of the month, month, day of the week'

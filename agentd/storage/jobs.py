@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentd.domain.alert import NewAlert
+from agentd.domain.durations import parse_duration
 from agentd.domain.job import (
     At,
     Cron,
@@ -25,7 +26,6 @@ from agentd.domain.job import (
     Step,
     spelled,
 )
-from agentd.domain.settings import parse_duration
 from agentd.errors import Busy, NotFound
 from agentd.ports import Clock
 from agentd.redaction import Redactor

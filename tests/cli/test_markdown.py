@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentd.cli.blocks import Block, Blocks, Kind
 from agentd.cli.markdown import Renderer
-from agentd.cli.plain import is_plain
+from agentd.commands.plain import is_plain
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _ANSWER = """\

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import agentd.server.methods
+from tests import declared
 from tests.e2e.contract import (
     Row,
     Wire,
@@ -47,7 +48,7 @@ def registered() -> set[str]:
             if inspect.isclass(part) and hasattr(part, "routes"):
                 wants = inspect.signature(part).parameters
                 found |= part(**dict.fromkeys(wants)).routes().keys()
-    return found
+    return found | {f"_agentd/{command.path}" for command in declared.commands()}
 
 
 def test_each_command_has_a_row_and_each_row_a_command() -> None:

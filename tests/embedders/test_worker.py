@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from agentd.domain.durations import parse_duration
 from agentd.domain.memory import Chunk, Source
-from agentd.domain.settings import parse_duration
 from agentd.embedders import worker as workers
 from agentd.errors import EmbedderFault
 from agentd.search.backfill import Backfill

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentd.commands.alerts import ALERTS, AlertCommands
+from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.health import Problem
@@ -15,8 +17,7 @@ from agentd.domain.turn import Origin, Usage
 from agentd.errors import InvalidRequest, NotFound
 from agentd.server.alerts import NobodyListens, SocketAlerts
 from agentd.server.clients import Clients
-from agentd.server.methods.alerts import AlertMethods
-from agentd.server.methods.heartbeat import HeartbeatMethods
+from agentd.server.declared import methods
 from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
@@ -356,7 +357,7 @@ async def test_only_newlines_end_lines(workspace, memory):
 
 async def test_heartbeats(clock):
     jobs = MemoryBeats(clock)
-    routes = HeartbeatMethods(Pulse(), jobs, clock).routes()
+    routes = methods(HEARTBEAT, HeartbeatCommands(Pulse(), jobs, clock))
     assert (await ask(routes, "heartbeat/run"))["outcome"] == "skipped"
     assert (await ask(routes, "heartbeat/run", {"force": True}))["reason"] == "ack"
     assert await ask(routes, "heartbeat/history") == {"runs": []}
@@ -368,7 +369,7 @@ async def test_heartbeats(clock):
 
 async def test_alerts(clock):
     outbox, clients = MemoryOutbox(clock), Clients()
-    routes = AlertMethods(outbox, Dispatcher(outbox), clients, clock).routes()
+    routes = methods(ALERTS, AlertCommands(outbox, Dispatcher(outbox), clients.listen, clock))
     alert = await ask(routes, "alerts/test")
     assert (await ask(routes, "alerts/list"))["alerts"][0]["text"] == "a test"
     assert (await ask(routes, "alerts/ack", {"id": alert["id"]}))["acked"]
@@ -380,7 +381,8 @@ async def test_alerts(clock):
 
 async def test_a_test_alert_is_answered_when_every_sink_was_tried(clock):
     outbox = MemoryOutbox(clock)
-    routes = AlertMethods(outbox, Dispatcher(outbox, "main", "socket"), Clients(), clock).routes()
+    dispatcher = Dispatcher(outbox, "main", "socket")
+    routes = methods(ALERTS, AlertCommands(outbox, dispatcher, Clients().listen, clock))
     answer = asyncio.create_task(ask(routes, "alerts/test"))
     await clock.advance(1)
     await outbox.sent(1, "main")

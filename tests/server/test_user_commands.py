@@ -4,17 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
+from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.compaction import RoomReport
 from agentd.domain.memory import Chunk, Found, Hit, Source
 from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest
 from agentd.server.commands import Commands
-from agentd.server.heartbeat_commands import HeartbeatCommands
+from agentd.server.declared import typed
 from agentd.server.memory_commands import MemoryCommands
 from agentd.server.requests import PromptCall
 from agentd.server.roles import Role
-from agentd.testing import FakeClock, MemorySessions
+from agentd.testing import FakeClock, MemoryBeats, MemorySessions
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 
@@ -46,6 +47,11 @@ class Pulse:
         return self.standing
 
 
+def heartbeat_of(pulse):
+    clock = FakeClock(zone="Europe/Berlin")
+    return typed(HEARTBEAT, HeartbeatCommands(pulse, MemoryBeats(clock), clock))
+
+
 def commands(part):
     return {command.name: command for command in part.all()}
 
@@ -75,7 +81,7 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     last = Beat(7, FakeClock().now(), None, Outcome.ALERT, Reason.ALERT, "water!")
     due = datetime(2026, 11, 22, 2, 32, 48, tzinfo=UTC)
     pulse = Pulse(Standing(is_on=True, next_due=due, last=last))
-    heartbeat = commands(HeartbeatCommands(pulse, FakeClock(zone="Europe/Berlin")))["heartbeat"]
+    (heartbeat,) = heartbeat_of(pulse)
     assert await heartbeat.act(MAIN, "") == (
         "The heartbeat is due at 2026-11-22 03:32; last time: alert: water!"
     )
@@ -84,9 +90,7 @@ async def test_the_heartbeat_tells_how_it_stands_and_beats_when_told():
     for session, text in ((MAIN, "now"), (GROUP, "run")):
         with pytest.raises(InvalidRequest):
             await heartbeat.act(session, text)
-    off = commands(HeartbeatCommands(Pulse(Standing(is_on=False, next_due=None)), FakeClock()))[
-        "heartbeat"
-    ]
+    (off,) = heartbeat_of(Pulse(Standing(is_on=False, next_due=None)))
     assert await off.act(MAIN, "") == "The heartbeat is off."
 
 

@@ -22,9 +22,9 @@ from weakref import WeakValueDictionary
 import structlog
 
 from agentd.domain.compaction import Answer, CompactionPlan, Question, RoomReport, Trigger
+from agentd.domain.durations import format_duration
 from agentd.domain.health import Problem
 from agentd.domain.outside import cleaned, from_outside
-from agentd.domain.settings import format_duration
 from agentd.domain.transcript import (
     NO_TROUBLE,
     Coverage,

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentd.commands.jobs import JOBS, JobCommands
+from agentd.commands.system_jobs import Consolidation, Heartbeat
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.belief import Consolidated
 from agentd.domain.job import Ending, JobOutcome, JobReason, Step
@@ -11,8 +13,7 @@ from agentd.errors import GraphOff, InvalidRequest, NotFound
 from agentd.jobs.agenda import Agenda
 from agentd.jobs.settings import JobsSettings
 from agentd.scheduler.triggers import Triggers
-from agentd.server.methods.jobs import JobMethods
-from agentd.server.methods.system_jobs import Consolidation, Heartbeat
+from agentd.server.declared import methods
 from agentd.testing import FakeClock, MemoryBeats, MemoryJobStore
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -64,7 +65,7 @@ def ask(upkeep):
     beats = MemoryBeats(clock)
     heartbeat = Heartbeat(Pulse(), beats, lambda: timedelta(minutes=30))
     graph = Consolidation(upkeep, timedelta(days=1))
-    routes = JobMethods(agenda, Jobs(book), (heartbeat, graph)).routes()
+    routes = methods(JOBS, JobCommands(agenda, Jobs(book), (heartbeat, graph)))
 
     async def ask(name, **params):
         return await routes[f"_agentd/jobs/{name}"](params, None)

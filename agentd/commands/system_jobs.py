@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from agentd.domain.beat import Beat, Standing
-from agentd.domain.belief import Consolidated
-from agentd.domain.settings import format_duration
+from agentd.domain.durations import format_duration
 from agentd.errors import GraphOff
-from agentd.ports import BeatStore
+
+if TYPE_CHECKING:
+    from agentd.domain.beat import Beat, Standing
+    from agentd.domain.belief import Consolidated
+    from agentd.ports import BeatStore
 
 
 class SystemJob(Protocol):

@@ -1,0 +1,116 @@
+"""Declared commands as a command line has them: each asks the daemon and shows what it says."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, cast, get_args, get_origin
+
+import typer
+
+from agentd.cli.ask import answer
+from agentd.cli.group import Group
+from agentd.cli.report import AsJson
+from agentd.commands import declaration
+from agentd.commands.declaration import Command, Given
+
+Line = Callable[..., None]
+
+
+def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> Group:
+    """The commands of a declared group, as one of the command line."""
+    group = Group(declared.summary)
+    add_all(group, declared, lines)
+    return group
+
+
+def add_all(
+    group: Group, declared: declaration.Group, lines: Mapping[str, Line] | None = None
+) -> None:
+    """Add the commands of a declared group. `lines` carry out those that take more than one question, by
+    name: each is called with what was given, by the names of the wire, and `as_json`, and with options of
+    its own, which only the command line has.
+    """
+    for command in declared.commands:
+        if command.has_line:
+            line = (lines or {}).get(command.name)
+            group.command(command.name, help=command.help)(_line(command, line))
+
+
+def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Ask the daemon and print what it says; ends with the exit code that stands for a failure."""
+    answer(command.path, command.show, as_json=as_json, within=command.seconds, **given)
+
+
+def _line(command: Command, line: Line | None) -> Line:
+    params = [one for one in command.params() if one.param.help]
+    own = [] if line is None else _own_options(line)
+
+    def run(*, as_json: bool, **options: Any) -> None:
+        given = {one.key: _read(one, options.pop(one.name)) for one in params}
+        if line is None:
+            tell(command, given, as_json=as_json)
+        else:
+            line(given, as_json=as_json, **options)
+
+    told = [_told(one) for one in params]
+    as_json = inspect.Parameter(
+        "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson
+    )
+    parameters = [*told, *own, as_json]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    cast(Any, run).__signature__ = inspect.Signature(parameters)  # which typer reads
+    return run
+
+
+def _own_options(line: Line) -> list[inspect.Parameter]:
+    """What a line takes beside what is declared."""
+    signature = inspect.signature(line, eval_str=True)
+    _, *others = signature.parameters.values()
+    return [one for one in others if one.name != "as_json"]
+
+
+def _told(one: Given) -> inspect.Parameter:
+    """The parameter as typer has it: what is not given stays None, unless its default is worth showing."""
+    param = one.param
+    make: Any = typer.Option if one.is_option else typer.Argument
+    flags = param.flags or ((f"--{param.key}",) if param.key else ())
+    told = make(*flags, help=param.help, metavar=param.metavar, **_bounds(one))
+    default = one.default if param.usual is None else param.usual
+    kind = _kind(one.type)
+    if not one.is_needed and default in (None, "", [], ()):
+        default, kind = None, kind | None
+    return inspect.Parameter(
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, told],
+    )
+
+
+def _bounds(one: Given) -> dict[str, Any]:
+    """What typer checks itself: how large a number may be."""
+    if one.is_list:
+        return {}
+    bounds = {"min": one.param.least, "max": one.param.most}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _kind(declared: Any) -> Any:
+    """The type of what is typed: the declared one without None, and text for what may be either."""
+    kinds = list(_choices(declared))
+    return kinds[0] if len(kinds) == 1 else str
+
+
+def _choices(declared: Any) -> Iterator[Any]:
+    if get_origin(declared) is UnionType:
+        yield from (kind for kind in get_args(declared) if kind is not NoneType)
+    else:
+        yield declared
+
+
+def _read(one: Given, value: Any) -> Any:
+    """What was typed, as the method takes it; None is not sent."""
+    is_number = int in get_args(one.type) and isinstance(value, str)
+    return int(value) if is_number and value.isascii() and value.isdigit() else value
