@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -32,6 +33,7 @@ from agentd.server.updates import Update, notice_updates, replay_updates, usage_
 
 _PROTOCOL_VERSION = 1
 _PAGE = 100
+_CURSOR = re.compile(r"[1-9][0-9]{0,8}")
 _NO_MCP = "agentd does not connect to MCP servers yet; those this client offers are not used."
 
 Params = dict[str, Any]
@@ -249,9 +251,7 @@ class AcpSessions:
 
     async def _list(self, params: Params, peer: Peer) -> Params:
         call = self._parser.list(params)
-        start = int(call.cursor) if call.cursor.isascii() and call.cursor.isdigit() else 0
-        if call.cursor and not start:
-            raise InvalidRequest("cursor: is none that this method has returned")
+        start = _start(call.cursor)
         infos = [
             info
             for info in await self._store.sessions()
@@ -296,6 +296,13 @@ class AcpSessions:
         if call.mcp_servers:
             for update in notice_updates(_NO_MCP, "mcp_ignored"):
                 yield "session/update", update_params(key, update)
+
+
+def _start(cursor: str) -> int:
+    """Where a page of sessions begins. Raises InvalidRequest for a cursor that no page has named."""
+    if cursor and not _CURSOR.fullmatch(cursor):
+        raise InvalidRequest("cursor: is none that this method has returned")
+    return int(cursor or 0)
 
 
 def _info(info: SessionInfo, cwd: str) -> Params:

@@ -11,6 +11,7 @@ from agentd.errors import StorageCorrupt, StorageError, StorageFull
 
 _LATCHING = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_READING = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ})
 _MISSING = "no such "  # table or column: our statements ask for none that was not made
 _ROOM = 64 * 1024  # bytes; with less free a failed write is put down to the disk being full
 
@@ -20,6 +21,11 @@ def is_lost_sync(error: sqlite3.Error) -> bool:
     no later sync of the same file proves anything.
     """
     return _code(error) in _LATCHING
+
+
+def is_of_the_copied(error: sqlite3.Error) -> bool:
+    """Whether copying a database failed at what is copied, which is only read, and not at the copy."""
+    return _code(error) & 0xFF in _DAMAGE or _code(error) in _READING
 
 
 def translate(error: sqlite3.Error, path: Path) -> StorageError:

@@ -17,7 +17,7 @@ from agentd.domain.health import Problem
 from agentd.errors import AgentdError, StorageCorrupt, StorageError
 from agentd.failpoints import hit
 from agentd.storage.erasing import clear, drop_asides, mark_unclean, unmark
-from agentd.storage.faults import is_lost_sync, lost_sync, translate
+from agentd.storage.faults import is_lost_sync, is_of_the_copied, lost_sync, translate
 from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
 from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema
@@ -147,11 +147,18 @@ class Database:
         return waiting.outcome(self._told)
 
     async def copy(self, path: Path) -> None:
-        """Write the database as it is now into a new file, over the one connection."""
+        """Write the database as it is now into a new file, over the one connection. Raises StorageError; one
+        of the new file, whose folder may be gone by then, is no problem of the database.
+        """
 
         def run(conn: sqlite3.Connection) -> None:
-            with closing(sqlite3.connect(path)) as target:
-                conn.backup(target)
+            try:
+                with closing(sqlite3.connect(path)) as target:
+                    conn.backup(target)
+            except sqlite3.Error as error:
+                if is_of_the_copied(error):
+                    raise
+                raise translate(error, path) from error
 
         await self.read(run)
 

@@ -449,6 +449,13 @@ async def test_sessions_are_listed_by_page(house):
     assert "nextCursor" not in second
 
 
+@pytest.mark.parametrize("cursor", ["0", "-1", "١", "x", "9" * 5000])
+async def test_a_cursor_that_no_page_has_named_is_refused(house, cursor):
+    client = await (await house.client()).hello()
+    error = await client.fail("session/list", {"cursor": cursor})
+    assert (error["code"], error["message"][:6]) == (-32602, "cursor")
+
+
 async def test_a_session_that_a_client_began_and_left_empty_is_not_listed(house):
     client = await (await house.client()).hello()
     empty = (await client.call("session/new", {"cwd": "/", "mcpServers": []}))["sessionId"]

@@ -9,6 +9,7 @@ from datetime import date
 import pytest
 
 from agentd.domain.memory import OWNER, Chunk, Source
+from agentd.errors import StorageError
 from agentd.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE
@@ -134,3 +135,11 @@ async def test_a_deleted_state_database_is_told_and_can_still_be_copied(tmp_path
     copy = sqlite3.connect(tmp_path / "copy.db")
     assert copy.execute("PRAGMA quick_check").fetchone() == ("ok",)
     copy.close()
+
+
+async def test_a_copy_whose_folder_is_gone_is_no_problem_of_the_database(tmp_path):
+    async with Database.open(tmp_path / "state.db", STATE) as db:
+        with pytest.raises(StorageError, match=r"copy\.db") as caught:
+            await db.copy(tmp_path / "gone" / "copy.db")
+        assert caught.value.cure
+        assert codes(db) == []
