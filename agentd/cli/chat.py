@@ -25,7 +25,7 @@ from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import RemoteError
 from agentd.client.reply import Reply, marks, words
 from agentd.domain.spans import Spans
-from agentd.errors import AgentdError, DaemonUnreachable
+from agentd.errors import AgentdError
 
 _PROMPT = "> "
 _CHOOSE = "number or key (Enter stays): "
@@ -294,10 +294,7 @@ class Chat:
 
     async def _cancel(self, conversation: Conversation) -> None:
         self._screen.aside("cancelling (Ctrl-C once more leaves; the turn then goes on)")
-        try:
-            await conversation.cancel()
-        except DaemonUnreachable:
-            return  # `lost` has told the user, or the message itself fails with it
+        await conversation.cancel()
 
     async def _answer_questions(
         self, interrupt: Callable[[], None], leave: Callable[[], object]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -85,6 +85,7 @@ class Conversation:
         when nobody is back within the patience; with `until_back` it has no end.
         """
         self._is_sent = False
+        self._accepted.clear()
         while True:
             try:
                 connection = await self._attached(None if until_back else self._patience)
@@ -121,17 +122,24 @@ class Conversation:
         return await connection.call(method, params, within=within)
 
     async def cancel(self) -> None:
-        """Ask for the end of the running turn; it then ends with the stop reason `cancelled`. While
-        the daemon is gone this waits until it is back and knows which message is meant.
-
-        Raises ConnectionLost.
+        """Ask for the end of the running turn; it then ends with the stop reason `cancelled`. A daemon that goes
+        away before is asked again when it is back and knows which message is meant, so this goes on
+        until it is cancelled, which whoever has called `say` does when that returns.
         """
-        if self._connection is not None:
-            await self._connection.notify("session/cancel", {"sessionId": self.session})
-            return
-        connection = await self._attached(None)
-        await self._accepted.wait()
-        await connection.take_back("session/prompt")
+        connection = self._connection
+        if connection is not None:
+            with suppress(ConnectionLost):
+                await connection.notify("session/cancel", {"sessionId": self.session})
+            if self._accepted.is_set():
+                await connection.wait_closed()
+                self._forget(connection)
+        while True:  # a daemon that has not been told the message yet, or is to be told it again
+            connection = await self._attached(None)
+            await self._accepted.wait()
+            with suppress(ConnectionLost):
+                await connection.take_back("session/prompt")
+                await connection.wait_closed()
+            self._forget(connection)
 
     def notified(self, method: str, params: Params) -> None:
         """Hear what the daemon tells, and pass it on."""

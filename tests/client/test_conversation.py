@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentd.client.conversation import joined
+from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import RemoteError
 from agentd.errors import DaemonUnreachable
-from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon
+from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon, Wire
 
 
 class Log:
@@ -171,10 +173,48 @@ async def test_a_failed_turn_is_an_error_with_its_code(tmp_path: Path) -> None:
             assert await conversation.say("again", "m2") == {"stopReason": "end_turn"}
 
 
+async def said_and_cancelled(conversation: Conversation, log: Log) -> Any:
+    """The result of a message that is cancelled as soon as the daemon has it."""
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        saying = group.create_task(conversation.say("hi", "m1"))
+        while "_agentd/accepted" not in log.heard:
+            await asyncio.sleep(0)
+        cancelling = group.create_task(conversation.cancel())
+        saying.add_done_callback(lambda _: cancelling.cancel())
+    return saying.result()
+
+
+def accept(wire: Wire) -> None:
+    wire.notify("_agentd/accepted", {"sessionId": "main", "messageId": "m1", "seq": 1})
+
+
 async def test_cancelling_names_the_session(tmp_path: Path) -> None:
+    def cancelled(params, wire):
+        accept(wire)
+        assert json.loads(wire.lines.readline())["method"] == "session/cancel"
+        return {"stopReason": "cancelled"}
+
     with ScriptedDaemon(tmp_path / "s") as daemon:
-        async with joined((daemon.path,), "main", Log()) as conversation:
-            daemon.on("session/prompt", end_turn)
-            await conversation.cancel()
-            await conversation.say("hi", "m1")
-    assert daemon.params_of("session/cancel") == [{"sessionId": "main"}]
+        daemon.on("session/prompt", cancelled)
+        async with joined((daemon.path,), "main", log := Log()) as conversation:
+            assert await said_and_cancelled(conversation, log) == {"stopReason": "cancelled"}
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+async def test_a_cancellation_that_went_to_a_dying_daemon_is_said_again_to_the_next(
+    tmp_path: Path, deaths: int
+) -> None:
+    heard = []
+
+    def heard_by_one_that_dies(params, wire):
+        accept(wire)
+        heard.append(json.loads(wire.lines.readline())["method"])
+        if len(heard) <= deaths:
+            raise Hangup
+        raise Refusal(-32800, "the call was taken back", code="withdrawn")
+
+    with ScriptedDaemon(tmp_path / "s") as daemon:
+        daemon.on("session/prompt", heard_by_one_that_dies)
+        async with joined((daemon.path,), "main", log := Log()) as conversation:
+            assert await said_and_cancelled(conversation, log) == {"stopReason": "cancelled"}
+    assert heard == ["session/cancel", *["$/cancel_request"] * deaths]
