@@ -51,6 +51,7 @@ class Database:
         self._writes: deque[Waiting[Any]] = deque()
         self._reads: deque[Waiting[Any]] = deque()
         self._trip: asyncio.Future[None] | None = None  # the one to the thread that has not begun
+        self._unsent: asyncio.Future[None] | None = None  # the same, before the thread has it
         self._opened: Problem | None = None
         self._failing: StorageError | None = None  # why the last write was refused
         self._damaged: StorageError | None = None  # seen while open; it is salvaged at a start
@@ -87,6 +88,7 @@ class Database:
         try:
             yield database
         finally:
+            database._send()
             await database._thread.close()
             if database._guard is not None:
                 database._guard.close()
@@ -206,15 +208,22 @@ class Database:
         if trip is None:
             if not self._thread._running:
                 raise self._closed()
-            # As aiosqlite's `_execute` does it, but for many: one task's end must not be the end of
-            # a wait that others share.
-            trip = self._trip = asyncio.get_running_loop().create_future()
-            self._thread._tx.put_nowait((trip, self._do_waiting))
+            loop = asyncio.get_running_loop()
+            trip = self._trip = self._unsent = loop.create_future()
+            loop.call_soon(self._send)  # after all that are about to wait as well
+        # One task's end must not be the end of a wait that others share.
         await asyncio.shield(trip)
+
+    def _send(self) -> None:
+        """Give the trip to the thread, if it has not been: as aiosqlite's `_execute` does it, but for many."""
+        trip, self._unsent = self._unsent, None
+        if trip is not None:
+            self._thread._tx.put_nowait((trip, self._do_waiting))
 
     async def _on_thread(self, fn: Callable[[], T]) -> T:
         # aiosqlite offers single statements only, and other tasks could come between two of them;
         # `_execute` is what all of its own methods use to run a function on the thread.
+        self._send()  # what came before this is done before it
         try:
             result: T = await self._thread._execute(fn)  # type: ignore[no-untyped-call]  # aiosqlite's
         except ValueError as error:

@@ -12,6 +12,7 @@ import threading
 
 import pytest
 
+from agentd.engine.durable import together
 from agentd.errors import NotFound, StorageError, StorageFull
 from agentd.storage.migrations import STATE, Schema
 from agentd.storage.sqlite import Database
@@ -99,6 +100,23 @@ async def test_waiting_writes_share_a_commit(db):
     assert await pile_up(db, *map(insert, values)) == values
     assert db.commits == 1
     assert await stored(db) == set(values)
+
+
+async def test_writes_that_are_made_together_share_a_commit_though_nothing_keeps_the_thread(db):
+    for number in range(50):
+
+        async def second(value=f"b{number}"):
+            await db.write(insert(value))
+
+        assert await together(db.write(insert(f"a{number}")), second) == f"a{number}"
+    assert db.commits == 50
+
+
+async def test_a_write_is_done_though_the_database_is_closed_in_the_same_moment(tmp_path):
+    async with Database.open(tmp_path / "s.db", TOY) as db:
+        writing = asyncio.create_task(db.write(insert("a")))
+        await asyncio.sleep(0)
+    assert await writing == "a"
 
 
 async def test_a_write_that_raises_fails_alone(db):
