@@ -1,6 +1,6 @@
 """How long the event loop keeps work waiting, measured from a thread of its own, and what kept it.
 
-While the loop has nothing to do the thread looks at it twice a second. When a task is made, or
+While the loop has nothing to do the thread looks at it once a second. When a task is made, or
 the loop is found at work, it looks every 20 ms, and asks a loop that is at work to call back: the time
 to the answer is the delay that any other work had. A delay may have begun 20 ms before it is asked for: so
 much may be missing of each. A thread that keeps the interpreter delays the loop and this one alike,
@@ -30,11 +30,11 @@ import structlog
 from agentd.ports import Clock
 
 LIMIT = 0.1  # seconds; a longer delay is logged
-_REST = 0.5  # seconds between two looks at a loop that has nothing to do
+_REST = 1.0  # seconds between two looks at a loop that has nothing to do: each wakes the processor
 _STEP = 0.02  # seconds between two looks at one that works
 _ALERT = 1.0  # seconds without work after which it counts as having nothing to do
 _LATE = 0.02  # seconds by which the thread wakes late where somebody keeps the interpreter
-_FEW_WAITS = 8  # of a thread for the interpreter, while it computes for half a second
+_FEW_WAITS = 8  # of a thread for the interpreter, between two looks at rest
 _LONGEST_LOOK = 0.64  # seconds between two stacks of a delay that goes on
 _QUIET = 10.0  # seconds between two lines in the log
 _DEEPEST = 16  # frames of a stack that are told
