@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +16,8 @@ import pytest
 
 from tests.e2e.harness import Client, Daemon, Home, ModelServer, Refused, a_home, texts
 
-HOMES, LIVES = 4, 75
+LIVES, HOMES = 25, 10  # in every run, for each wire
+LONG_LIVES, LONG_HOMES, BLOCKS = 75, 4, 17  # in the long proof, for each wire
 SESSIONS = ("main", "chat:side")
 
 
@@ -120,28 +125,70 @@ async def outcome_of(client: Client, session: str, text: str, message_id: str) -
 
 
 async def killed_often(
-    model: ModelServer, seed: int, lives: int, wire: str = "anthropic"
+    model: ModelServer, seeds: range, lives: int, wire: str = "anthropic"
 ) -> tuple[int, int]:
-    """How many messages were accepted in so many lives, and how many of them were given up."""
-    async with a_home(model, wire=wire) as home:
-        talk = Talk(home, random.Random(seed))
-        for _ in range(lives):
-            await talk.live()
-        return len(talk.accepted), await talk.verify()
+    """How many messages were accepted in so many lives of a home for each seed, all at once, and how many of
+    them were given up.
+    """
+
+    async def killed(seed: int) -> tuple[int, int]:
+        async with a_home(model, wire=wire) as home:
+            talk = Talk(home, random.Random(seed))
+            for _ in range(lives):
+                await talk.live()
+            return len(talk.accepted), await talk.verify()
+
+    told = await asyncio.gather(*(killed(seed) for seed in seeds))
+    accepted, given_up = (sum(column) for column in zip(*told, strict=True))
+    return accepted, given_up
 
 
-@pytest.mark.timeout(150)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_some_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
-    accepted, _ = await killed_often(model, 7, 4, wire)
-    assert accepted
+async def test_five_hundred_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
+    accepted, _ = await killed_often(model, range(1000, 1000 + HOMES), LIVES, wire)
+    assert accepted > HOMES * LIVES / 2
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(2400)
+@pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_hundreds_of_random_kills_lose_nothing(model: ModelServer, wire: str) -> None:
-    told = await asyncio.gather(*(killed_often(model, seed, LIVES, wire) for seed in range(HOMES)))
-    accepted, given_up = (sum(column) for column in zip(*told, strict=True))
-    assert accepted > HOMES * LIVES
+async def test_ten_thousand_random_kills_lose_nothing(
+    model: ModelServer, wire: str, block: int
+) -> None:
+    seeds = range(block * LONG_HOMES, (block + 1) * LONG_HOMES)
+    accepted, given_up = await killed_often(model, seeds, LONG_LIVES, wire)
+    assert accepted > LONG_HOMES * LONG_LIVES
     assert given_up < accepted / 10
+
+
+def without_a_message(home: Home) -> None:
+    with closing(sqlite3.connect(home.root / "state" / "state.db")) as db, db:
+        assert db.execute("DELETE FROM rows WHERE role = 'user' AND seq = 1").rowcount
+
+
+def with_a_line_twice(home: Home) -> None:
+    note = next((home.workspace / "memory").glob("2*.md"))
+    lines = note.read_text("utf-8").splitlines(keepends=True)
+    doubled = next(line for line in lines if re.search(r"\] w\d+a$", line))
+    note.write_text("".join([*lines, doubled]), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("harm", "found"),
+    [(without_a_message, "is lost"), (with_a_line_twice, "was done twice")],
+)
+async def test_what_is_lost_or_doubled_would_be_found(
+    model: ModelServer, harm: Callable[[Home], None], found: str
+) -> None:
+    async with a_home(model) as home:
+        talk = Talk(home, random.Random(1))
+        daemon = await home.start()
+        client = await connected(daemon)
+        await asyncio.gather(*(talk.speak(client) for _ in range(4)))
+        talk.accepted |= client.accepted
+        await daemon.kill()
+        harm(home)
+        with pytest.raises(AssertionError, match=found):
+            await talk.verify()
