@@ -215,7 +215,7 @@ async def test_a_write_that_a_stop_or_a_timeout_meets_in_its_thread_is_done_once
         spec = ToolSpec("slow_write", "w", MemoryWrite.spec.input_schema, Effect.FILE)
 
     world.tools = (Slowly(files, world.clock),)
-    world.settings = world.settings.model_copy(update={"tool_timeout": timedelta(seconds=0.05)})
+    world.settings = world.settings.model_copy(update={"tool_timeout": timedelta(seconds=0.5)})
 
     def reply(prompt: Prompt):
         if isinstance(prompt.messages[-1].blocks[0], ToolResult):
@@ -227,7 +227,7 @@ async def test_a_write_that_a_stop_or_a_timeout_meets_in_its_thread_is_done_once
     ticket = await world.submit("first", "m1")
     while not held.is_set():
         await asyncio.sleep(0.005)
-    await asyncio.sleep(0.15)  # real time, since the limit of a tool is real
+    await asyncio.sleep(0.7)  # real time, since the limit of a tool is real
     go.set()
     assert (await ticket.wait()).text.startswith("Added to")
     held.clear()
