@@ -136,8 +136,8 @@ def prompt(name: str) -> str:
 
 
 def ensure_private_dir(path: Path) -> Path:
-    """Make the folder and its missing parents, for the owner alone (0700) whatever the umask. One
-    that exists keeps its mode. Raises OSError.
+    """Make the folder and its missing parents, for the owner alone (0700) whatever the umask, and their
+    names durable. One that exists keeps its mode. Raises OSError.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -149,6 +149,7 @@ def ensure_private_dir(path: Path) -> Path:
                 raise
         else:
             path.chmod(0o700)
+            sync_directory(path.parent)
     return path
 
 

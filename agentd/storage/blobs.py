@@ -22,8 +22,7 @@ from agentd.domain import picture
 from agentd.domain.message import Image
 from agentd.errors import InvalidRequest, NotFound, StorageCorrupt, StorageError, StorageFull
 from agentd.failpoints import hit
-from agentd.paths import sync_directory
-from agentd.storage.files import private_directory
+from agentd.paths import ensure_private_dir, sync_directory
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _PART = (".agentd-", ".tmp")  # a file that is being written
@@ -70,8 +69,8 @@ class FileBlobs:
     def _put(self, name: str, data: bytes) -> None:
         path = self._path(name)
         try:
-            private_directory(self._folder)
-            private_directory(path.parent)
+            ensure_private_dir(self._folder)
+            ensure_private_dir(path.parent)
             if not _is_whole(path, name):
                 _write(path, data)
             sync_directory(path.parent)

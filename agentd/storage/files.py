@@ -13,7 +13,7 @@ from typing import Literal
 
 from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt, StorageError
-from agentd.paths import sync_directory
+from agentd.paths import ensure_private_dir, sync_directory
 from agentd.storage.erasing import Connection, clear, is_unclean
 from agentd.storage.faults import corrupt, no_room, translate
 from agentd.storage.guard import Guard
@@ -35,7 +35,7 @@ def open_file(
     Raises StorageError and its kinds. To be called on the thread that will use the connection.
     """
     try:
-        private_directory(path.parent)
+        ensure_private_dir(path.parent)
         try:
             return _connect(path, schema, synchronous, guard), None
         except StorageError as error:
@@ -73,15 +73,6 @@ def put_aside(path: Path, schema: Schema, error: StorageError) -> Problem:
         f"{path.name} was put aside as {aside.name}: {error.message}",
         f"nothing is lost, it is built again; delete {aside.name} {when}",
     )
-
-
-def private_directory(path: Path) -> None:
-    """Make `path` a directory for its owner alone, whatever the umask, and its entry durable."""
-    if path.is_dir():
-        return
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
-    sync_directory(path.parent)
 
 
 def _connect(

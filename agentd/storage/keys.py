@@ -7,6 +7,7 @@ import secrets
 from pathlib import Path
 
 from agentd.errors import StorageError
+from agentd.paths import ensure_private_dir, sync_directory
 
 KEY_BYTES = 32
 
@@ -19,7 +20,7 @@ def kept_key(file: Path, cure: str = _FORGOTTEN) -> bytes:
     that is no key.
     """
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ensure_private_dir(file.parent)
         if not file.exists():
             _make(file)
         key = file.read_bytes()
@@ -41,8 +42,4 @@ def _make(file: Path) -> None:
         new.flush()
         os.fsync(new.fileno())
     part.rename(file)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(file.parent)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentd.errors import AlreadyRunning
-from agentd.storage.files import private_directory
+from agentd.paths import ensure_private_dir
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def state_lock(directory: Path) -> Iterator[None]:
     The lock is on a file of its own, since SQLite's locks do not survive a close of its file.
     Raises AlreadyRunning, having changed nothing, when another process owns it.
     """
-    private_directory(directory)
+    ensure_private_dir(directory)
     flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(directory / "agentd.lock", flags, 0o600)
     try:

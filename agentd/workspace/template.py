@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from agentd.paths import ensure_private_dir, sync_directory
 from agentd.workspace.folder import Folder
 from agentd.workspace.refusals import translated
-from agentd.workspace.resolver import FOLDER_MODE
 
 BOOTSTRAP = "BOOTSTRAP.md"
 NAMES = (
@@ -39,10 +39,9 @@ def create(root: Path, source: Path) -> tuple[str, ...]:
     making = root.with_name(f".{root.name}.new")
     if making.is_dir():
         shutil.rmtree(making)  # a crash has cut an earlier try
-    making.mkdir(FOLDER_MODE, parents=True)
-    making.chmod(FOLDER_MODE)
-    written = _fill(making, source)
+    written = _fill(ensure_private_dir(making), source)
     making.rename(root)
+    sync_directory(root.parent)
     return written
 
 
