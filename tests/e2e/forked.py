@@ -42,9 +42,9 @@ _STEP = 0.01  # seconds between two looks
 
 
 @cache
-def parent() -> Parent:
-    """The one of this test process; it ends with it."""
-    return Parent()
+def parent(preloaded: Path | None = None) -> Parent:
+    """The one of this test process, or that with a library loaded before all others; it ends with it."""
+    return Parent({} if preloaded is None else {"LD_PRELOAD": str(preloaded)})
 
 
 class Forked:
@@ -97,9 +97,9 @@ class Forked:
 
 
 class Parent:
-    """The process that others are forked from."""
+    """The process that others are forked from. It starts with more variables than ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Mapping[str, str]) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             argv = [sys.executable, "-m", "tests.e2e.forked", str(theirs.fileno())]
@@ -109,7 +109,7 @@ class Parent:
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 # One thread, for only that one is in what is forked.
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **more},
             )
         atexit.register(self._end)
 

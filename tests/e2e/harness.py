@@ -87,8 +87,8 @@ class Client:
         self.lines: list[str] = []
         self.accepted: set[str] = set()
         self.alerts: list[str] = []
+        self.number = 0  # of the newest request
         self._writer = writer
-        self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._reading = asyncio.create_task(self._read(reader))
 
@@ -110,7 +110,7 @@ class Client:
 
     def start(self, method: str, params: Json | None = None) -> asyncio.Future[Any]:
         """The same, to be awaited later."""
-        number = next(self._ids)
+        self.number = number = self.number + 1
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._waiting[number] = answer
@@ -243,6 +243,7 @@ class Home:
     clients: list[Client] = field(default_factory=list)
     daemons: list[Daemon] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    preloaded: Path | None = None  # a library that daemons load before all others
 
     @property
     def socket(self) -> Path:
@@ -299,7 +300,7 @@ class Home:
     def _forked(self, failpoint: str) -> Forked:
         with Path(os.devnull).open("r+b") as null, (self.root / "stderr").open("ab") as stderr:
             streams = null.fileno(), null.fileno(), stderr.fileno()
-            return parent().start(
+            return parent(self.preloaded).start(
                 ["run"], streams, environ=self.environ(failpoint), folder=self.root
             )
 
