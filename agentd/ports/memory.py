@@ -95,6 +95,9 @@ class ChunkStore(Protocol):
     async def digests(self, source: Source) -> Mapping[str, str]:
         """Path to the content's digest."""
 
+    async def entries(self, path: str, since: int = 1) -> Sequence[Entry]:
+        """The chunks of `path` that begin at the line `since` or later, in order."""
+
     async def replace(
         self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
     ) -> Sequence[int]:

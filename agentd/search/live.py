@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +45,11 @@ _READ = f"words-{words.VERSION}:"  # stands before digests: a file read by other
 _PERHAPS_MISSED = frozenset(  # for what there was not
     {EmptyReason.NO_MATCH, EmptyReason.BELOW_THRESHOLD, EmptyReason.NOTHING_FITS}
 )
+
+_MANY = 64  # chunks of a file, of which it is worth asking which are known
+
+_Said = tuple[object, ...]
+_said = attrgetter("text", "context", "speaker", "scope", "source", "date", "importance")
 
 log = structlog.get_logger()
 
@@ -129,7 +135,10 @@ class LiveIndex:
         self, path: str, digest: str, chunks: Sequence[Chunk], since: int = 1
     ) -> None:
         """See MemoryIndex."""
-        entries = await self._entries(chunks)
+        many = len(chunks) >= _MANY
+        entries = await self._entries(
+            chunks, await self._store.entries(path, since) if many else ()
+        )
         await self._mirrors.change(self._store.replace(path, _READ + digest, entries, since))
         self._chain.notice()
 
@@ -249,14 +258,16 @@ class LiveIndex:
     def _today(self) -> date:
         return self._clock.now().astimezone(self._clock.zone).date()
 
-    async def _entries(self, chunks: Sequence[Chunk]) -> list[Entry]:
+    async def _entries(self, chunks: Sequence[Chunk], known: Sequence[Entry] = ()) -> list[Entry]:
+        """The chunks as they are indexed. Those that are `known`, on whatever line, are not read again."""
+        held = {_said(one.chunk): one for one in known}
         found: list[Entry] = []
         for first in range(0, len(chunks), _SLICE):  # searches come in between
-            found += await self._mirrors.run(self._slice, chunks[first : first + _SLICE])
+            found += await self._mirrors.run(self._slice, chunks[first : first + _SLICE], held)
         return found
 
-    def _slice(self, chunks: Sequence[Chunk]) -> list[Entry]:
-        return _entries([_kept(chunk, self._redactor) for chunk in chunks])
+    def _slice(self, chunks: Sequence[Chunk], held: Mapping[_Said, Entry]) -> list[Entry]:
+        return _entries(chunks, held, self._redactor)
 
     async def _extended(self, path: str, digest: str, entries: Sequence[Entry]) -> Sequence[int]:
         await self._store.extend(path, _READ + digest, entries)
@@ -337,10 +348,19 @@ def _kept(chunk: Chunk, redactor: Redactor) -> Chunk:
     return replace(chunk, text=text, context=context) if text != chunk.text else chunk
 
 
-def _entries(chunks: Sequence[Chunk]) -> list[Entry]:
-    from agentd.search.entries import entry
+def _entries(
+    chunks: Sequence[Chunk], held: Mapping[_Said, Entry], redactor: Redactor
+) -> list[Entry]:
+    from agentd.search.entries import entry, is_current
 
-    return [entry(chunk) for chunk in chunks]
+    found = []
+    for chunk in chunks:
+        known = held.get(_said(chunk))
+        if known is not None and is_current(known.traits):
+            found.append(Entry(chunk, known.terms, known.digest, known.traits))
+        else:
+            found.append(entry(_kept(chunk, redactor)))
+    return found
 
 
 def _broke(error: Exception) -> Problem:

@@ -77,6 +77,10 @@ class SqliteChunks:
 
         return await self._db.read(look)
 
+    async def entries(self, path: str, since: int = 1) -> Sequence[Entry]:
+        """See ChunkStore."""
+        return await self._db.read(lambda conn: rows.entries_of(conn, path, since))
+
     async def replace(
         self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
     ) -> Sequence[int]:

@@ -22,6 +22,10 @@ ON CONFLICT (path) DO UPDATE SET source = excluded.source, digest = excluded.dig
 _LAST_ID = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'chunks'"
 _INSERT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ALL_OF_FILE = "SELECT * FROM chunks WHERE file_id = ? AND start_line >= ? ORDER BY id"
+_ENTRIES_OF_FILE = """
+SELECT COLUMNS, c.terms, c.digest, c.traits FROM files f JOIN chunks c ON c.file_id = f.id
+WHERE f.path = ? AND c.start_line >= ? ORDER BY c.start_line, c.id
+""".replace("COLUMNS", CHUNK)
 _IDS_OF_FILE = "SELECT id FROM chunks WHERE file_id = ? ORDER BY id"
 _OWN = 2  # columns that are not what the chunk says: its id and its file
 _INSERT_WORDS = (
@@ -90,6 +94,12 @@ def exchange(
     new = [e for e in entries if (e.chunk.start_line, e.chunk.end_line) not in kept]
     insert(conn, file_id, new)
     return gone
+
+
+def entries_of(conn: sqlite3.Connection, path: str, since: int) -> list[Entry]:
+    """The chunks of a file that begin at the line `since` or later, in order."""
+    found = conn.execute(_ENTRIES_OF_FILE, (path, since))
+    return [Entry(chunk_of(row), row["terms"], row["digest"], row["traits"]) for row in found]
 
 
 def remove(conn: sqlite3.Connection, paths: Sequence[str]) -> list[int]:

@@ -31,6 +31,11 @@ class MemoryChunks:
     async def digests(self, source: Source) -> Mapping[str, str]:
         return {path: f.digest for path, f in self._files.items() if f.source is source}
 
+    async def entries(self, path: str, since: int = 1) -> Sequence[Entry]:
+        file = self._files.get(path)
+        there = [e for e in file.entries.values() if e.chunk.start_line >= since] if file else []
+        return sorted(there, key=lambda entry: entry.chunk.start_line)
+
     async def replace(
         self, path: str, digest: str, entries: Sequence[Entry], since: int = 1
     ) -> Sequence[int]:

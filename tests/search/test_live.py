@@ -826,3 +826,18 @@ async def test_a_key_is_not_in_the_index_and_the_lines_around_it_are_where_they_
     assert "[secret:pem]" in hit.chunk.text
     assert hit.chunk.text.split("\n")[6] == "lies there"
     assert not (await index.search(SearchQuery("MIIEvQIBADANBgkq"), OWNER)).hits
+
+
+async def test_chunks_that_only_moved_are_not_read_again(index, store, chunk):
+    lines = [chunk(f"fact number {n}", line=n) for n in range(1, 101)]
+    await index.replace(NOTE, "d1", lines)
+    planted = [replace(one, terms=f"{one.terms} planted") for one in await store.entries(NOTE)]
+    await store.replace(NOTE, "d1", planted)
+    moved = [
+        replace(one, start_line=one.start_line - 1, end_line=one.end_line - 1) for one in lines[50:]
+    ]
+    await index.replace(NOTE, "d2", [*lines[:49], *moved])
+    held = await store.entries(NOTE)
+    assert [one.chunk for one in held] == [*lines[:49], *moved]
+    assert all("planted" in one.terms for one in held)
+    assert await store.entries(NOTE, 90) == held[89:]

@@ -19,6 +19,7 @@ _BULLET = re.compile(r"[-*+]\s+(.*)")
 _ANNOTATION = re.compile(r"<!--\s*+fact\b")
 _SINCE, _UNTIL = re.compile(r"\bsince=(\S+)"), re.compile(r"\buntil=(\S+)")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*)?")
+_DAY = len("2026-01-31")
 _HEADING = re.compile(r"#{1,6}\s")
 _ENTITY = re.compile("&(lt|gt|amp);")
 _CHARACTERS = {"lt": "<", "gt": ">", "amp": "&"}
@@ -63,4 +64,9 @@ def _apart(said: str) -> tuple[str, str]:
 
 def _day(mark: re.Pattern[str], annotation: str) -> date | None:
     found = mark.search(annotation)
-    return date_in(found[1]) if found else None
+    if found is None:
+        return None
+    try:
+        return date.fromisoformat(found[1][:_DAY])  # as it is written; by hand it may be otherwise
+    except ValueError:
+        return date_in(found[1])
