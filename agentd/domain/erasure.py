@@ -107,6 +107,11 @@ class Erasure:
         """The text with MASK in the place of each; the rest is as it was."""
         return replaced(text, self.found(text, *where, begins=begins))
 
+    @property
+    def marked(self) -> frozenset[str]:
+        """The places with marks."""
+        return frozenset(self._search().marks)
+
     def at(self, *where: str) -> Erasure:
         """What is to be erased at these places alone."""
         marks = self._search().marks

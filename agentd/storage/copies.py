@@ -44,7 +44,7 @@ class Copies:
             path.with_name(path.name + end) for path in databases for end in _BESIDE
         )
         self._journal = journal
-        self._erased = tuple(erased)
+        self._erased = frozenset(erased)
 
     async def list(self, words: Erasure) -> tuple[str, ...]:
         """The paths of backups and of what was moved aside, whatever it holds, and of other files with
@@ -63,8 +63,9 @@ class Copies:
                     if any(mark in name for mark in _ASIDE) and not name.endswith(("-wal", "-shm")):
                         yield str(Path(folder, name))
                 inner[:] = [name for name in inner if not any(mark in name for mark in _ASIDE)]
+                are_erased = any(Path(folder).is_relative_to(one) for one in self._erased)
                 for path in (Path(folder, name) for name in files if name not in names):
-                    is_erased = any(path.is_relative_to(one) for one in self._erased)
+                    is_erased = are_erased or path in self._erased
                     if _is_copy(path, inodes, Erasure() if is_erased else words):
                         yield str(path)
 

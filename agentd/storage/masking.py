@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from agentd.storage.seals import digest_of
 from agentd.storage.sqlite import Database
 from agentd.storage.transcript import retitle
 
-PAGE = 200  # rows that one transaction looks at
+PAGE = 500  # rows that one transaction looks at
 
 Without = Callable[[Collection[SessionKey]], AbstractAsyncContextManager[None]]
 _Change = Callable[[Erasure, str, tuple[str, ...]], str]
@@ -136,7 +136,7 @@ def _look(
     rows = _page(conn, "rows", ("session_id", "blocks"), after)
     guilty = {
         row["session_id"]
-        for row in rows
+        for row in _suspects(erasure, rows, ("blocks",))
         if _blocks(erasure, row["blocks"], _places(row)) != row["blocks"]
     }
     return (rows[-1]["place"] if rows else None), frozenset(guilty)
@@ -150,6 +150,23 @@ def _page(
     return conn.execute(query.replace("PLACES", PLACES[table]), (after, PAGE)).fetchall()
 
 
+def _suspects(
+    erasure: Erasure, rows: Sequence[sqlite3.Row], columns: Collection[str]
+) -> Sequence[sqlite3.Row]:
+    """The rows that may have to be changed. All of their texts are looked through at once: in most pages
+    there is none.
+    """
+    found = (row[name] for row in rows for name in columns)
+    texts = [text for text in found if isinstance(text, str)]
+    simple = "\n".join(
+        text for text in texts if "\\" not in text
+    )  # escapes make all of it slow to read
+    if erasure.glimpsed(simple) or any(erasure.glimpsed(t) for t in texts if "\\" in t):
+        return rows
+    marked = erasure.marked
+    return [row for row in rows if not marked.isdisjoint(_places(row))] if marked else ()
+
+
 def _places(row: sqlite3.Row) -> tuple[str, ...]:
     return tuple((row["places"] or "").splitlines())
 
@@ -161,7 +178,7 @@ def _mask_page(
     columns = COLUMNS[table]
     rows = _page(conn, table, columns.keys(), after)
     changed = 0
-    for row in rows:
+    for row in _suspects(erasure, rows, columns.keys()):
         places = _places(row)
         new = {
             name: change(erasure, row[name], places)

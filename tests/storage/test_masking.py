@@ -316,7 +316,7 @@ async def test_a_thought_that_says_it_goes_and_a_row_is_never_empty(state_db, ma
 async def test_many_rows_are_masked_page_by_page(state_db, masking, sessions):
     for n in range(PAGE // 2 + 20):
         await talk(sessions, f"{n:9} {WORD if n % 50 == 7 else 'other'}")
-    assert await masking.erase(WORDS) == 3
+    assert await masking.erase(WORDS) == len(range(7, PAGE // 2 + 20, 50))
     assert left(state_db.path.parent) == 0
 
 
