@@ -11,7 +11,7 @@ memory     Recall, MemoryIndex, ChunkStore, Embedder
 schedule   BeatStore, JobStore, Triggers
 alerts     Outbox, AlertSink
 health     Probe
-writings   Writings
+writings   Writings, Wanted
 
 Implementations do not inherit from these; `agentd/assembly/` is where the type checker proves that
 they fit. Store methods are whole transactions: when one returns, what it did is durable; when it
@@ -49,7 +49,7 @@ from agentd.ports.turns import (
     Tool,
 )
 from agentd.ports.workspace import Workspace
-from agentd.ports.writings import Writings
+from agentd.ports.writings import Wanted, Writings
 
 __all__ = [
     "AlertSink",
@@ -90,6 +90,7 @@ __all__ = [
     "Tool",
     "Triggers",
     "Walk",
+    "Wanted",
     "Workspace",
     "Writings",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from agentd.domain.erasure import Written
 from agentd.domain.message import Block, Text, ToolResult, ToolUse, decode_blocks
 from agentd.domain.source import TextSource, Writer
 from agentd.domain.turn import SessionKey
+from agentd.ports import Wanted
 from agentd.storage.codec import maybe_moment
 from agentd.storage.masking import PLACES
 from agentd.storage.sqlite import Database
@@ -19,7 +20,7 @@ from agentd.storage.sqlite import Database
 _PAGE = 500  # rows that one look reads
 
 _ROWS = """
-SELECT id AS place, PLACES AS places, at, source, blocks FROM rows WHERE id > ? ORDER BY id LIMIT ?
+SELECT id AS place, PLACES AS places, at, source, blocks AS text FROM rows WHERE id > ? ORDER BY id LIMIT ?
 """
 _ONE = "session_id = (SELECT id FROM sessions WHERE key = ?) AND seq = ?"
 _PLAIN = """
@@ -43,17 +44,17 @@ class StoredTexts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def texts(self) -> AsyncIterator[Sequence[Written]]:
+    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
         """See Writings. Raises StorageError."""
-        async for rows in self._pages(_ROWS.replace("PLACES", PLACES["rows"])):
-            yield [_of_row(row) for row in rows]
+        async for texts in self._pages(_ROWS.replace("PLACES", PLACES["rows"]), _of_row, wanted):
+            yield texts
         for table, at, text, mine in _TABLES:
             parts = {"PLACES": PLACES[table], "AT": at, "TEXT": text, "MINE": mine, "TABLE": table}
             query = _PLAIN
             for name, part in parts.items():
                 query = query.replace(name, part)
-            async for rows in self._pages(query):
-                yield [_of_plain(row) for row in rows]
+            async for texts in self._pages(query, _of_plain, wanted):
+                yield texts
 
     async def said(self, session: SessionKey, seq: int) -> Written | None:
         """One row of a transcript; None if it is gone. Raises StorageError."""
@@ -61,19 +62,34 @@ class StoredTexts:
         found = await self._db.read(lambda conn: conn.execute(query, (session, seq, 1)).fetchone())
         return _of_row(found) if found else None
 
-    async def _pages(self, query: str) -> AsyncIterator[Sequence[sqlite3.Row]]:
-        after = 0
-        while rows := await self._db.read(partial(_look, query=query, after=after)):
-            yield rows
-            after = rows[-1]["place"]
+    async def _pages(
+        self, query: str, made: Callable[[sqlite3.Row], Written], wanted: Wanted | None
+    ) -> AsyncIterator[Sequence[Written]]:
+        after: int | None = 0
+        while after is not None:
+            look = partial(_look, query=query, made=made, wanted=wanted, after=after)
+            after, texts = await self._db.read(look)
+            if texts:
+                yield texts
 
 
-def _look(conn: sqlite3.Connection, query: str, after: int) -> list[sqlite3.Row]:
-    return conn.execute(query, (after, _PAGE)).fetchall()
+def _look(
+    conn: sqlite3.Connection,
+    query: str,
+    made: Callable[[sqlite3.Row], Written],
+    wanted: Wanted | None,
+    after: int,
+) -> tuple[int | None, list[Written]]:
+    """The last row of a page, None behind the end, and the texts of it that are wanted."""
+    rows = conn.execute(query, (after, _PAGE)).fetchall()
+    few = rows if wanted is None else [r for r in rows if wanted.may_be(r["text"], r["places"])]
+    if wanted is not None:
+        wanted.pass_over(len(rows) - len(few))
+    return (rows[-1]["place"] if rows else None), [made(row) for row in few]
 
 
 def _of_row(row: sqlite3.Row) -> Written:
-    blocks = decode_blocks(json.loads(row["blocks"]))
+    blocks = decode_blocks(json.loads(row["text"]))
     by_user = TextSource.parse(row["source"]).writer is not Writer.AGENT
     if by_user:
         text = "".join(block.text for block in blocks if isinstance(block, Text))

@@ -18,6 +18,7 @@ from pathlib import Path
 from agentd.domain.erasure import Erasure, Written, replaced
 from agentd.domain.turn import SessionKey
 from agentd.errors import StorageError
+from agentd.ports import Wanted
 
 _ENTRY = re.compile(rb"^# (\S+ \S+)(?: (.*))?$", re.MULTILINE)
 _START = re.compile(rb"^\n?# ", re.MULTILINE)
@@ -49,8 +50,8 @@ class TypedWords:
         """Mask the words; returns how many entries had some. Raises StorageError."""
         return await asyncio.to_thread(self._erase_words, erasure)
 
-    async def texts(self) -> AsyncIterator[Sequence[Written]]:
-        """See Writings. Raises StorageError."""
+    async def texts(self, _: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
+        """See Writings: all of them, they are few. Raises StorageError."""
         entries = await asyncio.to_thread(self._entries)
         yield [
             Written(f"{_WHERE}{at}", words, _time(at.encode()), by_user=True)

@@ -72,7 +72,10 @@ class Authored:
 
     def own(self, home: str, lines: Sequence[bytes]) -> list[bool]:
         """For each line whether it is in the record."""
-        key, known = self._key(), frozenset(_apart(self._read(home)))
+        known = frozenset(_apart(self._read(home)))
+        if not known:
+            return [False] * len(lines)
+        key = self._key()
         return [bool(key) and _mark(key, line.strip()) in known for line in lines]
 
     def _read(self, home: str) -> bytes:
@@ -95,11 +98,16 @@ class Authored:
         return key
 
 
+def writes_lines(by: Author) -> bool:
+    """Whether what is new in a file may be lines that agentd wrote."""
+    return by.kind not in _OTHERS
+
+
 def added(old: bytes | None, new: bytes | None, by: Author) -> list[bytes]:
     """The lines of `new` that `by` wrote: none for what came by hand, or came back, nor of the page of
     facts, which has an owner of its own and may be long.
     """
-    if by.kind in _OTHERS:
+    if not writes_lines(by):
         return []
     old, new = old or b"", new or b""
     if old.endswith(b"\n") and new.startswith(old) and b"\r" not in old:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
 from agentd.domain.erasure import Erasure, Written, replaced
 from agentd.domain.outside import marks_in
@@ -18,6 +19,7 @@ from agentd.domain.spans import Span, apart, merged
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import FACTS_PATH, Reader, is_graph_text
 from agentd.memory.chunkers.dates import date_in
+from agentd.ports import Wanted
 from agentd.workspace.changes import MAX_READ_BYTES
 from agentd.workspace.files import Files
 from agentd.workspace.finishing import to_the_end
@@ -30,6 +32,9 @@ _OWNER = Reader(MAIN, Kind.MAIN)
 _DEPTH = 64
 _NOTHING: Mapping[str, Collection[str]] = {}
 _DAY = timedelta(days=2)  # its end, in every zone
+_PORTION = 250  # files that are looked at before others have their turn
+
+_T = TypeVar("_T")
 
 
 class NoteEraser:
@@ -62,23 +67,24 @@ class NoteEraser:
         """See Eraser; counts what was masked. Raises WorkspaceError."""
         marked = _by_path(erasure)
         count = 0
-        for path in await self._paths():
-            marks = marked.get(path, {})
-            with translated(path):
-                if not marks and not await asyncio.to_thread(self._says, path, erasure):
-                    continue
-                async with self._files.lock(path):
-                    try:
-                        count += await to_the_end(partial(self._mask, path, erasure, marks))
-                    finally:
-                        self._files.count_write(path)
+        for some in _portions(await self._paths()):
+            said = await asyncio.to_thread(self._saying, some, erasure)
+            for path in (path for path in some if path in marked or path in said):
+                with translated(path):
+                    async with self._files.lock(path):
+                        try:
+                            mask = partial(self._mask, path, erasure, marked.get(path, {}))
+                            count += await to_the_end(mask)
+                        finally:
+                            self._files.count_write(path)
         return count
 
-    async def texts(self) -> AsyncIterator[Sequence[Written]]:
+    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
         """See Writings; a paragraph each. Raises WorkspaceError."""
-        for path in await self._paths():
-            with translated(path):
-                yield await asyncio.to_thread(self._written, path)
+        for some in _portions(await self._paths()):
+            found = await asyncio.to_thread(self._written_in, some, wanted)
+            if found:
+                yield found
 
     async def _paths(self) -> list[str]:
         entries = await self._files.tree("", _DEPTH, _OWNER)
@@ -98,16 +104,32 @@ class NoteEraser:
         except FileNotFoundError:
             return ""
 
-    def _says(self, path: str, erasure: Erasure) -> bool:
-        return erasure.stands_in(self._read(path))
+    def _saying(self, paths: Sequence[str], erasure: Erasure) -> frozenset[str]:
+        """Those of the files that say it."""
+        found = set()
+        for path in paths:
+            with translated(path):
+                if erasure.stands_in(self._read(path)):
+                    found.add(path)
+        return frozenset(found)
 
-    def _written(self, path: str) -> list[Written]:
-        text, at = self._read(path), _written_by(path)
-        return [
-            Written(f"{path}:{one.line}", text[one.start : one.end], at, by_user=not one.is_own)
-            for one in paragraphs(text, self._hands(path, text))
-            if one.start < one.end and one.hand is not Hand.SHIPPED
-        ]
+    def _written_in(self, paths: Sequence[str], wanted: Wanted | None) -> list[Written]:
+        found: list[Written] = []
+        for path in paths:
+            with translated(path):
+                text = self._read(path)
+                if wanted is not None and not wanted.may_be(text, path):
+                    wanted.pass_over(sum(1 for _ in _paragraphs_of(text)))
+                else:
+                    found += self._written(path, text)
+        return found
+
+    def _written(self, path: str, text: str) -> Iterator[Written]:
+        at = _written_by(path)
+        for one in paragraphs(text, self._hands(path, text)):
+            if one.start < one.end and one.hand is not Hand.SHIPPED:
+                said = text[one.start : one.end]
+                yield Written(f"{path}:{one.line}", said, at, by_user=not one.is_own)
 
     def _hands(self, path: str, text: str) -> list[Hand]:
         """Who wrote each line."""
@@ -156,35 +178,70 @@ class VersionEraser:
         """See Eraser; counts versions. Raises WorkspaceError."""
         count = 0
         with translated("the versions of files"):
-            for home, path in (await self._homes()).items():
-                # Of a file that is neither known by name nor there nobody makes a version.
-                async with self._files.lock(path):
-                    count += await to_the_end(partial(self._rewrite, home, path, erasure))
+            for some in _portions(list((await self._homes()).items())):
+                said = await asyncio.to_thread(self._saying, some, erasure)
+                for home, path in (one for one in some if one in said):
+                    # Of a file that is neither known by name nor there nobody makes a version.
+                    async with self._files.lock(path):
+                        count += await to_the_end(partial(self._rewrite, home, path, erasure))
         return count
 
-    async def texts(self) -> AsyncIterator[Sequence[Written]]:
+    async def texts(self, wanted: Wanted | None = None) -> AsyncIterator[Sequence[Written]]:
         """See Writings; each paragraph once for each file, but for the page of facts, which holds facts
         line by line. Raises WorkspaceError.
         """
         with translated("the versions of files"):
-            for home, path in (await self._homes()).items():
-                if path != FACTS_PATH:
-                    yield await asyncio.to_thread(self._written, home, path)
+            for some in _portions(list((await self._homes()).items())):
+                found = await asyncio.to_thread(self._written_in, some, wanted)
+                if found:
+                    yield found
 
     async def _homes(self) -> dict[str, str]:
         """The folders with versions, and whose they are; a folder's own name where that is not known."""
         homes = await asyncio.to_thread(self._versions.homes)
-        entries = await self._files.tree("", _DEPTH, _OWNER) if homes else ()
+        entries = () if all(homes.values()) else await self._files.tree("", _DEPTH, _OWNER)
         paths = {home_of(entry.path): entry.path for entry in entries}
         return {home: path or paths.get(home, home) for home, path in homes.items()}
 
-    def _written(self, home: str, path: str) -> list[Written]:
+    def _written_in(self, homes: Sequence[tuple[str, str]], wanted: Wanted | None) -> list[Written]:
+        return [
+            one
+            for home, path in homes
+            if path != FACTS_PATH
+            for one in self._written(home, path, wanted)
+        ]
+
+    def _written(self, home: str, path: str, wanted: Wanted | None) -> Iterator[Written]:
         first: dict[str, str] = {}  # where each paragraph stood first
         for number, data in self._versions.contents(home):
             for line, text in _paragraphs_of(_decoded(data)):
                 first.setdefault(text, f"{path}@{number}:{line}")
         at = _written_by(path)
-        return [Written(where, text, at) for text, where in first.items()]
+        for text, where in first.items():
+            if wanted is None or wanted.may_be(text, where):
+                yield Written(where, text, at)
+            else:
+                wanted.pass_over(1)
+
+    def _saying(
+        self, homes: Sequence[tuple[str, str]], erasure: Erasure
+    ) -> frozenset[tuple[str, str]]:
+        """Those of which something is to be masked."""
+        marked = {name.rpartition("@")[0] for name in _by_path(erasure)}
+        return frozenset(
+            (home, path)
+            for home, path in homes
+            if path in marked
+            or any(self._says(data, path, erasure) for data in self._contents(home))
+        )
+
+    def _contents(self, home: str) -> Iterator[bytes]:
+        return (data for _, data in self._versions.contents(home))
+
+    def _says(self, data: bytes, path: str, erasure: Erasure) -> bool:
+        text = _decoded(data)
+        ids = erasure.ids if path == FACTS_PATH else ()
+        return erasure.glimpsed(text) or any(f"id={i}" in text for i in ids)
 
     def _rewrite(self, home: str, path: str, erasure: Erasure) -> int:
         marks = {
@@ -205,7 +262,9 @@ class VersionEraser:
 def _masked(
     erasure: Erasure, marked: Mapping[str, Erasure], ids: Sequence[str], data: bytes
 ) -> bytes:
-    text = _decoded(data)
+    text = _without_facts(
+        _decoded(data), ids
+    )  # first: the words are looked for in a moment, but placed slowly
     spans = list(erasure.found(text))
     if marked:
         for one in paragraphs(text, _unknown(text)):
@@ -213,10 +272,26 @@ def _masked(
             found = here.found(text[one.start : one.end]) if here else ()
             spans += [(one.start + start, one.start + end) for start, end in found]
     if ids:
-        text = replaced(text, merged(spans))
-        wanted = re.compile(rf"(?m)^.*\bid=(?:{'|'.join(map(re.escape, ids))})(?![\w-]).*\n?")
-        return _encoded(wanted.sub("", text))
+        return _encoded(replaced(text, merged(spans)))
     return _encoded(replaced(text, apart(spans, marks_in(text))))
+
+
+def _without_facts(text: str, ids: Sequence[str]) -> str:
+    """The text without the lines that name these facts."""
+    if not ids:
+        return text
+    named = re.compile(rf"id=(?<!\wid=)(?:{'|'.join(map(re.escape, ids))})(?![\w-])")
+    left, done = [], 0
+    for found in named.finditer(text):
+        if found.start() >= done:
+            left.append(text[done : text.rfind("\n", 0, found.start()) + 1])
+            done = text.find("\n", found.end()) + 1 or len(text)
+    return "".join((*left, text[done:]))
+
+
+def _portions(all_: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Some at a time, for a thread to look at."""
+    return (all_[first : first + _PORTION] for first in range(0, len(all_), _PORTION))
 
 
 def _by_path(erasure: Erasure) -> dict[str, dict[int, Erasure]]:

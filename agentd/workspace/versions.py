@@ -25,7 +25,7 @@ from typing import Any
 from agentd.domain.workspace import HAND, OWNER, Author, Version
 from agentd.errors import NotFound
 from agentd.redaction import Redactor
-from agentd.workspace.authored import LINES, OUTSIDE, Authored, added
+from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, writes_lines
 from agentd.workspace.folder import Folder
 from agentd.workspace.resolver import FOLDER_MODE
 
@@ -196,22 +196,22 @@ class Versions:
         """
         log = self._load(home)
         rewritten: list[_Entry] = []
-        changed, form, blob = (
-            0,
-            b"",
-            _ABSENT,
-        )  # the longest of a content that only grew, and its file
+        changed = 0
+        form, blob = b"", _ABSENT  # the longest of a content that only grew, and its file
+        sizes = {entry.name: entry.size for entry in self._folder.entries((home,))}
         for entry in reversed(log):
             data = self._content(home, entry)
             if data is None:
                 rewritten.append(replace(entry, blob=_ABSENT))
                 continue
             new = change(data)
-            changed += new != data
-            self._keep_outside(home, data, new)
+            if new != data:
+                changed += 1
+                self._keep_outside(home, data, new)
             if not (form and form.startswith(new)):
                 form = new
-                blob = self._keep_alone(home, form)
+                is_alone = new == data and sizes.get(entry.blob) == len(data)
+                blob = entry.blob if is_alone else self._keep_alone(home, form)
             version = replace(entry.version, digest=digest_of(new), size=len(new))
             rewritten.append(_Entry(version, blob, entry.is_done))
         if changed:
@@ -264,6 +264,8 @@ class Versions:
         """The lines that kept versions of agentd's brought."""
         before: bytes | None = None
         log = self._load(home)
+        if not any(writes_lines(entry.version.by) for entry in log):
+            return
         is_known = bool(log) and log[0].version.number == 1
         for entry in log:
             data = self._content(home, entry)

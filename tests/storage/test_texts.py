@@ -75,3 +75,27 @@ async def test_many_rows_come_in_portions(state_db, sessions):
     portions = [len(texts) async for texts in StoredTexts(state_db).texts()]
     assert sum(portions) == 600
     assert len(portions) > 1
+
+
+class Looking:
+    """Wants texts with a word, and counts the others."""
+
+    def __init__(self, word):
+        self.word, self.others = word, 0
+
+    def may_be(self, text, where):
+        assert where
+        return self.word in text
+
+    def pass_over(self, count):
+        self.others += count
+
+
+async def test_of_many_rows_only_those_that_are_wanted_are_read(state_db, sessions):
+    for n in range(30):
+        session = SessionKey(f"chat:{n}")
+        await talk(sessions, session, NewRow(RowRole.ASSISTANT, (Text(f"text {n}."),)))
+    looking = Looking("text 7.")
+    found = [one async for texts in StoredTexts(state_db).texts(looking) for one in texts]
+    assert [one.text for one in found] == ["text 7."]
+    assert looking.others == 30 * 3 - 1

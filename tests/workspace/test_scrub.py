@@ -12,7 +12,7 @@ from agentd.domain.workspace import HAND, OWNER, RESTORE, Author
 from agentd.errors import NotFound
 from agentd.workspace.authored import MOST
 from agentd.workspace.scrub import NoteEraser, VersionEraser
-from agentd.workspace.versions import Content, Versions
+from agentd.workspace.versions import Content, Versions, home_of
 
 WORDS = Erasure(spans=("Quastel",))
 FLUSH, MODEL = Author("flush", "main"), Author("model", "main", "call-1")
@@ -285,3 +285,56 @@ async def test_the_text_of_the_graph_is_left_to_the_graph_and_has_no_versions(ho
     assert (await files.history(path))[1] == ()
     await VersionEraser(files, home.versions).erase(WORDS)
     assert left(home.versions) == 0
+
+
+async def test_of_many_files_only_the_paragraphs_of_those_that_are_wanted_are_told(
+    home, owner
+) -> None:
+    home.put({f"{n}.md": f"# {n}\n\n- one\n- two\n" for n in range(20)})
+    home.put({"mine.md": "Quastel\n\nother\n"})
+    files = home.files()
+    await change(files, NOTE, "Quastel, it said\n", owner)
+
+    class Looking:
+        others = 0
+
+        def may_be(self, text, where):
+            return "Quastel" in text
+
+        def pass_over(self, count):
+            self.others += count
+
+    looking = Looking()
+    found = [one async for texts in notes(home, files).texts(looking) for one in texts]
+    assert [one.text for one in found] == ["Quastel, it said", "Quastel", "other"]
+    assert looking.others == 3 * 20
+    versions = VersionEraser(files, home.versions)
+    found = [one async for texts in versions.texts(looking) for one in texts]
+    assert [one.text for one in found] == ["Quastel, it said"]
+
+
+async def test_versions_that_do_not_say_it_are_not_written_again(home, owner) -> None:
+    files = home.files()
+    for text in ("one thing\n", "Quastel, it said\n", "another thing\n"):
+        await change(files, NOTE, text, owner, action=FileAction.WRITE)
+    folder = home.versions / home_of(NOTE)
+    before = {file.name: file.stat().st_ino for file in folder.iterdir()}
+    assert await VersionEraser(files, home.versions).erase(WORDS) == 1
+    after = {file.name: file.stat().st_ino for file in folder.iterdir()}
+    same = [name for name in before if before[name] == after.get(name)]
+    digests = [hashlib.sha256(t).hexdigest() for t in (b"one thing\n", b"another thing\n")]
+    assert set(digests) <= set(same)
+    assert left(home.versions) == 0
+
+
+async def test_lines_of_forgotten_facts_go_from_versions_of_their_page(home, owner) -> None:
+    lines = [
+        f"- Says {n}. <!-- fact id={i} since=2026 -->"
+        for n, i in enumerate(("ab1c", "ab1", "k2", "ab1"))
+    ]
+    files = home.files()
+    page = "\n".join(["# Facts", "", *lines])
+    await change(files, "memory/facts.md", page, owner, Author("facts"), FileAction.WRITE)
+    await VersionEraser(files, home.versions).erase(Erasure(ids=("ab1",)))
+    left_ = "\n".join(["# Facts", "", lines[0], lines[2], ""])
+    assert (await files.version("memory/facts.md", 1)).decode() == left_

@@ -32,6 +32,7 @@ _FEW_ASKED, _FEW_TOLD = 12, 4  # or so few, for the model's eyes and for the use
 _MOST_ASKED = 200  # candidates of one fact
 _MOST_TOLD = 50  # mentions
 _LINES = 20  # of a paragraph that a hit may lie in
+_BLANKS = bytes(ord(chr(n).lower()) if chr(n).isalnum() else 32 for n in range(128)) + bytes(128)
 _TYPED = "chat_history:"
 _BEFORE, _CLOSE = timedelta(minutes=10), timedelta(seconds=1)  # from typing to storing
 _VERSION = re.compile(r"@\d+:\d+$")
@@ -57,6 +58,31 @@ class Candidate:
     words: frozenset[str] = frozenset()
 
 
+class Words:
+    """Words as they are counted, looked for in many texts."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self._wanted = wanted
+        self._needles = {
+            f" {word} ".encode() if len(word) < _STEM else f" {word}".encode(): word
+            for word in wanted
+            if word.isascii()
+        }
+
+    def found(self, text: str) -> frozenset[str]:
+        """Those that `words_of` the text has."""
+        if not text.isascii():
+            return self._wanted & words_of(text)
+        bare = _bare(text)
+        return frozenset(word for needle, word in self._needles.items() if needle in bare)
+
+    def stand_in(self, text: str) -> bool:
+        """Whether the text has any of them, or what it is the JSON of."""
+        if not text.isascii():
+            return not self._wanted.isdisjoint(words_of(text))
+        return any(map(_bare(text).__contains__, self._needles))
+
+
 @dataclass(slots=True)
 class Survey:
     """What is found by looking through all texts once. `near` are lines that are near a fact in meaning,
@@ -72,27 +98,42 @@ class Survey:
     counts: Counter[str] = field(default_factory=Counter)  # in how many texts each word stands
     _by_word: dict[str, deque[Written]] = field(default_factory=dict)
     _besides: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
-    _wanted: frozenset[str] = frozenset()
+    _words: Words = field(init=False)
+    _places: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # to fact ids
 
     def __post_init__(self) -> None:
-        """Know which words count."""
+        """Know which words count, and what is looked at whatever it says."""
         told = chain.from_iterable((one.text, one.value, *one.quotes) for one in self.sought)
-        self._wanted = frozenset(chain.from_iterable(map(words_of, told)))
+        self._words = Words(frozenset(chain.from_iterable(map(words_of, told))))
+        for one in self.sought:
+            for where in one.rows:
+                self._places[where].add(one.id)
+            for path, first, last in self.near.get(one.id, ()):
+                self._places[path].add(one.id)
+                for line in range(first - _LINES + 1, last + 1):
+                    self._places[f"{path}:{line}"].add(one.id)
+
+    def may_be(self, text: str, where: str) -> bool:
+        """See Wanted."""
+        return where in self._places or self._words.stand_in(text)
+
+    def pass_over(self, count: int) -> None:
+        """See Wanted."""
+        self.size += count
 
     def add(self, texts: Iterable[Written]) -> None:
         """Look at more texts. Blocks."""
         for written in texts:
             self.size += 1
-            shared = self._wanted & words_of(written.text)
+            shared = self._words.found(written.text)
             self.counts.update(shared)
             for word in shared:
                 self._by_word.setdefault(word, deque(maxlen=_KEPT)).append(written)
             for mark, at in self.quoted.get(written.text, ()) if written.by_user else ():
                 if written.where != mark.where and _is_copy(written, at):
                     self.twins.append(replace(mark, where=written.where))
-            for one in self.sought:
-                if written.where in one.rows or self._is_near(one.id, written.where):
-                    self._besides[one.id].append(written)
+            for fact_id in self._places.get(written.where, ()):
+                self._besides[fact_id].append(written)
 
     def candidates(self) -> tuple[Candidate, ...]:
         """Texts of agentd's that may say one of the facts, the likeliest of each first."""
@@ -186,17 +227,15 @@ class Survey:
     def _weight(self, words: Iterable[str]) -> float:
         return sum(log(1 + self.size / self.counts[word]) for word in sorted(words))
 
-    def _is_near(self, fact_id: str, where: str) -> bool:
-        path, _, line = where.rpartition(":")
-        return line.isdecimal() and any(
-            path == at and first - _LINES < int(line) <= last
-            for at, first, last in self.near.get(fact_id, ())
-        )
-
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a text as they are counted."""
     return frozenset(part for word in _WORD.findall(plain(text)) for part in _parts(word))
+
+
+def _bare(text: str) -> bytes:
+    """The words of an ASCII text, with blanks around each."""
+    return b" " + (plain(text) if "\\" in text else text).encode().translate(_BLANKS) + b" "
 
 
 def _parts(word: str) -> Sequence[str]:

@@ -104,7 +104,7 @@ class Traces:
     ) -> None:
         """Show all texts to a survey."""
         for source in self._texts:
-            async for texts in source.texts():
+            async for texts in source.texts(survey):
                 await asyncio.to_thread(survey.add, texts)
                 if counts is not None:
                     found = await asyncio.to_thread(_count, texts, erasure, source.name)

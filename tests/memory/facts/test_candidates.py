@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentd.domain.erasure import Erasure, Mark, Sought, Written
-from agentd.memory.facts.candidates import Survey, words_of
+from agentd.memory.facts.candidates import Survey, Words, words_of
 
 AT = datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
 LONDON = Sought("k3f9", "The user lives in London.", "London", ("I live in London",), (), AT)
@@ -172,3 +176,39 @@ def test_a_copy_of_a_row_that_is_marked_in_part_is_marked_too():
         "chat_history:early",
     ]
     assert {one.start for one in found.twins} == {0}
+
+
+ODD = 'aé北京_ \n"\\\u00e9.-–X9İß'
+
+
+@given(st.lists(st.text(st.sampled_from(f"{ODD}abcdefghi"), max_size=14), max_size=6), st.data())
+def test_words_are_found_in_a_text_and_in_its_json_as_they_are_counted(texts, data):
+    told = frozenset(word for text in texts for word in words_of(text))
+    wanted = frozenset(
+        data.draw(st.sets(st.sampled_from(sorted(told)), max_size=5)) if told else ()
+    )
+    words = Words(wanted)
+    for text in (" ".join(texts), *texts):
+        assert words.found(text) == wanted & words_of(text)
+        if words.found(text):
+            assert words.stand_in(json.dumps([{"text": text}], ensure_ascii=False))
+            assert words.stand_in(text)
+
+
+def test_what_need_not_be_looked_at_is_counted_all_the_same():
+    found = Survey((LONDON,))
+    assert found.may_be('[{"text": "so, London"}]', "sessions/main.jsonl:1")
+    assert not found.may_be('[{"text": "so, Paris"}]', "sessions/main.jsonl:2")
+    found.pass_over(1)
+    found.add([mine("so, London")])
+    assert (found.size, found.counts["london"]) == (2, 1)
+
+
+def test_a_place_that_is_looked_at_in_any_case_is_wanted_whatever_stands_there():
+    row = replace(LONDON, rows=("sessions/main.jsonl:4",))
+    found = Survey((row,), {LONDON.id: [("memory/a.md", 30, 30)]})
+    assert found.may_be("what?", "sessions/main.jsonl:4")
+    assert found.may_be("what?", "memory/a.md")
+    assert found.may_be("what?", "memory/a.md:12")
+    assert not found.may_be("what?", "memory/a.md:2")
+    assert not found.may_be("what?", "memory/b.md")
