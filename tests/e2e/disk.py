@@ -18,14 +18,15 @@ import shutil
 import stat
 import struct
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 _RECORDER = Path(__file__).with_name("disk_calls.c")
+_BUILT = Path(__file__).parents[2] / "build"
 _HEAD = struct.Struct("=cQQQHHI")
 _SHARED = "-shm"  # of SQLite, written through a mapping, made anew by whoever is the first to open the database
 
@@ -36,11 +37,17 @@ class Unmodelled(Exception):
 
 @functools.cache
 def recorder() -> Path:
-    """The library that writes calls down, to be preloaded; built once for this process."""
+    """The library that writes calls down, to be preloaded. It is built unless that was done before, in the checkout,
+    for nobody may run what stands in some folders for temporary files.
+    """
     assert COMPILER, "a C compiler is needed: cc or gcc"
-    library = Path(tempfile.mkdtemp(prefix="disk-")) / "disk_calls.so"
-    argv = [COMPILER, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", str(_RECORDER)]
-    subprocess.run([*argv, "-o", str(library)], check=True)
+    _BUILT.mkdir(parents=True, exist_ok=True)
+    library = _BUILT / f"disk_calls-{sha256(_RECORDER.read_bytes()).hexdigest()[:16]}.so"
+    if not library.exists():
+        part = library.with_suffix(f".{os.getpid()}")
+        argv = [COMPILER, "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", str(_RECORDER)]
+        subprocess.run([*argv, "-o", str(part)], check=True)
+        part.rename(library)
     return library
 
 
