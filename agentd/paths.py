@@ -162,6 +162,15 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Make what was written to it durable, by whomever. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _runtime(environ: Mapping[str, str]) -> Path:
     if runtime := _systemd(environ, "RUNTIME_DIRECTORY"):
         return runtime

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agentd.errors import StorageError
-from agentd.paths import sync_directory
+from agentd.paths import sync_directory, sync_file
 from agentd.storage.residue import NotPlainError, Shape, blank
 
 _SUFFIX = "-unclean"
@@ -109,6 +109,17 @@ def _cut(conn: sqlite3.Connection, path: Path) -> None:
     is_busy, *_ = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:  # SQLite does not raise then, and the file may still have all of its former pages
         raise _read_by_others(path)
+    # SQLite does not sync that cut: when the power goes the log could come back, with all former pages. Its
+    # locks are on other files, so this one may be closed.
+    try:
+        sync_file(_log(path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(
+            f"{_log(path).name} cannot be synced ({error.strerror}): what was deleted may come back in it",
+            cure="look after the disk; agentd tries again with the next write",
+        ) from error
 
 
 def _blanked(conn: sqlite3.Connection, path: Path) -> bool:
@@ -133,9 +144,13 @@ def _blanked(conn: sqlite3.Connection, path: Path) -> bool:
 def _log_of(path: Path) -> int:
     """How many bytes are in the log."""
     try:
-        return path.with_name(f"{path.name}-wal").stat().st_size
+        return _log(path).stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _read_by_others(path: Path) -> StorageError:

@@ -84,17 +84,25 @@ def calls_in(log: Path) -> Iterator[Call]:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of that which was not synced: each part of it is kept with a chance, 0 for none of it."""
+    """What becomes of that which was not synced: with which chance a part of the bytes, and a change of names, is
+    kept.
+    """
 
-    kept: float
+    bytes: float
+    names: float
     sector: int = 512  # bytes that are kept together
     chance: Random = field(default_factory=Random)
 
     def keeps(self) -> bool:
-        return self.chance.random() < self.kept
+        """Whether the next part of the bytes is kept."""
+        return self.chance.random() < self.bytes
+
+    def keeps_name(self) -> bool:
+        """Whether the next change of names is."""
+        return self.chance.random() < self.names
 
 
-ALL, NOTHING = Fate(1.0), Fate(0.0)
+ALL, NOTHING = Fate(1.0, 1.0), Fate(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,7 @@ class File:
         return found
 
 
-_WHOLE = Fate(1.0, sector=1 << 40)
+_WHOLE = Fate(1.0, 1.0, sector=1 << 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +237,7 @@ class Disk:
 
         over: set[File] = set()  # folders of which a change was lost, and all after it
         for renaming in self._renamings:
-            if renaming.folders().isdisjoint(over) and fate.keeps():
+            if renaming.folders().isdisjoint(over) and fate.keeps_name():
                 renaming.apply(table)
             else:
                 over |= renaming.folders()

@@ -36,7 +36,7 @@ active_hours_start = "00:00"
 active_hours_end = "24:00"
 """
 GIVEN_UP = "crashed_repeatedly"  # how a message ends that the power has cut off three times
-_KEPT = (0.0, 0.5, 0.9)  # how much of what was not synced may be there
+_KEPT = (0.0, 0.5, 0.9, 1.0)  # how much of what was not synced is there
 _SECTORS = (512, 4096)
 _STRAYS = (".agentd-*", "*.part", "*.new")
 _SOON = 10.0  # seconds after which nothing is left of what was erased
@@ -464,7 +464,7 @@ class Campaign:
         self.verdict.cuts += 1
         self.verdict.given_up += judge.given_up
         self.verdict.promises += len(known.kept) + len(known.gone) + len(known.answers)
-        told = f"kept {fate.kept} by {fate.sector} bytes"
+        told = f"bytes {fate.bytes} by {fate.sector}, names {fate.names}"
         place = f"seed {self.seed}, {where}, cut {cut} of {len(life.calls)}, {told}"
         self.verdict.found += [f"{place}: {one}" for one in found]
         return found
@@ -479,8 +479,8 @@ class Campaign:
         )
 
     def _fate(self) -> Fate:
-        kept, sector = self._chance.choice(_KEPT), self._chance.choice(_SECTORS)
-        return Fate(kept, sector, Random(self._chance.random()))
+        kept, named, sector = map(self._chance.choice, (_KEPT, _KEPT, _SECTORS))
+        return Fate(kept, named, sector, Random(self._chance.random()))
 
     @asynccontextmanager
     async def a_home(self) -> AsyncIterator[Home]:

@@ -130,7 +130,7 @@ def test_a_disk_that_ignores_syncs_keeps_nothing(folder: Path, tmp_path: Path) -
 
 def test_sectors_of_one_write_are_lost_each_by_itself(folder: Path, tmp_path: Path) -> None:
     script = "import os; fd = os.open('old', os.O_WRONLY); os.pwrite(fd, b'n' * 8192, 0)"
-    found = after(*ran(folder, script), Fate(0.5, 512, Random(1)), tmp_path / "torn")["old"]
+    found = after(*ran(folder, script), Fate(0.5, 1.0, 512, Random(1)), tmp_path / "torn")["old"]
     pieces = {found[start : start + 512] for start in range(512, 8192, 512)}
     assert pieces == {b"n" * 512, bytes(512)}
 
@@ -144,7 +144,7 @@ def test_changes_of_one_folder_are_lost_from_the_end_on(folder: Path, tmp_path: 
     for seed in range(20):
         target = tmp_path / str(seed)
         target.mkdir()
-        disk.write(target, Fate(0.8, 512, Random(seed)))
+        disk.write(target, Fate(1.0, 0.8, 512, Random(seed)))
         seen.add("".join(sorted(path.name for path in target.iterdir() if path.name != "old")))
     assert all("abcdefgh".startswith(names) for names in seen)
     assert len(seen) > 3

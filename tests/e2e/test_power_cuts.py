@@ -13,7 +13,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.e2e.disk import ALL, COMPILER, NOTHING
+from tests.e2e.disk import ALL, COMPILER, NOTHING, Fate
 from tests.e2e.harness import Home, ModelServer
 from tests.e2e.power_cuts import Campaign, Talk, Verdict
 from tests.e2e.test_days_of_kills import with_a_note_twice, with_other_bytes, without_a_message
@@ -62,6 +62,14 @@ def campaign(model: ModelServer) -> Campaign:
 def are_kept(*ends: str) -> Callable[[str], bool]:
     """Tells that syncs of files with other ends of their names are kept."""
     return lambda path: not path.endswith(ends)
+
+
+async def test_what_was_erased_does_not_come_back_in_a_log_whose_cut_was_lost(
+    campaign: Campaign,
+) -> None:
+    life = await campaign.first(everything)
+    erased = next(end for end in life.acknowledgements() if life.known(end).gone)
+    assert await campaign.judge(life, erased, Fate(bytes=0.0, names=1.0)) == []
 
 
 LOST_SYNCS = {
