@@ -25,6 +25,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler
 
 
 def check(verdict: Verdict, cuts: int) -> None:
+    print(verdict)
     assert verdict.found == []
     assert verdict.cuts == cuts
     assert verdict.promises > cuts, "so little was acknowledged that nothing was shown"
