@@ -6,19 +6,24 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from agentd.domain.event import AnswerRetracted
 from agentd.domain.message import Message, ToolUse, assistant
 from agentd.domain.prompt import Answered, Effect, ModelStop, Prompt, TextDelta, ToolSpec
 from agentd.domain.tool import ToolOutput
 from agentd.domain.transcript import RowRole
 from agentd.domain.turn import SessionKey, StopReason, Turn, Usage
 from agentd.errors import ProviderError
+from agentd.providers.breaker import CircuitBreaker
 from agentd.providers.faults import failure
+from agentd.providers.retry import Retrying
+from agentd.providers.settings import ServiceSettings
+from agentd.testing import FakeClock
 from tests.streams.breaking import CUTS, FAULTS, SILENCE, Broken, Service, broken
 from tests.streams.reading import Said, said
 from tests.streams.recorded import NAMES, TOOL, WIRES, stream
@@ -61,6 +66,7 @@ class Judge:
     ended: Counter[str] = field(default_factory=Counter)
     faults: int = 0
     patience: float = 20.0  # seconds that the machine may take for a turn
+    tries: bool = False  # whether a call that failed may be made again
 
     async def run(self, data: bytes, faults: Iterable[tuple[int, str]]) -> None:
         """A message for each fault, and behind some of them one that must be answered."""
@@ -94,7 +100,7 @@ class Judge:
     ) -> None:
         """A turn ends well only on a whole answer; on one that was whole before it was cut it must."""
         self.ended[turn.failure.code if turn.failure else str(turn.stop_reason)] += 1
-        if turn.failure is None and None in answers:
+        if turn.failure is None and None in (answers[-1:] if self.tries else answers):
             self.wrong.append(f"{where}: ended by {turn.stop_reason} on half an answer")
         if turn.failure is not None and is_cut and None not in answers:
             self.wrong.append(f"{where}: a whole answer was lost: {turn.failure.code}")
@@ -165,13 +171,14 @@ async def judged(
     name: str,
     every: int,
     wrap: Callable[[Any], Any] = lambda provider: provider,
+    ways: Sequence[str] = FAULTS,
 ) -> Judge:
     """What came of a stream that broke at every so many bytes, in one of the ways, or in all at every byte.
     `wrap` puts something between the engine and the provider.
     """
     data = stream(wire, name)
     places = range(0, len(data) + 1, every)
-    kinds = [FAULTS if every == 1 else (FAULTS[n % len(FAULTS)],) for n in range(len(places))]
+    kinds = [ways if every == 1 else (ways[n % len(ways)],) for n in range(len(places))]
     faults = [(at, kind) for at, some in zip(places, kinds, strict=True) for kind in some]
     service, tool = Service(wire, stream(wire, "text"), world.clock), Note()
     world.tools = (tool,)
@@ -179,8 +186,8 @@ async def judged(
         await provider.warm()
         world.provider = wrap(provider)
         await world.start()
-        judge = Judge(world, service, tool)
-        if provider is not world.provider:
+        judge = Judge(world, service, tool, tries=isinstance(world.provider, CircuitBreaker))
+        if isinstance(world.provider, Instead):
             judge.patience = 0.3
         await judge.run(data, faults)
         await world.stop()
@@ -196,6 +203,27 @@ async def test_a_stream_that_breaks_at_every_seventh_byte_leaves_nothing_half(
 ) -> None:
     judge = await judged(world, wire, name, 7)
     assert not judge.wrong, "\n".join(judge.wrong[:20])
+
+
+class Hurried(FakeClock):
+    """A clock on which nobody waits."""
+
+    async def sleep(self, seconds: float) -> None:
+        self._move(seconds)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wire", WIRES)
+async def test_of_a_broken_try_nothing_is_in_the_answer_of_the_next(world, wire, name) -> None:
+    def trying(provider: Any) -> CircuitBreaker:
+        clock = Hurried()
+        return CircuitBreaker(Retrying(provider, ServiceSettings(), clock), clock)
+
+    judge = await judged(world, wire, name, 47, trying, CUTS)
+    assert not judge.wrong, "\n".join(judge.wrong[:20])
+    assert world.events.of(AnswerRetracted)
+    assert judge.ended.total() - judge.ended["end_turn"] < judge.faults / 3
 
 
 @pytest.mark.torture
