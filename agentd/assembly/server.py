@@ -6,34 +6,37 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from agentd import __version__
-from agentd.assembly.facts import Facts
 from agentd.assembly.graph import Graph
 from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.commands.alerts import ALERTS, AlertCommands
+from agentd.commands.declaration import Group
+from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.commands.facts import FACTS, FactCommands
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.commands.jobs import JOBS, JobCommands
+from agentd.commands.notes import IN_NOTES, NoteCommands
+from agentd.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.commands.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
+from agentd.errors import FactsOff
 from agentd.loop_delay import Delays
 from agentd.memory.erasure import Erasure
+from agentd.memory.facts.exchange import take_in
 from agentd.ports import Clock
 from agentd.server import declared
 from agentd.server.clients import Clients
-from agentd.server.fact_commands import FactCommands
+from agentd.server.commands import Command
 from agentd.server.hub import Hub
 from agentd.server.listener import inherited_socket
-from agentd.server.memory_commands import MemoryCommands
 from agentd.server.methods.exchange import NAMES as EXCHANGED
 from agentd.server.methods.exchange import ExchangeMethods
 from agentd.server.methods.export import ExportMethods
-from agentd.server.methods.fact_changes import ChangeMethods
-from agentd.server.methods.facts import FactMethods
-from agentd.server.methods.facts_off import refusals, refusing_commands
 from agentd.server.methods.forgetting import ForgetMethods
 from agentd.server.methods.graph import GraphMethods
 from agentd.server.methods.graph import refusals as graph_off
@@ -41,13 +44,10 @@ from agentd.server.methods.history import HistoryMethods
 from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.programs import NAMES as PROGRAMS
 from agentd.server.methods.programs import ProgramMethods
-from agentd.server.methods.proposals import ProposalMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
-from agentd.server.methods.upkeep import UpkeepMethods
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
-from agentd.server.proposal_commands import ProposalCommands
 from agentd.server.server import Server
 from agentd.server.sessions import Services
 
@@ -126,7 +126,7 @@ def methods(
             memory.problems,
         ).routes(),
         **HistoryMethods(memory.files).routes(),
-        **_facts(parts.facts),
+        **_facts(parts),
         **_graph(parts.graph, clock),
         **declared.methods(HEARTBEAT, _heartbeat(parts)),
         **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
@@ -151,20 +151,52 @@ def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
     return beats, Consolidation(parts.graph, timedelta(seconds=DAY))
 
 
-def _facts(facts: Facts) -> dict[str, Handler]:
+def _facts(parts: Parts) -> dict[str, Handler]:
     """What is known about the owner. Where facts are off each method says so, but any text can be
     erased.
     """
-    routes = ForgetMethods(facts.erase).routes()
-    if (learnt := facts.learnt) is None:
-        return routes | refusals()
-    return {
-        **routes,
-        **FactMethods(learnt.book, learnt.service).routes(),
-        **ChangeMethods(learnt.book, learnt.service).routes(),
-        **UpkeepMethods(learnt.review.validate).routes(),
-        **ProposalMethods(learnt.proposals).routes(),
-    }
+    routes = ForgetMethods(parts.facts.erase).routes()
+    for group, commands in _of_facts(parts):
+        routes |= (
+            declared.methods(group, commands)
+            if commands
+            else declared.refused(group, _facts_are_off)
+        )
+    return routes
+
+
+def _typed_facts(parts: Parts) -> tuple[Command, ...]:
+    """What is typed about facts. Where they are off, `/forget` looks for a text in the notes."""
+    typed: list[Command] = []
+    for group, commands in _of_facts(parts):
+        typed += (
+            declared.typed(group, commands)
+            if commands
+            else declared.refused_typed(group, "Facts are switched off", _facts_are_off)
+        )
+    if parts.facts.learnt is None:
+        typed += declared.typed(IN_NOTES, NoteCommands(parts.facts.recall))
+    return tuple(typed)
+
+
+def _of_facts(parts: Parts) -> tuple[tuple[Group, object | None], ...]:
+    """The groups of facts, each with what carries it out, or None where facts are off."""
+    if (learnt := parts.facts.learnt) is None:
+        return (FACTS, None), (FACT_CHANGES, None), (PROPOSALS, None)
+    book, service = learnt.book, learnt.service
+    notes = NoteCommands(parts.facts.recall)
+    return (
+        (FACTS, FactCommands(book, service, partial(take_in, book), notes)),
+        (FACT_CHANGES, ChangeCommands(book, service, learnt.review.validate)),
+        (PROPOSALS, ProposalCommands(learnt.proposals)),
+    )
+
+
+def _facts_are_off() -> FactsOff:
+    return FactsOff(
+        "facts are switched off: nothing about you is kept or recalled",
+        cure="set `enabled = true` in the [facts] table of config.toml, then `agentd restart`",
+    )
 
 
 def _graph(graph: Graph, clock: Clock) -> dict[str, Handler]:
@@ -180,16 +212,11 @@ def _graph(graph: Graph, clock: Clock) -> dict[str, Handler]:
 
 def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
     """What sessions on the wire need of the other parts."""
-    notes = MemoryCommands(parts.facts.recall)
     learnt = parts.facts.learnt
-    known = (*notes.all(), *refusing_commands())
-    if learnt is not None:
-        facts = FactCommands(learnt.book, learnt.service, notes)
-        known = (*facts.all(), *ProposalCommands(learnt.proposals).all())
     return Services(
         erase=_erasure(parts).delete,
         offer=parts.model.offer,
-        commands=(*known, *declared.typed(HEARTBEAT, _heartbeat(parts))),
+        commands=(*_typed_facts(parts), *declared.typed(HEARTBEAT, _heartbeat(parts))),
         on_session=on_session,
         closed=learnt.learning.finish if learnt else lambda _: None,
         forked=learnt.learning.forked if learnt else None,

@@ -76,9 +76,9 @@ def _told(one: Given) -> inspect.Parameter:
     param = one.param
     make: Any = typer.Option if one.is_option else typer.Argument
     flags = param.flags or ((f"--{param.key}",) if param.key else ())
-    told = make(*flags, help=param.help, metavar=param.metavar, **_bounds(one))
+    told = make(*flags, metavar=param.metavar, **_checks(one))
     default = one.default if param.usual is None else param.usual
-    kind = _kind(one.type)
+    kind = _kind(one)
     if not one.is_needed and default in (None, "", [], ()):
         default, kind = None, kind | None
     return inspect.Parameter(
@@ -89,18 +89,28 @@ def _told(one: Given) -> inspect.Parameter:
     )
 
 
-def _bounds(one: Given) -> dict[str, Any]:
-    """What typer checks itself: how large a number may be."""
-    if one.is_list:
-        return {}
+def _checks(one: Given) -> dict[str, Any]:
+    """The help, and what the command line checks itself: how large a number may be, which words there are."""
+    if words := one.words:
+        told = f"{', '.join(words[:-1])} or {words[-1]}"
+
+        def check(given: str | None) -> str | None:
+            if given is not None and given not in words:
+                raise typer.BadParameter(f"{given[:100]!r} is none of {told}")
+            return given
+
+        return {"help": f"{one.param.help.rstrip('.')}: {told}.", "callback": check}
     bounds = {"min": one.param.least, "max": one.param.most}
-    return {name: bound for name, bound in bounds.items() if bound is not None}
+    return {
+        "help": one.param.help,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+    }
 
 
-def _kind(declared: Any) -> Any:
+def _kind(one: Given) -> Any:
     """The type of what is typed: the declared one without None, and text for what may be either."""
-    kinds = list(_choices(declared))
-    return kinds[0] if len(kinds) == 1 else str
+    kinds = list(_choices(one.type))
+    return kinds[0] if len(kinds) == 1 and not one.words else str
 
 
 def _choices(declared: Any) -> Iterator[Any]:

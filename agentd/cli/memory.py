@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from agentd.cli.ask import agree, answer, ask, fitted
+from agentd.cli.declared import add_all
 from agentd.cli.group import Group
 from agentd.cli.report import AsJson, note, reporting, show
 from agentd.cli.texts import piped
 from agentd.commands.plain import fields, visible
+from agentd.commands.proposals import PROPOSALS
 from agentd.errors import InvalidRequest
 
 _A_DAY = 86_400.0  # seconds: a large archive and a model that thinks about each line
@@ -96,25 +98,6 @@ def restore(
 ) -> None:
     """Make a file what it was in a version; what it is now is kept."""
     answer("memory/restore", _text, as_json=as_json, path=path, version=version, digest=digest)
-
-
-@app.command()
-def proposals(
-    accept: Annotated[str | None, typer.Option(help="Write this one, as it was shown.")] = None,
-    reject: Annotated[str | None, typer.Option(help="Never propose this one again.")] = None,
-    digest: Annotated[
-        str | None, typer.Option(help="Accept only the change with this digest.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the facts that MEMORY.md and USER.md might have, and say yes or no to one."""
-    from agentd.cli.proposed import shown
-
-    with reporting(as_json=as_json):
-        result = ask("memory/proposals", accept=accept, reject=reject, digest=digest)
-        show(result, shown, as_json=as_json)
-        if result["done"] in {"changed", "too_long"}:
-            raise typer.Exit(1)
 
 
 @app.command()
@@ -226,8 +209,8 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Erase a text wherever agentd keeps it."""
-    from agentd.cli.fact_words import erased
-    from agentd.cli.facts import ERASING_SECONDS
+    from agentd.commands.fact_words import erased
+    from agentd.commands.facts import ERASING_SECONDS
 
     with reporting(as_json=as_json):
         agree(
@@ -235,6 +218,17 @@ def forget(
         )
         result = ask("memory/forget", within=ERASING_SECONDS, text=text)
         show(result, lambda told: fitted(erased(told)), as_json=as_json)
+
+
+def _proposed(given: dict[str, Any], *, as_json: bool) -> None:
+    with reporting(as_json=as_json):
+        result = ask("memory/proposals", **given)
+        show(result, PROPOSALS["proposals"].show, as_json=as_json)
+        if result["done"] in {"changed", "too_long"}:
+            raise typer.Exit(1)
+
+
+add_all(app, PROPOSALS, {"proposals": _proposed})
 
 
 def _whole(path: str, first: int | None, lines: int | None) -> dict[str, Any]:

@@ -26,7 +26,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from enum import Enum
+from types import GenericAlias
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 QUICK_SECONDS = 30.0
 MODEL_SECONDS = 900.0  # commands that wait for a language model
@@ -49,9 +51,9 @@ class Param:
 
     `help` is for the command line; without it the parameter is one of the method alone. `flags` are the
     option's spellings where `--its-name` will not do, `key` its name on the wire where that is a word of
-    the language. `least` and `most` bound numbers, and the length of lists; `below` is a bound that only the
-    method knows. `usual` is what the command
-    line asks for where nothing is given, if that is not the default of the method.
+    the language. `least` and `most` bound numbers, each one of a list, and `items` how many a list has;
+    `below` and `above` are bounds that only the method knows. `usual` is what the command line asks for
+    where nothing is given, if that is not the default of the method.
     """
 
     help: str = ""
@@ -61,6 +63,8 @@ class Param:
     least: float | None = None
     most: float | None = None
     below: float | None = None
+    above: float | None = None
+    items: tuple[int, int] | None = None
     usual: Any = None
 
 
@@ -83,6 +87,19 @@ class Given:
     def is_list(self) -> bool:
         """Whether it may be given several times."""
         return any(get_origin(kind) is list for kind in (self.type, *get_args(self.type)))
+
+    @property
+    def is_enum(self) -> bool:
+        """Whether it is one of an enumeration's words."""
+        return isinstance(self.type, type) and issubclass(self.type, Enum)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that it may be; empty where it may be any."""
+        for kind in (self.type, *get_args(self.type)):
+            if get_origin(kind) is Literal:
+                return get_args(kind)
+        return tuple(self.type) if self.is_enum else ()
 
     @property
     def is_needed(self) -> bool:
@@ -191,9 +208,10 @@ def _is_caller(hints: dict[str, Any], one: inspect.Parameter) -> bool:
 
 
 def _given(one: inspect.Parameter, hint: Any) -> Given:
-    is_option = one.kind is inspect.Parameter.KEYWORD_ONLY
-    if get_origin(hint) is not Annotated:
-        return Given(one.name, hint, one.default, is_option, Param())
-    kind, *notes = get_args(hint)
+    kind, notes = hint, []
+    if get_origin(hint) is Annotated:
+        kind, *notes = get_args(hint)
+    if get_origin(kind) is Sequence:  # several of them come as a list
+        kind = GenericAlias(list, get_args(kind))
     param = next((note for note in notes if isinstance(note, Param)), Param())
-    return Given(one.name, kind, one.default, is_option, param)
+    return Given(one.name, kind, one.default, one.kind is inspect.Parameter.KEYWORD_ONLY, param)

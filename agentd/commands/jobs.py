@@ -112,7 +112,7 @@ class JobCommands:
     @JOBS.command(_runs)
     async def history(
         self,
-        id: Annotated[int | str | None, Param("One job's alone.", metavar="[ID]")] = None,
+        id: Annotated[int | str | None, Param("One job's alone.", metavar="ID")] = None,
         *,
         limit: Annotated[int, Param("How many, the newest first.", least=1, most=1000)] = 20,
     ) -> dict[str, Any]:

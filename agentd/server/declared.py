@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from types import GenericAlias
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from agentd.commands.declaration import Command, Given, Group, Slash
 from agentd.domain.turn import Kind, SessionKey, kind_of
-from agentd.errors import InvalidRequest
+from agentd.errors import AgentdError, InvalidRequest
 from agentd.server.commands import Command as Typed
 from agentd.server.faults import wrong_params
 from agentd.server.peer import Handler, Peer
@@ -35,6 +36,26 @@ def typed(group: Group, parts: object) -> tuple[Typed, ...]:
     )
 
 
+def refused(group: Group, why: Callable[[], AgentdError]) -> dict[str, Handler]:
+    """The group's methods by name, where what carries them out is switched off: each raises `why`."""
+
+    async def refuse(_params: dict[str, Any], _peer: Peer) -> Any:
+        raise why()
+
+    return {f"_agentd/{command.path}": refuse for command in group.commands}
+
+
+def refused_typed(
+    group: Group, description: str, why: Callable[[], AgentdError]
+) -> tuple[Typed, ...]:
+    """What would be typed in a chat; each raises `why`."""
+
+    async def refuse(_session: SessionKey, _text: str) -> str:
+        raise why()
+
+    return tuple(Typed(slash.name, description, refuse) for slash in group.slashes)
+
+
 async def _act(slash: Slash, parts: object, session: SessionKey, text: str) -> str:
     if slash.owners and kind_of(session) is not Kind.MAIN:
         raise InvalidRequest(slash.owners, cure="say it in main or a chat")
@@ -57,15 +78,20 @@ def _handler(command: Command, parts: object) -> Handler:
 
 
 def _model(params: Iterable[Given]) -> type[BaseModel]:
-    fields: dict[str, Any] = {one.name: (one.type, _field(one)) for one in params}
-    return create_model("Params", __base__=_Params, **fields)
+    return create_model("Params", __base__=_Params, **dict(map(_field, params)))
 
 
-def _field(one: Given) -> Any:
-    names = ("min_length", "max_length", "lt") if one.is_list else ("ge", "le", "lt")
-    limits = (one.param.least, one.param.most, one.param.below)
-    bounds: dict[str, Any] = {
-        name: limit for name, limit in zip(names, limits, strict=True) if limit is not None
-    }
+def _field(one: Given) -> tuple[str, Any]:
+    """The parameter's name, and its type with what pydantic has to check."""
+    param = one.param
+    limits = {"ge": param.least, "le": param.most, "lt": param.below, "gt": param.above}
+    bounds: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
+    kind: Any = one.type
+    if one.is_list and bounds:
+        kind, bounds = GenericAlias(list, (Annotated[get_args(kind)[0], Field(**bounds)],)), {}
+    if param.items:
+        bounds |= {"min_length": param.items[0], "max_length": param.items[1]}
+    if one.is_enum:
+        bounds["strict"] = False  # JSON has words alone
     default: Any = ... if one.is_needed else one.default
-    return Field(default, alias=one.param.key or None, **bounds)
+    return one.name, (kind, Field(default, alias=param.key or None, **bounds))

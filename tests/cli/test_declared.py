@@ -39,10 +39,20 @@ def run(group: Group, *argv: str) -> tuple[int, str]:
 
 def test_what_is_typed_is_sent_under_the_keys_of_the_wire(daemon: ScriptedDaemon) -> None:
     argv = ("brew", "mint", "--cups", "3", "--in", "2h", "--also", "a", "--also", "b", "--milk")
+    argv += ("--spoons", "1", "--spoons", "2")
     assert run(grouped(TEA), *argv, "--lot", "17", "--json") == (0, '{"kind": "mint"}\n')
     (sent,) = daemon.params_of("_agentd/tea/brew")
     also = ["a", "b"]
-    assert sent == {"kind": "mint", "cups": 3, "in": "2h", "also": also, "milk": True, "lot": 17}
+    assert sent == {
+        "kind": "mint",
+        "cups": 3,
+        "in": "2h",
+        "also": also,
+        "milk": True,
+        "lot": 17,
+        "spoons": [1, 2],
+        "size": "small",
+    }
 
 
 def test_what_is_not_given_is_left_to_the_method_unless_the_line_has_a_default_of_its_own(
@@ -50,7 +60,7 @@ def test_what_is_not_given_is_left_to_the_method_unless_the_line_has_a_default_o
 ) -> None:
     assert run(grouped(TEA), "brew", "mint", "--lot", "1b") == (0, "kind  mint\n")
     (sent,) = daemon.params_of("_agentd/tea/brew")
-    assert sent == {"kind": "mint", "cups": 2, "milk": False, "lot": "1b"}
+    assert sent == {"kind": "mint", "cups": 2, "milk": False, "lot": "1b", "size": "small"}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +70,7 @@ def test_what_is_not_given_is_left_to_the_method_unless_the_line_has_a_default_o
         ("brew", "mint", "--cups", "10"),
         ("brew", "mint", "--no-milk"),
         ("brew", "mint", "--silently"),
+        ("brew", "mint", "--size", "vast"),
         ("follow",),
     ],
     ids=" ".join,
@@ -107,3 +118,4 @@ def test_help_of_a_command_is_its_docstring() -> None:
     assert code == 0
     assert "Make tea." in text
     assert "default: 2" in text
+    assert "How large: small or large." in text

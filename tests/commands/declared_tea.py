@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from agentd.commands.declaration import Caller, Group, Param
 from agentd.commands.plain import fields
@@ -23,13 +24,15 @@ class TeaCommands:
         *,
         cups: Annotated[int, Param("How many.", least=1, most=9, usual=2)] = 1,
         within: Annotated[str, Param("How soon.", key="in")] = "",
-        also: Annotated[list[str] | None, Param("With it.", most=2)] = None,
+        also: Annotated[list[str] | None, Param("With it.", items=(0, 2))] = None,
         milk: Annotated[bool, Param("With milk.", ("--milk",))] = False,
         lot: Annotated[int | str | None, Param("From this lot.")] = None,
+        spoons: Annotated[Sequence[int], Param("For each.", least=1, items=(0, 3))] = (),
+        size: Annotated[Literal["small", "large"], Param("How large.")] = "small",
         silently: bool = False,
     ) -> dict[str, Any]:
         """Make tea."""
-        self.brewed.append((kind, cups, within, also, milk, lot, silently))
+        self.brewed.append((kind, cups, within, also, milk, lot, silently, list(spoons)))
         return {"kind": kind}
 
     @TEA.command(fields, name="follow", line=False)

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 import agentd.errors
+from agentd.commands.fact_changes import FACT_CHANGES
+from agentd.commands.facts import FACTS
+from agentd.commands.proposals import PROPOSALS
 from agentd.domain.concept import Record
 from agentd.errors import AgentdError
 from agentd.graph.formats.writing import write
 from agentd.server import frames
-from agentd.server.methods import exchange, facts_off, graph, programs
+from agentd.server.methods import exchange, graph, programs
 from tests.e2e.contract import Wire, World, misfits, plain
 from tests.e2e.contract_exchange import EXCHANGE_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
@@ -179,7 +182,8 @@ def test_where_facts_are_off_each_command_says_so_and_how_to_have_them(scene: Wo
     file.write_text(f"{before}[facts]\nenabled = false\n")
     shell.wake_again()
     with Wire(shell.socket) as wire:
-        for method in sorted(facts_off.NAMES):
+        for command in (*FACTS.commands, *FACT_CHANGES.commands, *PROPOSALS.commands):
+            method = f"_agentd/{command.path}"
             error = wire.error(method)
             assert (error["code"], error["data"]["code"]) == (-32011, "facts_off"), method
             assert "enabled = true" in error["data"]["cure"]

@@ -28,12 +28,13 @@ async def called(method: str, **params: Any) -> Any:
 async def test_a_method_has_the_defaults_and_the_keys_of_its_declaration() -> None:
     assert await called("tea/brew", kind="oolong", _meta={"x": 1}) == (
         *("oolong", 1, "", None),
-        *(False, None, False),
+        *(False, None, False, []),
     )
     given = {"in": "2h", "also": ["cake"], "milk": True, "lot": "a", "silently": True}
+    given["spoons"] = [1, 2]
     assert await called("tea/brew", kind="mint", cups=9, **given) == (
         *("mint", 9, "2h", ["cake"]),
-        *(True, "a", True),
+        *(True, "a", True, [1, 2]),
     )
     assert (await called("tea/brew", kind="mint", lot=4))[5] == 4
 
@@ -48,6 +49,10 @@ async def test_a_method_has_the_defaults_and_the_keys_of_its_declaration() -> No
         ({"kind": "x", "cups": "2"}, "cups: Input should be a valid integer"),
         ({"kind": "x", "within": "2h"}, "within: Extra inputs are not permitted"),
         ({"kind": "x", "in": 2}, "in: Input should be a valid string"),
+        ({"kind": "x", "spoons": [1, 0]}, "spoons.1: Input should be greater than or equal to 1"),
+        ({"kind": "x", "spoons": [1] * 4}, "spoons: List should have at most 3 items"),
+        ({"kind": "x", "spoons": None}, "spoons: Input should be a valid list"),
+        ({"kind": "x", "size": "vast"}, "size: Input should be 'small' or 'large'"),
         ({"kind": "x", "also": ["a", "b", "c"]}, "also: List should have at most 2 items"),
     ],
     ids=lambda given: str(given)[:30],

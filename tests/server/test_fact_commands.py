@@ -7,10 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.commands.facts import FACTS, FactCommands
 from agentd.domain.fact import ChangeKind, FactStatus, Learned, Matches, Refusal
 from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest, NotFound
-from agentd.server.fact_commands import FactCommands
+from agentd.server.declared import typed
 from tests.server.owned_facts import (
     AT,
     FULDA,
@@ -33,7 +35,10 @@ class Notes:
 
 
 async def said(facts, name, text="", session=MAIN):
-    commands = {one.name: one for one in FactCommands(facts, facts, Notes()).all()}
+    known = typed(FACTS, FactCommands(facts, facts, None, Notes()))
+    commands = {
+        one.name: one for one in (*known, *typed(FACT_CHANGES, ChangeCommands(facts, facts, None)))
+    }
     return await commands[name].act(session, text)
 
 

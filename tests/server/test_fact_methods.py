@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
+from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.commands.facts import FACTS, FactCommands
 from agentd.domain.fact import Category, ChangeKind, FactStatus, Learned, Matches, Refusal
 from agentd.errors import AgentdError, InvalidRequest, NotFound
-from agentd.server.methods.fact_changes import ChangeMethods
-from agentd.server.methods.facts import FactMethods
+from agentd.memory.facts.exchange import take_in
+from agentd.server.declared import methods
 from tests.server.owned_facts import (
     AT,
     FULDA,
@@ -28,7 +31,10 @@ REX = a_fact("eeeeeeee", "The user's dog is called Rex.")
 
 
 async def call(facts, method, /, **params):
-    routes = {**FactMethods(facts, facts).routes(), **ChangeMethods(facts, facts).routes()}
+    routes = {
+        **methods(FACTS, FactCommands(facts, facts, partial(take_in, facts), None)),
+        **methods(FACT_CHANGES, ChangeCommands(facts, facts, None)),
+    }
     return await routes[f"_agentd/facts/{method}"](params, None)
 
 

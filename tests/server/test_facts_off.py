@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import pytest
 
+from agentd.commands.fact_changes import FACT_CHANGES
+from agentd.commands.facts import FACTS
+from agentd.commands.proposals import PROPOSALS
 from agentd.errors import FactsOff
-from agentd.server.methods import exchange, facts_off, graph, programs
+from agentd.server.declared import refused, refused_typed
+from agentd.server.methods import exchange, graph, programs
 from tests.e2e.test_contract import registered
+
+OFF = (FACTS, FACT_CHANGES, PROPOSALS)
+
+
+def why() -> FactsOff:
+    return FactsOff("facts are off", cure="change config.toml")
 
 
 def test_each_method_of_facts_is_refused_where_they_are_off():
     named = {name for name in registered() if name.startswith("_agentd/facts/")}
     of_the_graph = {*graph.NAMES, *exchange.NAMES, *programs.NAMES}
-    assert of_the_graph | {*facts_off.NAMES} == named | {"_agentd/memory/proposals"}
+    off = {name for group in OFF for name in refused(group, why)}
+    assert of_the_graph | off == named | {"_agentd/memory/proposals"}
 
 
 async def test_a_method_says_how_facts_are_switched_on():
     with pytest.raises(FactsOff) as caught:
-        await facts_off.refusals()["_agentd/facts/undo"]({}, None)
+        await refused(FACT_CHANGES, why)["_agentd/facts/undo"]({}, None)
     assert "config.toml" in caught.value.cure
 
 
 async def test_a_slash_command_writes_nothing_and_says_how_facts_are_switched_on():
-    commands = {command.name: command for command in facts_off.refusing_commands()}
-    assert commands.keys() == {"remember", "undo", "proposals"}
-    for command in commands.values():
+    commands = [one for group in OFF for one in refused_typed(group, "Facts are off", why)]
+    assert {one.name for one in commands} == {"remember", "forget", "undo", "proposals"}
+    for command in commands:
         with pytest.raises(FactsOff) as caught:
             await command.act("main", "my dog is called Rex")
-        assert "config.toml" in caught.value.cure
+        assert (command.description, caught.value.cure) == ("Facts are off", "change config.toml")

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
+from agentd.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.domain.suspicion import Severity, Suspicion
 from agentd.domain.turn import SessionKey
 from agentd.errors import AgentdError, InvalidRequest, NotFound
 from agentd.memory.facts.curating import Sayings
 from agentd.memory.facts.proposals import Answered, Proposal
-from agentd.server.methods.proposals import ProposalMethods
-from agentd.server.methods.upkeep import UpkeepMethods
-from agentd.server.proposal_commands import ProposalCommands
+from agentd.server.declared import methods, typed
 
 MAIN, GROUP = SessionKey("main"), SessionKey("group:family")
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -61,19 +61,19 @@ class Desk:
         raise NotFound("nothing is proposed", cure="look")
 
 
-async def call(methods, **params):
-    [route] = methods.routes().values()
+async def call(desk, **params):
+    [route] = methods(PROPOSALS, ProposalCommands(desk)).values()
     return await route(params, None)
 
 
 async def said(desk, text="", session=MAIN):
-    [command] = ProposalCommands(desk).all()
+    [command] = typed(PROPOSALS, ProposalCommands(desk))
     assert command.name == "proposals"
     return await command.act(session, text)
 
 
 async def test_a_list_has_all_that_is_open():
-    told = await call(ProposalMethods(Desk(a_proposal())))
+    told = await call(Desk(a_proposal()))
     assert told["done"] == ""
     [proposal] = told["proposals"]
     assert proposal == {
@@ -96,9 +96,8 @@ async def test_a_list_has_all_that_is_open():
 
 async def test_an_answer_tells_what_was_done():
     desk = Desk(a_proposal())
-    methods = ProposalMethods(desk)
-    assert (await call(methods, accept="k3f9q2ma", digest="dd"))["done"] == "accepted"
-    assert (await call(methods, reject="k3f9q2ma"))["done"] == "rejected"
+    assert (await call(desk, accept="k3f9q2ma", digest="dd"))["done"] == "accepted"
+    assert (await call(desk, reject="k3f9q2ma"))["done"] == "rejected"
     assert desk.asked == [("accept", "k3f9q2ma", "dd"), ("reject", "k3f9q2ma")]
 
 
@@ -108,7 +107,7 @@ async def test_an_answer_tells_what_was_done():
 async def test_an_answer_that_means_nothing_is_refused_with_a_cure(params):
     desk = Desk(a_proposal())
     with pytest.raises(AgentdError) as caught:
-        await call(ProposalMethods(desk), **params)
+        await call(desk, **params)
     assert caught.value.cure
 
 
@@ -163,7 +162,8 @@ async def test_validation_is_asked_for_as_it_is_meant():
         asked.append(dry_run)
         return {"checked": 1}
 
-    methods = UpkeepMethods(validate)
-    assert await call(methods, dry_run=True) == {"checked": 1}
-    await call(methods)
+    routes = methods(FACT_CHANGES, ChangeCommands(None, None, validate))
+    review = routes["_agentd/facts/validate"]
+    assert await review({"dry_run": True}, None) == {"checked": 1}
+    await review({}, None)
     assert asked == [True, False]

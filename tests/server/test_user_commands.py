@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.commands.notes import IN_NOTES, NoteCommands
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.compaction import RoomReport
 from agentd.domain.memory import Chunk, Found, Hit, Source
@@ -12,7 +13,6 @@ from agentd.domain.turn import SessionKey
 from agentd.errors import InvalidRequest
 from agentd.server.commands import Commands
 from agentd.server.declared import typed
-from agentd.server.memory_commands import MemoryCommands
 from agentd.server.requests import PromptCall
 from agentd.server.roles import Role
 from agentd.testing import FakeClock, MemoryBeats, MemorySessions
@@ -52,14 +52,15 @@ def heartbeat_of(pulse):
     return typed(HEARTBEAT, HeartbeatCommands(pulse, MemoryBeats(clock), clock))
 
 
-def commands(part):
-    return {command.name: command for command in part.all()}
+def forget_in(notes):
+    (forget,) = typed(IN_NOTES, NoteCommands(notes))
+    return forget
 
 
 async def test_forget_names_the_lines_and_changes_nothing():
     text = "- tea\n- the Boiler code\n- milk"
     notes = Notes(Chunk("memory/a.md", 4, 6, text, Source.NOTES, scope="main"))
-    forget = commands(MemoryCommands(notes))["forget"]
+    forget = forget_in(notes)
     said = await forget.act(MAIN, "boiler code")
     assert "memory/a.md:5: - the Boiler code" in said
     assert said.startswith("Nothing was changed.")
@@ -73,7 +74,7 @@ async def test_forget_names_the_lines_and_changes_nothing():
 async def test_notes_need_words_and_their_owners_session(session, text):
     notes = Notes()
     with pytest.raises(InvalidRequest):
-        await commands(MemoryCommands(notes))["forget"].act(session, text)
+        await forget_in(notes).act(session, text)
     assert notes.sources is None
 
 

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from agentd.commands.declaration import Group
+from agentd.commands.typed import NOTES, wanted
 from agentd.domain.memory import Hit, Source
 from agentd.domain.search import SearchQuery
-from agentd.domain.turn import MAIN, Kind, SessionKey, kind_of
+from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Reader
-from agentd.errors import InvalidRequest
-from agentd.ports import Recall
-from agentd.server.commands import Command
+
+if TYPE_CHECKING:
+    from agentd.domain.turn import SessionKey
+    from agentd.ports import Recall
+
+IN_NOTES = Group("memory")
 
 _OWNER = Reader(MAIN, Kind.MAIN)
 _MOST = 20
 
 
-class MemoryCommands:
+class NoteCommands:
     """What the owner has noted, and where it stands."""
 
     def __init__(self, recall: Recall) -> None:
         self._recall = recall
 
-    def all(self) -> tuple[Command, ...]:
-        """The one command."""
-        return (
-            Command("forget", "Name the lines of notes that hold a text", self._forget, "a text"),
-        )
-
-    async def _forget(self, session: SessionKey, text: str) -> str:
-        return await self.named(wanted(session, text, "/forget boiler code"))
+    @IN_NOTES.slash("forget", "Name the lines of notes that hold a text", "a text", owners=NOTES)
+    async def forget_typed(self, session: SessionKey, text: str) -> str:
+        """Which lines of the notes hold it."""
+        return await self.named(wanted(text, "/forget boiler code"))
 
     async def named(self, said: str) -> str:
         """Which lines of the notes hold a text."""
@@ -42,20 +45,6 @@ class MemoryCommands:
             "Nothing was changed. These lines hold it; delete them, or have `agentd memory forget` "
             f"erase what agentd itself wrote:\n{places}"
         )
-
-
-def wanted(session: SessionKey, text: str, example: str) -> str:
-    """What follows a command's name. Raises InvalidRequest for nothing, or in others' sessions."""
-    check_owner(session)
-    if not text.strip():
-        raise InvalidRequest("the command needs a text", cure=f"write it like: {example}")
-    return text.strip()
-
-
-def check_owner(session: SessionKey) -> None:
-    """Raises InvalidRequest where others are in the session."""
-    if kind_of(session) is not Kind.MAIN:
-        raise InvalidRequest("your notes are not for this session", cure="say it in main or a chat")
 
 
 def _lines(hit: Hit, wanted: str) -> list[tuple[str, int, str]]:
