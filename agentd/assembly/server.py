@@ -18,7 +18,9 @@ from agentd.commands.declaration import Group
 from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.commands.facts import FACTS, FactCommands
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.commands.history import HISTORY, HistoryCommands
 from agentd.commands.jobs import JOBS, JobCommands
+from agentd.commands.memory import MEMORY, MemoryCommands
 from agentd.commands.notes import IN_NOTES, NoteCommands
 from agentd.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.commands.system_jobs import Consolidation, Heartbeat, SystemJob
@@ -37,11 +39,8 @@ from agentd.server.listener import inherited_socket
 from agentd.server.methods.exchange import NAMES as EXCHANGED
 from agentd.server.methods.exchange import ExchangeMethods
 from agentd.server.methods.export import ExportMethods
-from agentd.server.methods.forgetting import ForgetMethods
 from agentd.server.methods.graph import GraphMethods
 from agentd.server.methods.graph import refusals as graph_off
-from agentd.server.methods.history import HistoryMethods
-from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.programs import NAMES as PROGRAMS
 from agentd.server.methods.programs import ProgramMethods
 from agentd.server.methods.sessions import SessionMethods
@@ -117,15 +116,8 @@ def methods(
             on_import=imported,
             workspace=memory.files,
         ).routes(),
-        **MemoryMethods(
-            memory.files,
-            parts.facts.recall,
-            memory.indexer,
-            memory.embedders.exporter.export,
-            memory.embedders.status,
-            memory.problems,
-        ).routes(),
-        **HistoryMethods(memory.files).routes(),
+        **declared.methods(MEMORY, _memory(parts)),
+        **declared.methods(HISTORY, HistoryCommands(memory.files)),
         **_facts(parts),
         **_graph(parts.graph, clock),
         **declared.methods(HEARTBEAT, _heartbeat(parts)),
@@ -141,6 +133,19 @@ def methods(
     }
 
 
+def _memory(parts: Parts) -> MemoryCommands:
+    memory = parts.memory
+    return MemoryCommands(
+        memory.files,
+        parts.facts.recall,
+        memory.indexer,
+        memory.embedders.exporter.export,
+        parts.facts.erase,
+        memory.embedders.status,
+        memory.problems,
+    )
+
+
 def _heartbeat(parts: Parts) -> HeartbeatCommands:
     return HeartbeatCommands(parts.schedule.pulse, parts.stores.beats, parts.ground.clock)
 
@@ -152,10 +157,8 @@ def _own_jobs(parts: Parts) -> tuple[SystemJob, ...]:
 
 
 def _facts(parts: Parts) -> dict[str, Handler]:
-    """What is known about the owner. Where facts are off each method says so, but any text can be
-    erased.
-    """
-    routes = ForgetMethods(parts.facts.erase).routes()
+    """What is known about the owner. Where facts are off each method says so."""
+    routes: dict[str, Handler] = {}
     for group, commands in _of_facts(parts):
         routes |= (
             declared.methods(group, commands)

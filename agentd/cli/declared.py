@@ -77,7 +77,7 @@ def _told(one: Given) -> inspect.Parameter:
     make: Any = typer.Option if one.is_option else typer.Argument
     flags = param.flags or ((f"--{param.key}",) if param.key else ())
     told = make(*flags, metavar=param.metavar, **_checks(one))
-    default = one.default if param.usual is None else param.usual
+    default = one.default if param.usual is ... else param.usual
     kind = _kind(one)
     if not one.is_needed and default in (None, "", [], ()):
         default, kind = None, kind | None

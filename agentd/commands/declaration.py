@@ -53,7 +53,7 @@ class Param:
     option's spellings where `--its-name` will not do, `key` its name on the wire where that is a word of
     the language. `least` and `most` bound numbers, each one of a list, and `items` how many a list has;
     `below` and `above` are bounds that only the method knows. `usual` is what the command line asks for
-    where nothing is given, if that is not the default of the method.
+    where nothing is given, if that is not the default of the method; None leaves it to the method.
     """
 
     help: str = ""
@@ -65,7 +65,7 @@ class Param:
     below: float | None = None
     above: float | None = None
     items: tuple[int, int] | None = None
-    usual: Any = None
+    usual: Any = ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,9 @@ class JobCommands:
         cron: Annotated[str, Param('By the clock: "0 9 * * 1-5".')] = "",
         zone: Annotated[str, Param("IANA zone; yours without it.")] = "",
         ask: Annotated[bool, Param("Ask the model; else TEXT is told.", ("--ask",))] = False,
-        session: Annotated[str, Param('What a question sees: "main" or "isolated".')] = "isolated",
+        session: Annotated[
+            str, Param('What a question sees: "main" or "isolated".', usual=None)
+        ] = "isolated",
         misfire: Annotated[str, Param('Missed times: "skip", "once" or "all".')] = "",
         model: Annotated[str, Param("Another model for the question.")] = "",
     ) -> dict[str, Any]:

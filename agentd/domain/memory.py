@@ -137,3 +137,16 @@ class IndexState:
     vectors: int = 0  # chunks without one of the best model, as far as they are being made
     reason: str = ""  # the code of what searches have to do without at this moment
     nbytes: int = 0  # of what is held in memory: texts, words, vectors
+
+    def as_json(self) -> dict[str, Any]:
+        """The index in `status` and `memory status`."""
+        return {
+            "files": self.files,
+            "chunks": self.chunks,
+            "pending": self.pending,
+            "vectors_missing": self.vectors,
+            "embedder": self.embedder,
+            "state": self.state,
+            "reason": self.reason,
+            "bytes": self.nbytes,
+        }

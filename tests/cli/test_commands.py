@@ -106,7 +106,7 @@ OPTIONS = (
         (
             ["jobs", "add", "tea", "--in", "2h", "--ask", "--misfire", "skip"],
             "jobs/add",
-            {"text": "tea", "in": "2h", "ask": True, "session": "isolated", "misfire": "skip"},
+            {"text": "tea", "in": "2h", "ask": True, "misfire": "skip"},
         ),
         (
             ["jobs", "add", "tea", "--cron", "0 9 * * 1-5", "--zone", "UTC", "--session", "main"],

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from agentd.commands.history import HISTORY, HistoryCommands
 from agentd.domain.tool import FileAction
 from agentd.domain.turn import MAIN, Kind
 from agentd.domain.workspace import Author, Reader
 from agentd.errors import EditConflict, InvalidRequest, NotFound, PathRefused
-from agentd.server.methods.history import HistoryMethods
+from agentd.server.declared import methods
 from agentd.testing import FakeClock
 from agentd.workspace.files import Files
 from agentd.workspace.settings import WorkspaceSettings
@@ -31,7 +32,7 @@ async def files(tmp_path: Path) -> Files:
 
 
 async def ask(files: Files, method: str, **params: Any) -> Any:
-    return await HistoryMethods(files).routes()[f"_agentd/memory/{method}"](params, None)
+    return await methods(HISTORY, HistoryCommands(files))[f"_agentd/memory/{method}"](params, None)
 
 
 async def test_versions_come_newest_first_with_their_author(files: Files) -> None:

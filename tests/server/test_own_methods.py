@@ -7,8 +7,10 @@ import pytest
 
 from agentd.commands.alerts import ALERTS, AlertCommands
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
+from agentd.commands.memory import MEMORY, MemoryCommands
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
+from agentd.domain.fact import ErasureReport
 from agentd.domain.health import Problem
 from agentd.domain.memory import Chunk, Found, Hit, IndexState, Source
 from agentd.domain.retention import Retained
@@ -18,7 +20,6 @@ from agentd.errors import InvalidRequest, NotFound
 from agentd.server.alerts import NobodyListens, SocketAlerts
 from agentd.server.clients import Clients
 from agentd.server.declared import methods
-from agentd.server.methods.memory import MemoryMethods
 from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.server.roles import Role
@@ -133,6 +134,15 @@ async def exported():
     return {"model": "m-int8", "dimension": 3, "agreement": 0.99, "folder": "/state/models/m-int8"}
 
 
+async def erased(text):
+    return ErasureReport({"notes": 1}, pending=(text,))
+
+
+async def test_any_text_is_erased(memory):
+    told = await ask(memory, "memory/forget", {"text": "boiler"})
+    assert (told["places"], told["pending"]) == ({"notes": 1}, ["boiler"])
+
+
 async def test_an_export_leaves_the_index_as_it_is(memory):
     found = await ask(memory, "memory/index", {"export_onnx": True})
     assert found["exported"] == await exported()
@@ -140,7 +150,7 @@ async def test_an_export_leaves_the_index_as_it_is(memory):
 
 @pytest.fixture
 def memory(workspace):
-    return MemoryMethods(workspace, Recall(workspace), Index(), exported).routes()
+    return methods(MEMORY, MemoryCommands(workspace, Recall(workspace), Index(), exported, erased))
 
 
 async def test_status_has_its_shape(store, turns, clock):
@@ -288,7 +298,7 @@ async def test_search_and_read(memory):
 
 async def test_a_search_asks_for_what_is_given_and_leaves_the_rest_to_the_settings(workspace):
     recall = Recall(workspace)
-    routes = MemoryMethods(workspace, recall, Index(), exported).routes()
+    routes = methods(MEMORY, MemoryCommands(workspace, recall, Index(), exported, erased))
     await ask(routes, "memory/search", {"query": "tea"})
     assert recall.asked == SearchQuery("tea", limit=5)
     more = {"max_tokens": 9, "min_score": 0, "recency": False, "half_life_days": 7, "fusion": "rrf"}
@@ -298,14 +308,16 @@ async def test_a_search_asks_for_what_is_given_and_leaves_the_rest_to_the_settin
 
 
 async def test_the_state_of_the_index_names_the_embedder_and_what_is_wrong(workspace):
-    routes = MemoryMethods(
+    commands = MemoryCommands(
         workspace,
         Recall(workspace),
         Index(),
         exported,
+        erased,
         lambda: {"provider": "static", "why": "configured"},
         lambda: (Problem("embedder_failed", "it is away", "call it"),),
-    ).routes()
+    )
+    routes = methods(MEMORY, commands)
     status = await ask(routes, "memory/status")
     assert (status["why"], status["vectors_missing"]) == ("configured", 0)
     assert status["problems"] == [
@@ -342,7 +354,7 @@ async def test_an_unclear_edit_changes_nothing(memory, workspace):
 
 async def test_the_index_is_rebuilt_until_nothing_is_pending(workspace):
     index = Index()
-    routes = MemoryMethods(workspace, Recall(workspace), index, exported).routes()
+    routes = methods(MEMORY, MemoryCommands(workspace, Recall(workspace), index, exported, erased))
     assert (await ask(routes, "memory/index"))["pending"] == 0
     assert index.steps == ["rebuild", "idle"]
     tree = await ask(routes, "memory/tree")

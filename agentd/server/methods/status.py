@@ -77,7 +77,7 @@ class StatusMethods:
             "sessions": [session_json(info, parts.turns) for info in sessions[:_SESSIONS]],
             "heartbeat": (await parts.heartbeat()).as_json(),
             "compaction": {"last": parts.compaction()},
-            "index": {**index_json(index), **parts.embedder()},
+            "index": {**index.as_json(), **parts.embedder()},
             "retention": parts.retention().as_json(),
             "facts": facts,
             "graph": dict(await parts.graph()),
@@ -118,17 +118,3 @@ def _undecided(facts: Mapping[str, Any]) -> tuple[Problem, ...]:
     text = f"{'1 fact waits' if count == 1 else f'{count} facts wait'} for your yes"
     cure = "`agentd facts pending` lists what to accept or reject"
     return (Problem("facts_proposed", text, cure),)
-
-
-def index_json(state: IndexState) -> dict[str, Any]:
-    """The index in `status` and `memory status`."""
-    return {
-        "files": state.files,
-        "chunks": state.chunks,
-        "pending": state.pending,
-        "vectors_missing": state.vectors,
-        "embedder": state.embedder,
-        "state": state.state,
-        "reason": state.reason,
-        "bytes": state.nbytes,
-    }

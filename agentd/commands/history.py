@@ -1,22 +1,26 @@
-"""`_agentd/memory/history` and `_agentd/memory/restore`: what a file was, and back to it. The owner's."""
+"""`memory history` and `memory restore`: what a file was, and back to it. The owner's."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from pydantic import Field
-
-from agentd.domain.tool import FileIntent
-from agentd.domain.workspace import Version
+from agentd.commands.declaration import Group, Param
+from agentd.commands.memory import text_of
 from agentd.errors import InvalidRequest, NotFound
-from agentd.server.methods.params import Params, handler
-from agentd.server.peer import Handler
+
+if TYPE_CHECKING:
+    from agentd.domain.tool import FileIntent
+    from agentd.domain.workspace import Version
+
+HISTORY = Group("memory")
 
 _LONGEST = 300_000  # characters of a text or a diff in one answer
 _MOST_LINES = 5_000  # what is compared line by line; more takes too long
+
+_Path = Annotated[str, Param("A file of the workspace.")]
 
 
 class History(Protocol):
@@ -35,39 +39,41 @@ class History(Protocol):
         """Make it that again. Raises NotFound, EditConflict."""
 
 
-class HistoryParams(Params):
-    """A file; and a version whose text, or whose difference from the one before, is wanted too."""
-
-    path: str
-    show: int | None = Field(None, ge=1)
-    diff: int | None = Field(None, ge=1)
-
-
-class RestoreParams(Params):
-    """A version of a file. With `digest` only if the file is still in that state."""
-
-    path: str
-    version: int = Field(ge=1)
-    digest: str | None = None
+def _versions(result: dict[str, Any]) -> str:
+    if "text" in result:
+        return text_of(result)
+    lines = [
+        f"{v['version']:>4}  {v['at']}  {v['size']:>8}  {_author(v)}"
+        f"{'' if v['digest'] else '  deleted'}{'  now' if v['current'] else ''}"
+        for v in result["versions"]
+    ]
+    if result.get("changed_by_hand") and result.get("digest"):
+        lines.insert(0, "      changed by hand since")
+    return "\n".join(lines) or f"agentd has not changed {result['path']} yet"
 
 
-class HistoryMethods:
+def _author(version: dict[str, Any]) -> str:
+    return f"{version['by']} in {version['session']}" if version["session"] else version["by"]
+
+
+class HistoryCommands:
     """What files were."""
 
     def __init__(self, files: History) -> None:
         self._files = files
 
-    def routes(self) -> dict[str, Handler]:
-        """The methods by name."""
-        return {
-            "_agentd/memory/history": handler(HistoryParams, self._history),
-            "_agentd/memory/restore": handler(RestoreParams, self._restore),
-        }
-
-    async def _history(self, params: HistoryParams) -> dict[str, Any]:
-        if params.show is not None and params.diff is not None:
+    @HISTORY.command(_versions)
+    async def history(
+        self,
+        path: _Path,
+        *,
+        show: Annotated[int | None, Param("Print this version.", least=1)] = None,
+        diff: Annotated[int | None, Param("Print what this version changed.", least=1)] = None,
+    ) -> dict[str, Any]:
+        """List what a file was, and who changed it."""
+        if show is not None and diff is not None:
             raise InvalidRequest("show and diff: only one of them at once", cure="ask twice")
-        path = self._files.canonical(params.path)
+        path = self._files.canonical(path)
         now, versions = await self._files.history(path)
         if not now and not versions:
             raise NotFound(
@@ -80,11 +86,33 @@ class HistoryMethods:
             "changed_by_hand": bool(versions) and now != newest,
             "versions": [_as_json(version, now) for version in versions],
         }
-        if params.show is not None:
-            told["text"] = _cut(_decoded(await self._files.version(path, params.show)))
-        if params.diff is not None:
-            told["text"] = _cut(await self._difference(path, params.diff, versions))
+        if show is not None:
+            told["text"] = _cut(_decoded(await self._files.version(path, show)))
+        if diff is not None:
+            told["text"] = _cut(await self._difference(path, diff, versions))
         return told
+
+    @HISTORY.command(text_of)
+    async def restore(
+        self,
+        path: _Path,
+        *,
+        version: Annotated[int, Param("Which version, as `history` counts.", least=1)],
+        digest: Annotated[str | None, Param("Only if the file still has this SHA-256.")] = None,
+    ) -> dict[str, Any]:
+        """Make a file what it was in a version; what it is now is kept."""
+        path = self._files.canonical(path)
+        intent = await self._files.restore(path, version, digest)
+        _, versions = await self._files.history(path)
+        words = f"{path} is as it was in version {version}"
+        return {
+            "path": path,
+            "version": versions[0].number if versions else 0,
+            "digest": intent.after,
+            "before": intent.before,
+            "bytes": len(intent.data),
+            "text": f"{words} again" if intent.before != intent.after else f"{words} already",
+        }
 
     async def _difference(self, path: str, number: int, versions: Sequence[Version]) -> str:
         """A unified diff from the version before, or from nothing."""
@@ -99,20 +127,6 @@ class HistoryMethods:
         if any(v.number == number and not v.digest for v in versions):
             return ""  # it was deleted
         return _decoded(await self._files.version(path, number))
-
-    async def _restore(self, params: RestoreParams) -> dict[str, Any]:
-        path = self._files.canonical(params.path)
-        intent = await self._files.restore(path, params.version, params.digest)
-        _, versions = await self._files.history(path)
-        words = f"{path} is as it was in version {params.version}"
-        return {
-            "path": path,
-            "version": versions[0].number if versions else 0,
-            "digest": intent.after,
-            "before": intent.before,
-            "bytes": len(intent.data),
-            "text": f"{words} again" if intent.before != intent.after else f"{words} already",
-        }
 
 
 def _as_json(version: Version, now: str) -> dict[str, Any]:
