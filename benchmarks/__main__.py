@@ -9,6 +9,7 @@ from benchmarks import (
     appends,
     contexts,
     ending,
+    engines,
     fact_chains,
     facts,
     first_search,
@@ -17,6 +18,7 @@ from benchmarks import (
     graph_derive,
     graph_recall,
     graph_tokens,
+    growth,
     idle,
     indexing,
     install,
@@ -63,6 +65,8 @@ _ALL = {
     "graph_chains": graph_chains.rows,
     "graph_tokens": graph_tokens.rows,
     "outside": outside.rows,
+    "engines": engines.rows,
+    "growth": growth.rows,
     "peers": peers.rows,
 }
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from benchmarks.household import Client, Daemon, daemon, environment, folder, model
+from benchmarks.plot import plot
 from benchmarks.process import cpu_seconds
 from benchmarks.row import Row
 
@@ -26,6 +27,7 @@ enabled = false
 
 async def rows() -> AsyncIterator[Row]:
     """Imported conversations that go on."""
+    curve = []
     for count, goal in GOALS.items():
         with folder() as home, model() as port:
             async with daemon(home, port, settings=_SETTINGS) as running:
@@ -35,7 +37,12 @@ async def rows() -> AsyncIterator[Row]:
                     await client.call("session/load", sessionId=session, cwd="/", mcpServers=[])
                     await _cost(running, client, session)
                     costs = [await _cost(running, client, session) for _ in range(_ROUNDS)]
-        yield Row(f"CPU per turn, {count:,} rows in its context", costs, "ms", below=goal)
+        row = Row(f"CPU per turn, {count:,} rows in its context", costs, "ms", below=goal)
+        curve.append((count, row.value))
+        yield row
+    goals = list(GOALS.items())
+    axes = ("rows in the context", "ms of the processor")
+    plot("contexts", "A turn by the length of its context", axes, {"agentd": curve, "goal": goals})
 
 
 async def _cost(running: Daemon, client: Client, session: str) -> float:

@@ -69,10 +69,26 @@ class Client:
         prompt = [{"type": "text", "text": text}]
         return await self.call("session/prompt", sessionId=session, prompt=prompt)
 
+    def close(self) -> None:
+        """End the connection."""
+        self._writer.close()
+
     async def new_session(self) -> str:
         """The key of a new session."""
         made = await self.call("session/new", cwd="/", mcpServers=[])
         return str(made["sessionId"])
+
+
+async def connected(home: Path, *, allows: bool = False) -> Client:
+    """A client of the daemon of that home that has said hello. Raises OSError while there is none."""
+    reader, writer = await asyncio.open_unix_connection(str(home / "agentd.sock"), limit=_LIMIT)
+    client = Client(reader, writer, allows=allows)
+    try:
+        await client.call("initialize", **_HELLO)
+    except BaseException:
+        client.close()
+        raise
+    return client
 
 
 @dataclass(slots=True)
@@ -90,15 +106,11 @@ class Daemon:
     @asynccontextmanager
     async def client(self, *, allows: bool = False) -> AsyncIterator[Client]:
         """A client that has said hello."""
-        reader, writer = await asyncio.open_unix_connection(
-            str(self.home / "agentd.sock"), limit=_LIMIT
-        )
-        client = Client(reader, writer, allows=allows)
+        client = await connected(self.home, allows=allows)
         try:
-            await client.call("initialize", **_HELLO)
             yield client
         finally:
-            writer.close()
+            client.close()
 
     async def settled(self) -> None:
         """Return when the index has caught up."""
@@ -164,11 +176,11 @@ async def first_answer(started: Daemon) -> None:
         await asyncio.sleep(0.002)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a daemon."""
+def stop(process: subprocess.Popen[bytes], within: float = 10) -> None:
+    """End a daemon. Raises TimeoutExpired when it has not ended within so many seconds."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-    process.wait(10)
+    process.wait(within)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A model service that answers at once, as a process of its own: `python -m benchmarks.instant_model`.
 
-It prints its port, then speaks just enough of the Messages API over HTTP: every request is answered
-by one short streamed text. A request for the model `stall` begins an answer and never ends it; the model
+It prints its port, then speaks just enough of the Messages API over HTTP, and of chat completions for
+agents that speak nothing else: every request is answered by one short text. A request for the model `stall` begins an answer and never ends it; the model
 `noting` first adds a line to today's note. `GET` returns the newest request's body.
 """
 
@@ -74,6 +74,27 @@ def _streamed(
     )
 
 
+def completion(*, streamed: bool, input_tokens: int) -> bytes:
+    """The same answer as a whole response of chat completions."""
+    kind = "chat.completion.chunk" if streamed else "chat.completion"
+    made: dict[str, object] = {"id": "c1", "object": kind, "created": 1, "model": "instant"}
+    usage = {"prompt_tokens": input_tokens, "completion_tokens": 5}
+    usage["total_tokens"] = sum(usage.values())
+    said = {"role": "assistant", "content": _ANSWER}
+    if not streamed:
+        choice = {"index": 0, "message": said, "finish_reason": "stop"}
+        body = json.dumps({**made, "choices": [choice], "usage": usage}).encode()
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        return head % len(body) + body
+    pieces: list[dict[str, object]] = [
+        {"choices": [{"index": 0, "delta": said, "finish_reason": None}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": usage},
+    ]
+    lines = [f"data: {json.dumps({**made, **piece})}\n\n".encode() for piece in pieces]
+    return HEAD + chunk(b"".join(lines) + b"data: [DONE]\n\n") + chunk(b"")
+
+
 def chunk(data: bytes) -> bytes:
     """A piece of a body; an empty one ends it."""
     return b"%x\r\n%s\r\n" % (len(data), data)
@@ -96,6 +117,13 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
             body = _newest[0] = await reader.readexactly(length)
             asked = json.loads(body)
+            if "model" not in asked:  # agents of others ask what kind of service this is
+                writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                continue
+            if b"/chat/completions " in head:
+                streamed = bool(asked.get("stream"))
+                writer.write(completion(streamed=streamed, input_tokens=length // 4))
+                continue
             if asked["model"] == STALL:
                 writer.write(HEAD + chunk(start(length // 4)))
                 continue

@@ -22,12 +22,15 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def memory_mb(pid: int) -> tuple[float, str]:
-    """Memory of the tree, and what kind of figure it is: PSS, or RSS where that cannot be read."""
+def memory_mb(pid: int, *, alone: bool = False) -> tuple[float, str]:
+    """Memory of the tree, or of the process alone, and what kind of figure it is: PSS, or RSS where that
+    cannot be read.
+    """
+    processes = [pid] if alone else tree(pid)
     try:
-        return sum(_kilobytes(p, "smaps_rollup", "Pss:") for p in tree(pid)) / 1024, "PSS"
+        return sum(_kilobytes(p, "smaps_rollup", "Pss:") for p in processes) / 1024, "PSS"
     except OSError:
-        return sum(_kilobytes(p, "status", "VmRSS:") for p in tree(pid)) / 1024, "RSS"
+        return sum(_kilobytes(p, "status", "VmRSS:") for p in processes) / 1024, "RSS"
 
 
 def written_bytes(pid: int) -> int:

@@ -31,8 +31,8 @@ from agentd.embedders.static import load
 from agentd.search import words
 from agentd.search.searcher import Searcher
 from benchmarks import machine
+from benchmarks.engines import FullText, SqliteVec
 from benchmarks.invented import Inventor
-from benchmarks.peers import FullText, SqliteVec
 from benchmarks.row import Row
 
 SIZES = (1_000, 10_000, 100_000)

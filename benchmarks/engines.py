@@ -1,5 +1,5 @@
 """Other engines over the same pieces: SQLite's full-text search; sqlite-vec and txtai where they are
-installed. `MEMBENCH=DIR python -m benchmarks peers` asks them what `benchmarks/retrieval.py` asks.
+installed. `MEMBENCH=DIR python -m benchmarks engines` asks them what `benchmarks/retrieval.py` asks.
 """
 
 from __future__ import annotations
