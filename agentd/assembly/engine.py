@@ -62,14 +62,16 @@ async def open_engine(
         compaction=ground.config.compaction,
         price=ground.budget.price,
     )
-    await _check_window(ground, engine)
+    await _check_window(ground, engine, facts)
     async with engine.sessions.open():
         yield engine
 
 
-async def _check_window(ground: Ground, engine: Engine) -> None:
-    fixed, limits, compacting = await engine.fixed_tokens(), ground.limits, ground.config.compaction
-    if limits.flush_at < 2 * fixed:
+async def _check_window(ground: Ground, engine: Engine, facts: Facts) -> None:
+    limits, compacting = ground.limits, ground.config.compaction
+    # Facts, which take time to read, are so many tokens at most: that nearly always settles it.
+    fixed = await engine.fixed_tokens(without=facts.sources) + ground.config.facts.prompt_tokens
+    if limits.flush_at < 2 * fixed and limits.flush_at < 2 * (fixed := await engine.fixed_tokens()):
         soft = compacting.memory_flush.soft_threshold_tokens
         least = smallest_window(fixed, soft, compacting.reserve_tokens)
         msg = f"[provider] context_window = {limits.window} is too small: the fixed prompt alone takes about {fixed} tokens"

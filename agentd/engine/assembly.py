@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from agentd.domain.choices import NOTHING_OFFERED, Offer
@@ -90,9 +90,12 @@ class Engine:
     outage: Outage
     scenes: Scenes
 
-    async def fixed_tokens(self) -> int:
-        """About how many tokens every call of the main session carries before any conversation."""
-        scene = await self.scenes.for_turn(TurnRequest(MAIN, "", ""), History(MAIN))
+    async def fixed_tokens(self, without: Collection[ContextSource] = ()) -> int:
+        """About how many tokens every call of the main session carries before any conversation, but for
+        what the sources `without` add.
+        """
+        request = TurnRequest(MAIN, "", "")
+        scene = await self.scenes.for_turn(request, History(MAIN), without=without)
         return tokens.of_fixed(scene.system, scene.tools)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -47,15 +47,19 @@ class Scenes:
         self._offer = offer
 
     async def for_turn(
-        self, request: TurnRequest, past: History, sent: datetime | None = None
+        self,
+        request: TurnRequest,
+        past: History,
+        sent: datetime | None = None,
+        without: Collection[ContextSource] = (),
     ) -> Scene:
         """The scene of a request over the session's history before it. A message that was sent long ago
-        says when.
+        says when. What the sources `without` add to prompts is left out.
         """
         light = request.context is Context.LIGHT
         base = self._instructions.light if light else self._instructions.system
         past = History(request.session) if light else carried(past)
-        return await self._scene(request, base, past, sent)
+        return await self._scene(request, base, past, sent, without)
 
     async def for_question(self, question: Question, request: TurnRequest) -> Scene:
         """The scene of a hook's silent question over the rows it is about."""
@@ -63,9 +67,15 @@ class Scenes:
         return await self._scene(request, question.system, past)
 
     async def _scene(
-        self, request: TurnRequest, base: str, past: History, sent: datetime | None = None
+        self,
+        request: TurnRequest,
+        base: str,
+        past: History,
+        sent: datetime | None = None,
+        without: Collection[ContextSource] = (),
     ) -> Scene:
-        blocks = [b for source in self._sources for b in await source.blocks(request)]
+        sources = [source for source in self._sources if source not in without]
+        blocks = [b for source in sources for b in await source.blocks(request)]
         now = self._clock.now().astimezone(self._clock.zone)
         loose = [b.text for b in blocks if not b.stable]
         if request.origin is not Origin.HEARTBEAT:  # a beat's own words end in the time

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.errors import StorageCorrupt, StorageError
-from agentd.storage.faults import translate
+from agentd.storage.faults import corrupt, translate
 from agentd.storage.migrations import Schema, check_shape
 
+LARGE = 16 * 1024 * 1024  # bytes of a derived file that is not read before it is used: .02 s
 SECONDS = 0.5  # that each of the two readings at a start may take
 
 
@@ -42,6 +43,13 @@ def look(path: Path, schema: Schema, seconds: float = SECONDS) -> Look:
         return Look(str(error))
     except UnicodeDecodeError:  # SQLite's own message names what is damaged
         return Look("its schema cannot be read")
+
+
+def check_whole(conn: sqlite3.Connection, path: Path) -> None:
+    """Read the file, and not what is known of it. Raises sqlite3.Error, StorageCorrupt."""
+    conn.execute("PRAGMA shrink_memory")
+    if conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise corrupt(path)
 
 
 def read_only(path: Path) -> sqlite3.Connection:

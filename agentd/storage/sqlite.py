@@ -21,8 +21,9 @@ from agentd.storage.faults import is_lost_sync, is_of_the_copied, lost_sync, tra
 from agentd.storage.files import PATIENCE, Synchronous, open_file, put_aside
 from agentd.storage.guard import Guard
 from agentd.storage.migrations import Schema
+from agentd.storage.soundness import check_whole
 from agentd.storage.waiting import Waiting, taken
-from agentd.storage.wear import Wear, check_whole, copied, lost_file, put_back
+from agentd.storage.wear import Wear, copied, lost_file, put_back
 
 log = structlog.get_logger()
 

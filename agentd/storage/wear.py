@@ -9,11 +9,10 @@ from pathlib import Path
 
 from agentd.domain.health import Problem
 from agentd.errors import StorageCorrupt
-from agentd.storage.faults import corrupt
 from agentd.storage.files import put_aside
 from agentd.storage.migrations import Schema
+from agentd.storage.soundness import LARGE
 
-LARGE = 256 * 1024 * 1024  # bytes: reading as many takes .6 s
 SELDOM = 20  # looks between two readings of a larger file, while we write it ourselves
 
 
@@ -37,11 +36,13 @@ class Wear:
         self._last: _Look | None = None
         self._looks = 0
         self._written = False
+        self._is_unread = False
 
     def begin(self, commits: int) -> None:
-        """The file was opened, and found whole."""
+        """The file was opened, and found whole, unless it is large: the next look is to read it."""
         self._last = self._look(commits)
         self._looks, self._written = 0, False
+        self._is_unread = self._last is not None and self._last.size >= LARGE
 
     def is_gone(self) -> bool:
         """Whether another file stands at its place, or none."""
@@ -59,12 +60,12 @@ class Wear:
         self._looks += 1
         changed = (now.size, now.mtime_ns) != (last.size, last.mtime_ns)
         ours = now.size >= max(last.size, LARGE) and now.commits != last.commits
-        if changed and ours and self._looks % SELDOM:
+        if changed and ours and not self._is_unread and self._looks % SELDOM:
             self._written = True
             return False
-        due = changed or (self._written and self._looks % SELDOM == 0)
+        due = changed or self._is_unread or (self._written and self._looks % SELDOM == 0)
         if due:
-            self._written = False
+            self._written = self._is_unread = False
         return due
 
     def _look(self, commits: int) -> _Look | None:
@@ -85,13 +86,6 @@ def lost_file(path: Path, *, derived: bool) -> Problem:
         f"{text}; what it held is lost when agentd stops",
         "`agentd backup` now, while it runs; then stop agentd and restore that backup",
     )
-
-
-def check_whole(conn: sqlite3.Connection, path: Path) -> None:
-    """Read the file, and not what is known of it. Raises sqlite3.Error, StorageCorrupt."""
-    conn.execute("PRAGMA shrink_memory")
-    if conn.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-        raise corrupt(path)
 
 
 def copied(conn: sqlite3.Connection, path: Path) -> Path:

@@ -13,6 +13,7 @@ from agentd.errors import StorageError
 from agentd.search.entries import entry
 from agentd.storage.index import SqliteChunks
 from agentd.storage.migrations import INDEX, STATE
+from agentd.storage.soundness import LARGE
 from agentd.storage.sqlite import Database
 
 NOTE = "memory/2026-11-21.md"
@@ -91,6 +92,26 @@ async def test_damage_in_place_is_noticed_at_the_next_look(path, damage):
     assert path.with_name("index.db.corrupt-1").exists()
     async with Database.open(path, INDEX) as db:
         assert len(await SqliteChunks(db).ids()) == 400
+
+
+async def test_a_large_file_is_opened_unread_and_its_damage_noticed_at_the_first_look(path):
+    async with Database.open(path, INDEX) as db:
+        store = SqliteChunks(db)
+        await fill(store)
+        await store.set_meta("large", "x" * LARGE)
+        await store.verify()
+        assert (store.epoch, codes(db)) == (0, [])
+    with path.open("r+b") as file:
+        file.seek(LARGE - 4096 * 9)
+        file.write(bytes(4096))
+    async with Database.open(path, INDEX) as db:
+        store = SqliteChunks(db)
+        assert codes(db) == [], "not read yet"
+        await store.extend(
+            "late.md", "d", entries(1, "late")
+        )  # what it writes itself hides nothing
+        await store.verify()
+        assert (store.epoch, codes(db)) == (1, ["index_rebuilt"])
 
 
 async def test_what_agentd_writes_itself_is_no_damage(path):

@@ -33,7 +33,7 @@ class Known:
         self._facts: dict[str, Fact] = {}
         self._by_words: dict[str, dict[str, None]] = defaultdict(dict)
         self._all: tuple[Fact, ...] | None = None
-        self._first_end: datetime | None = None
+        self._first_end: datetime | None = None  # no fact ends before
         for fact in facts:
             self.put(fact)
 
@@ -47,16 +47,15 @@ class Known:
         """Every fact; the same tuple as long as none changes."""
         if self._all is None:
             self._all = tuple(self._facts.values())
-            ends = (f.valid_to for f in self._all if f.is_active and f.valid_to is not None)
-            self._first_end = min(ends, default=None)
         return self._all
 
     def ended(self, now: datetime) -> tuple[Fact, ...]:
         """Those that hold although they have an end which has come."""
-        facts = self.all()
         if self._first_end is None or self._first_end > now:
             return ()
-        return tuple(f for f in facts if f.is_active and f.valid_to and f.valid_to <= now)
+        ending = [f for f in self if f.is_active and f.valid_to]
+        self._first_end = min((f.valid_to for f in ending if f.valid_to), default=None)
+        return tuple(f for f in ending if f.valid_to and f.valid_to <= now)
 
     def get(self, fact_id: str) -> Fact | None:
         """The fact, a forgotten one too."""
@@ -74,6 +73,8 @@ class Known:
         self._hide(fact.id)
         self._facts[fact.id] = fact
         self._all = None
+        if fact.is_active and fact.valid_to:
+            self._first_end = min(fact.valid_to, self._first_end or fact.valid_to)
         if _is_found(fact):
             self._by_words[comparable(fact.text)][fact.id] = None
 

@@ -10,11 +10,22 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 from itertools import chain, pairwise, zip_longest
+from operator import attrgetter
 
 import structlog
 
-from agentd.domain.fact import Category, Evidence, Fact, FactSource, FactWrite, Learned, Operation
+from agentd.domain.fact import (
+    Category,
+    Evidence,
+    Fact,
+    FactSource,
+    FactStatus,
+    FactWrite,
+    Learned,
+    Operation,
+)
 from agentd.domain.message import Text
 from agentd.domain.quotation import quoted_spans
 from agentd.domain.sentences import sentences
@@ -38,6 +49,7 @@ _NEAREST = 200  # facts that are asked for with each message, where not all are 
 _WORD = re.compile(r"\w+")
 _ID_TOKENS = 10  # beside the sentence: id and date
 _NEWEST = 10  # that are shown besides: what is corrected was often said just before
+_creation = attrgetter("noted_at", "id")
 
 log = structlog.get_logger()
 
@@ -231,14 +243,17 @@ class Reader:
         """The facts that the model is shown: all of them as long as they fit, or those nearest to what
         was said, each message's in turn.
         """
-        active = {fact.id: fact for fact in await self._facts.all() if fact.is_active}
-        if sum(map(_weight, active.values())) > _SHOWN_TOKENS:
-            newest = sorted(active.values(), key=_creation)[-_NEWEST:]
-            first = (*(active[i] for i in hinted if i in active), *newest)
+        active = [fact for fact in await self._facts.all() if fact.status is FactStatus.ACTIVE]
+        shown = _fitting(active)
+        if len(shown) < len(active):
             near = [await self._facts.nearest(text, _NEAREST) for text in _asked_by(spoken)]
-            in_turn = (fact for each in zip_longest(*near) for fact in each if fact is not None)
-            active = _fitting(chain(first, (f for f in in_turn if f.id in active)))
-        return sorted(active.values(), key=_creation)
+            in_turn = [fact.id for each in zip_longest(*near) for fact in each if fact is not None]
+            named = {*hinted, *in_turn}
+            held = {fact.id: fact for fact in active if fact.id in named}
+            newest = reversed(nlargest(_NEWEST, active, key=_creation))
+            first = (held[i] for i in hinted if i in held)
+            shown = _fitting(chain(first, newest, (held[i] for i in in_turn if i in held)))
+        return sorted(shown.values(), key=_creation)
 
     async def _before(self, session: SessionKey, first: int) -> Spoken | None:
         """What the agent said right before a row, to which it may be the answer."""
@@ -334,7 +349,3 @@ def _fitting(facts: Iterable[Fact]) -> dict[str, Fact]:
 
 def _weight(fact: Fact) -> int:
     return tokens.of_text(fact.text) + _ID_TOKENS
-
-
-def _creation(fact: Fact) -> tuple[object, ...]:
-    return fact.noted_at, fact.id
