@@ -13,7 +13,7 @@ from agentd import backup
 from agentd.config import Reaching, load, placed, reaching
 from agentd.errors import AgentdError, ConfigError
 from agentd.memory.facts.known import Digests
-from agentd.paths import Places, daemon_places, ensure_private_dir
+from agentd.paths import Places, daemon_places, ensure_private_dir, sync_directory, sync_file
 from agentd.storage import restores
 from agentd.storage.beside import note_of
 from agentd.storage.graves import bury_again, graves_in
@@ -153,20 +153,16 @@ def _move(source: Path, target: Path) -> None:
     ensure_private_dir(target.parent)
     if target.is_dir():
         target.rmdir()  # empty: everything else was moved aside
-    _walk(source, _sync)
+    for path in (source, *source.rglob("*")):
+        sync_file(path)
     if source.stat().st_dev == target.parent.stat().st_dev:
         source.rename(target)
     elif source.is_dir():
-        _walk(source, lambda path: _write(target / path.relative_to(source), path.read_bytes()))
+        for path in filter(Path.is_file, source.rglob("*")):
+            _write(target / path.relative_to(source), path.read_bytes())
     else:
         _write(target, source.read_bytes())
-    _sync(target.parent)
-
-
-def _walk(path: Path, each: Callable[[Path], None]) -> None:
-    for file in path.rglob("*") if path.is_dir() else (path,):
-        if file.is_file():
-            each(file)
+    sync_directory(target.parent)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -174,11 +170,6 @@ def _write(path: Path, data: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
+        file.flush()
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(path.parent)

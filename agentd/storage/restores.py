@@ -7,12 +7,11 @@ archive's, and a daemon that worked there would take missing notes for deleted o
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 from agentd.errors import StateMissing
-from agentd.paths import ensure_private_dir
+from agentd.paths import ensure_private_dir, sync_directory
 
 _NAME = ".restore-"
 _MOVING = "moving"
@@ -29,17 +28,14 @@ def new_stage(state_dir: Path, stamp: str) -> Path:
 def begin_moving(stage: Path) -> None:
     """Things are about to be moved. Raises OSError."""
     (stage / _MOVING).touch()
-    descriptor = os.open(stage, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(stage)
 
 
 def end_moving(state_dir: Path) -> None:
     """All is in place, whatever earlier restores have left half done. Raises OSError."""
     for stage in _stages(state_dir):
         (stage / _MOVING).unlink(missing_ok=True)
+        sync_directory(stage)
 
 
 def clear(state_dir: Path) -> None:
