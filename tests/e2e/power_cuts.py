@@ -89,7 +89,8 @@ class Known:
             case {"id": int(number), "result": result} if number in asks:
                 ask = asks[number]
                 self.kept |= set(ask.puts)
-                self.gone |= set(ask.takes)
+                if not result.get("pending"):  # else it says that a place is left for later
+                    self.gone |= set(ask.takes)
                 if ask.method == "session/prompt":
                     meta = result["_meta"]
                     self.answers[meta["agentd/messageId"]] = meta["agentd/text"]
@@ -270,7 +271,7 @@ class Judge:
     home: Home
     known: Known
     found: list[str] = field(default_factory=list)
-    given_up: int = 0  # messages
+    given_up: set[str] = field(default_factory=set)  # messages
 
     async def judge(self) -> list[str]:
         """What is wrong with it, after a start and all that goes on by itself."""
@@ -368,7 +369,8 @@ class Judge:
         outcome = await outcome_of(client, message.key, message.text, message.id)
         wanted = "done" if words else message.text.removeprefix("say ")
         answer = self.known.answers.get(message.id)
-        self.given_up += outcome == GIVEN_UP
+        if outcome == GIVEN_UP:
+            self.given_up.add(message.id)
         self._require(outcome in {wanted, GIVEN_UP}, f"{message.id} ended as {outcome}")
         self._require(answer in {None, outcome}, f"{message.id} has another answer: {outcome}")
         missing = {word for word, n in times.items() if not n} - failed
@@ -400,13 +402,13 @@ class Judge:
 
 @dataclass
 class Verdict:
-    """Of how many cuts; how much had been acknowledged before them, how many messages were given up and said to be
-    so, and what was wrong.
+    """Of how many cuts; how much had been acknowledged before them, which messages were given up, and said to be so,
+    and what was wrong.
     """
 
     cuts: int = 0
     promises: int = 0
-    given_up: int = 0
+    given_up: set[str] = field(default_factory=set)
     found: list[str] = field(default_factory=list)
 
 
@@ -462,7 +464,7 @@ class Campaign:
             judge = Judge(home, known)
             found = await judge.judge()
         self.verdict.cuts += 1
-        self.verdict.given_up += judge.given_up
+        self.verdict.given_up |= judge.given_up
         self.verdict.promises += len(known.kept) + len(known.gone) + len(known.answers)
         told = f"bytes {fate.bytes} by {fate.sector}, names {fate.names}"
         place = f"seed {self.seed}, {where}, cut {cut} of {len(life.calls)}, {told}"
