@@ -23,6 +23,7 @@ from agentd.commands.jobs import JOBS, JobCommands
 from agentd.commands.memory import MEMORY, MemoryCommands
 from agentd.commands.notes import IN_NOTES, NoteCommands
 from agentd.commands.proposals import PROPOSALS, ProposalCommands
+from agentd.commands.sessions import SESSIONS, SessionCommands
 from agentd.commands.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
@@ -35,6 +36,7 @@ from agentd.server import declared
 from agentd.server.clients import Clients
 from agentd.server.commands import Command
 from agentd.server.hub import Hub
+from agentd.server.importer import Importer
 from agentd.server.listener import inherited_socket
 from agentd.server.methods.exchange import NAMES as EXCHANGED
 from agentd.server.methods.exchange import ExchangeMethods
@@ -43,7 +45,6 @@ from agentd.server.methods.graph import GraphMethods
 from agentd.server.methods.graph import refusals as graph_off
 from agentd.server.methods.programs import NAMES as PROGRAMS
 from agentd.server.methods.programs import ProgramMethods
-from agentd.server.methods.sessions import SessionMethods
 from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
@@ -97,25 +98,9 @@ def methods(
     """The commands on what the daemon does, by name; those on the daemon itself are `Upkeep`'s."""
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clock, dispatcher = parts.ground.clock, parts.alerts.dispatcher
-    learnt = parts.facts.learnt
-
-    def imported(session: SessionKey) -> None:
-        memory.indexer.touch(session)
-        if learnt is not None:
-            learnt.learning.touch(session)
-
     return {
         **StatusMethods(_status(parts, delays), clock, stop).routes(),
-        **SessionMethods(
-            stores.sessions,
-            parts.engine.sessions,
-            _erasure(parts).delete,
-            stores.ledger,
-            clock,
-            stores.blobs,
-            on_import=imported,
-            workspace=memory.files,
-        ).routes(),
+        **declared.methods(SESSIONS, _sessions(parts)),
         **declared.methods(MEMORY, _memory(parts)),
         **declared.methods(HISTORY, HistoryCommands(memory.files)),
         **_facts(parts),
@@ -131,6 +116,30 @@ def methods(
             (stores.sessions, stores.blobs),
         ).routes(),
     }
+
+
+def _sessions(parts: Parts) -> SessionCommands:
+    stores, memory, learnt = parts.stores, parts.memory, parts.facts.learnt
+
+    def imported(session: SessionKey) -> None:
+        memory.indexer.touch(session)
+        if learnt is not None:
+            learnt.learning.touch(session)
+
+    importer = Importer(
+        stores.sessions,
+        parts.ground.clock,
+        stores.blobs,
+        on_import=imported,
+        workspace=memory.files,
+    )
+    return SessionCommands(
+        stores.sessions,
+        parts.engine.sessions,
+        _erasure(parts).delete,
+        stores.ledger,
+        importer,
+    )
 
 
 def _memory(parts: Parts) -> MemoryCommands:

@@ -1,4 +1,4 @@
-"""`agentd sessions`: the conversations that the daemon keeps."""
+"""`agentd sessions`, where it takes more than one question: pages, files, a yes."""
 
 from __future__ import annotations
 
@@ -10,77 +10,49 @@ from typing import Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, agree, answer, ask, fitted, sockets
-from agentd.cli.group import Group
-from agentd.cli.report import AsJson, as_line, note, reporting, say, show
-from agentd.commands.plain import fields, table
+from agentd.cli.ask import MODEL_SECONDS, agree, ask, fitted, sockets
+from agentd.cli.declared import grouped, tell
+from agentd.cli.report import as_line, note, reporting, say, show
+from agentd.commands.plain import table
+from agentd.commands.sessions import SESSIONS
 from agentd.errors import StorageError
 from agentd.paths import chat_history
 
-app = Group("See, move and shorten conversations.")
 
-_UNSAVED = {  # by the reason of a report in which nothing was flushed
-    "flush": "nothing could be saved; `agentd logs` says why",
-    "below_threshold": "all that was said is saved already",
-}
-
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The session's key.")]
-
-
-@app.command("list")
-def list_(as_json: AsJson = False) -> None:
-    """List the sessions, the last used first."""
-    columns = ("key", "updated_at", "rows", "turns", "context_tokens", "title")
-    answer(
-        "sessions/list",
-        lambda result: table(result["sessions"], columns, "no sessions"),
-        as_json=as_json,
-    )
-
-
-@app.command("show")
-def show_(
-    key: Key = "main",
+def _show(
+    given: dict[str, Any],
+    *,
     last: Annotated[int, typer.Option(min=0, help="How many of its newest rows.")] = 20,
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
-    """Show one session: what it cost, how its context stands, and what was said last."""
     from agentd.cli.told import conversation
 
     with reporting(as_json=as_json):
-        session = ask("sessions/show", key=key, in_words=not as_json)
-        show(session, lambda told: fitted(fields(told)), as_json=as_json)
+        session = ask("sessions/show", in_words=not as_json, **given)
+        show(session, lambda told: fitted(SESSIONS["show"].show(told)), as_json=as_json)
         if last and not as_json and session["rows"]:
             first = max(1, session["rows"] - last + 1)
-            say(f"\n{fitted(conversation(list(_messages(key, first, in_words=True))))}")
+            messages = _messages(given["key"], first, in_words=True)
+            say(f"\n{fitted(conversation(list(messages)))}")
 
 
-@app.command()
-def export(
-    key: Key = "main",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The export is JSON lines anyway.")
-    ] = False,
-) -> None:
-    """Print a session's transcript, one JSON object a line."""
+def _export(given: dict[str, Any], *, as_json: bool) -> None:
     with reporting(as_json=as_json):
-        for message in _messages(key):
+        for message in _messages(given["key"]):
             say(as_line(message))
 
 
-@app.command("import")
-def import_(
+def _import(
+    _: dict[str, Any],
+    *,
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH…", help="JSONL files or folders.", exists=True)
     ],
     as_: Annotated[
         str | None, typer.Option("--as", metavar="KEY", help="The session that one file becomes.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
-    """Bring in transcripts, ours, OpenClaw's or RustyClaw's; each becomes the session that its file is
-    named for, as `agentd export` names them, or else `chat:<file name>`.
-    """
     import asyncio
 
     from agentd.cli.transcripts import bring_in
@@ -96,52 +68,22 @@ def import_(
             note(f"left out: {fault}")
 
 
-@app.command()
-def compact(
-    key: Key = "main",
-    instructions: Annotated[
-        str, typer.Option(metavar="TEXT", help="What the summary should keep.")
-    ] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Summarise the older part of a session, memories saved first."""
-    given = {"key": key, "instructions": instructions}
-    answer("sessions/compact", fields, as_json=as_json, within=MODEL_SECONDS, **given)
-
-
-@app.command()
-def flush(
-    key: Key = "main",
-    explain: Annotated[
-        bool, typer.Option(help="Only say what was decided, and from which figures.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Let the agent save what it should remember of a session."""
-    answer(
-        "sessions/flush", _flushed, as_json=as_json, key=key, explain=explain, within=MODEL_SECONDS
-    )
-
-
-@app.command()
-def reset(key: Key, as_json: AsJson = False) -> None:
-    """Save what should be remembered, then begin the session anew under its key."""
-    answer("sessions/reset", fields, as_json=as_json, key=key, within=MODEL_SECONDS)
-
-
-@app.command()
-def delete(
-    key: Key,
+def _delete(
+    given: dict[str, Any],
+    *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
-    """Erase a session for good; `main` is emptied. Notes made from it stay."""
+    key = given["key"]
     with reporting(as_json=as_json):
         if not yes:
             ask("sessions/show", key=key)  # nobody is asked about one that is not there
         agree(f"Erase session {key} for good?", yes=yes, ask=not as_json)
-    answer("sessions/delete", _deleted, as_json=as_json, key=key, within=MODEL_SECONDS)
+    tell(SESSIONS["delete"], given, as_json=as_json)
     _forget_typed(key)
+
+
+app = grouped(SESSIONS, {"show": _show, "export": _export, "import": _import, "delete": _delete})
 
 
 def _forget_typed(key: str) -> None:
@@ -153,19 +95,6 @@ def _forget_typed(key: str) -> None:
 
     with suppress(StorageError):
         asyncio.run(TypedWords(chat_history(os.environ)).erase(SessionKey(key)))
-
-
-def _flushed(result: dict[str, Any]) -> str:
-    """The figures; `reason` is only what asked for the flush, so that it does not say why it failed."""
-    told = fields(result)
-    if result.get("flushed") is False:
-        told += f"\n{_UNSAVED.get(str(result.get('reason')), '')}".rstrip()
-    return told
-
-
-def _deleted(result: dict[str, Any]) -> str:
-    done = "is empty now" if result["kept"] else "is erased"
-    return f"{result['key']} {done}; notes made from it stay in your workspace, and old backups hold it"
 
 
 def _messages(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentd.commands.keys import absent
 from agentd.server.connection import Routes
-from agentd.server.keys import absent
 from agentd.server.peer import Handler, Listener, Peer
 
 _OF_NO_SESSION = ("initialize", "authenticate", "session/list")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 import secrets
 
-from agentd.domain.transcript import SessionInfo
 from agentd.domain.turn import MAIN, SessionKey
-from agentd.errors import InvalidRequest, NotFound
-from agentd.ports import SessionStore
+from agentd.errors import InvalidRequest
 from agentd.redaction import Redactor
 
-_MADE = re.compile(r"chat:[0-9a-f]{12}")  # by `new_key`
 _KEY = re.compile(r"(?:chat|group|isolated):[^/\x00-\x1f\x7f]{1,200}")
 
 _SECRETS = Redactor()
@@ -36,26 +33,8 @@ def require_no_secret(name: str, what: str) -> None:
 
 
 def new_key(like: SessionKey = MAIN) -> SessionKey:
-    """A key nobody has used, of the same kind of session as another; `chat:` like `main`."""
+    """A key nobody has used, of the same kind of session as another; `chat:` like `main`. What it looks like
+    `is_unused` knows.
+    """
     prefix = "chat" if like == MAIN else like.partition(":")[0]
     return SessionKey(f"{prefix}:{secrets.token_hex(6)}")
-
-
-def is_unused(info: SessionInfo) -> bool:
-    """Whether a client made the session without naming it, and nothing was ever said there."""
-    return not info.rows and not info.turns and bool(_MADE.fullmatch(info.key))
-
-
-async def existing_key(store: SessionStore, text: str) -> SessionKey:
-    """The key of a session that is there. Raises NotFound."""
-    key = SessionKey(text)
-    if text == MAIN or await store.exists(key):
-        return key
-    raise absent(text)
-
-
-def absent(text: str) -> NotFound:
-    """The one answer for a session that is not there and for one that a client must not know of."""
-    return NotFound(
-        f"there is no session {text[:100]!r}", cure="`agentd sessions list` shows which there are"
-    )

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from agentd import __version__
+from agentd.commands.keys import existing_key, is_unused
 from agentd.domain.choices import NOTHING_OFFERED, Offer
 from agentd.domain.message import Image
 from agentd.domain.transcript import Row, RowRole, SessionInfo
@@ -21,7 +22,7 @@ from agentd.server.commands import Command
 from agentd.server.connection import Routes
 from agentd.server.hello import read_hello
 from agentd.server.hub import Hub, update_params
-from agentd.server.keys import existing_key, is_unused, new_key, parse_key, require_no_secret
+from agentd.server.keys import new_key, parse_key, require_no_secret
 from agentd.server.options import SessionOptions
 from agentd.server.peer import Peer, Profile, Reply
 from agentd.server.pictures import Pictures

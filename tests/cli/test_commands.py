@@ -45,7 +45,7 @@ OPTIONS = (
         (["status"], "status", {}),
         (["sessions", "list"], "sessions/list", {}),
         (["sessions", "show", "chat:1"], "sessions/show", {"key": "chat:1"}),
-        (["sessions", "compact"], "sessions/compact", {"key": "main", "instructions": ""}),
+        (["sessions", "compact"], "sessions/compact", {"key": "main"}),
         (
             ["sessions", "flush", "main", "--explain"],
             "sessions/flush",

@@ -7,11 +7,13 @@ import asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agentd.commands.sessions import SESSIONS, SessionCommands
 from agentd.domain.message import Text
 from agentd.domain.transcript import Row, RowRole
 from agentd.domain.turn import SessionKey, TurnRequest
 from agentd.engine.prompt import Scene, build
-from agentd.server.methods.sessions import SessionMethods
+from agentd.server.declared import methods
+from agentd.server.importer import Importer
 from agentd.testing import FakeClock, MemorySessions, MemoryWorkspace, check_messages
 
 KEY = SessionKey("chat:old")
@@ -34,11 +36,15 @@ class Nobody:
     """Stands for every part that an import has no use for, and for the client."""
 
 
+def importing(importer):
+    commands = SessionCommands(Nobody(), Nobody(), Nobody(), Nobody(), importer)
+    return methods(SESSIONS, commands)["_agentd/sessions/import"]
+
+
 async def imported(lines, key=KEY) -> tuple[Row, ...]:
     clock = FakeClock()
     store = MemorySessions(clock)
-    methods = SessionMethods(store, Nobody(), Nobody(), Nobody(), clock)
-    await methods.routes()["_agentd/sessions/import"]({"key": key, "lines": lines}, Nobody())
+    await importing(Importer(store, clock))({"key": key, "lines": lines}, Nobody())
     return (await store.load(key)).rows
 
 
@@ -98,10 +104,8 @@ async def test_what_was_imported_is_announced_once_it_is_there() -> None:
     clock = FakeClock()
     store = MemorySessions(clock)
     heard = []
-    methods = SessionMethods(
-        store, Nobody(), Nobody(), Nobody(), clock, on_import=lambda key: heard.append(key)
-    )
-    act, peer = methods.routes()["_agentd/sessions/import"], Nobody()
+    act = importing(Importer(store, clock, on_import=lambda key: heard.append(key)))
+    peer = Nobody()
     line = {"role": "user", "content": "My parrot is Kiki"}
     await act({"key": KEY, "lines": [line], "more": True}, peer)
     assert heard == []
@@ -115,8 +119,7 @@ async def test_a_name_that_came_with_a_file_is_from_outside_and_one_that_was_cho
     clock, files = FakeClock(), MemoryWorkspace()
     store = MemorySessions(clock)
     await store.create(SessionKey("chat:there"))
-    methods = SessionMethods(store, Nobody(), Nobody(), Nobody(), clock, workspace=files)
-    act = methods.routes()["_agentd/sessions/import"]
+    act = importing(Importer(store, clock, workspace=files))
     lines = [line("user")]
     await act({"key": "chat:of a file", "lines": lines}, Nobody())
     await act({"key": "chat:chosen", "lines": lines, "chosen": True}, Nobody())

@@ -6,10 +6,12 @@ import base64
 
 import pytest
 
+from agentd.commands.sessions import SESSIONS, SessionCommands
 from agentd.domain.message import Image, Text
 from agentd.domain.transcript import export_row
 from agentd.domain.turn import SessionKey
-from agentd.server.methods.sessions import SessionMethods
+from agentd.server.declared import methods
+from agentd.server.importer import Importer
 from agentd.testing import PNG, FakeClock, MemoryBlobs, MemorySessions
 
 KEY = SessionKey("chat:old")
@@ -27,12 +29,16 @@ class Nobody:
     """Stands for every part that an import has no use for, and for the client."""
 
 
+def importing(importer):
+    commands = SessionCommands(Nobody(), Nobody(), Nobody(), Nobody(), importer)
+    return methods(SESSIONS, commands)["_agentd/sessions/import"]
+
+
 async def imported(blobs, *content, role="user", key=KEY):
     clock = FakeClock()
     store = MemorySessions(clock)
-    methods = SessionMethods(store, Nobody(), Nobody(), Nobody(), clock, blobs)
     lines = [{"role": role, "content": [*content]}]
-    await methods.routes()["_agentd/sessions/import"]({"key": key, "lines": lines}, Nobody())
+    await importing(Importer(store, clock, blobs))({"key": key, "lines": lines}, Nobody())
     return (await store.rows(key))[0]
 
 

@@ -8,6 +8,7 @@ import pytest
 from agentd.commands.alerts import ALERTS, AlertCommands
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.commands.memory import MEMORY, MemoryCommands
+from agentd.commands.sessions import SESSIONS, SessionCommands
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.fact import ErasureReport
@@ -20,7 +21,7 @@ from agentd.errors import InvalidRequest, NotFound
 from agentd.server.alerts import NobodyListens, SocketAlerts
 from agentd.server.clients import Clients
 from agentd.server.declared import methods
-from agentd.server.methods.sessions import SessionMethods
+from agentd.server.importer import Importer
 from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.server.roles import Role
 from agentd.testing import (
@@ -122,7 +123,10 @@ def turns(store):
 
 @pytest.fixture
 def sessions(store, turns, clock):
-    return SessionMethods(store, turns, store.delete, MemoryLedger(clock), clock).routes()
+    importer = Importer(store, clock)
+    return methods(
+        SESSIONS, SessionCommands(store, turns, store.delete, MemoryLedger(clock), importer)
+    )
 
 
 @pytest.fixture

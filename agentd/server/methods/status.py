@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentd.commands.keys import is_unused
+from agentd.commands.sessions import session_json
 from agentd.domain.beat import Standing
 from agentd.domain.health import Problem
 from agentd.domain.memory import IndexState
 from agentd.domain.retention import Retained
 from agentd.ports import Clock, Ledger, SessionStore
-from agentd.server.keys import is_unused
 from agentd.server.methods.params import NoParams, handler
-from agentd.server.methods.sessions import session_json
 from agentd.server.peer import Handler
 from agentd.server.turns import Turns
 

@@ -1,0 +1,117 @@
+"""Transcripts of others, and our own, as sessions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import structlog
+
+from agentd.domain.message import Block, Image, Text
+from agentd.domain.transcript import NewRow
+from agentd.domain.turn import Kind, SessionKey, kind_of
+from agentd.errors import AgentdError, InvalidRequest
+from agentd.memory.transcript import path_of
+from agentd.ports import Blobs, Clock, SessionStore, Workspace
+from agentd.server.keys import parse_key
+from agentd.server.methods.imports import read_lines
+from agentd.server.methods.pairing import paired
+
+log = structlog.get_logger()
+
+_MOST_STAGED = 200_000  # lines of one import
+
+
+class Importer:
+    """Adds lines of transcripts to sessions."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        clock: Clock,
+        blobs: Blobs | None = None,
+        *,
+        on_import: Callable[[SessionKey], object] | None = None,
+        workspace: Workspace | None = None,
+    ) -> None:
+        """Without `blobs`, images of imported transcripts become words. `on_import` hears of a session
+        that has got rows without a turn. `workspace` remembers which names are from outside.
+        """
+        self._store = store
+        self._clock = clock
+        self._blobs = blobs
+        self._on_import = on_import
+        self._workspace = workspace
+        self._staged: WeakKeyDictionary[object, dict[str, list[dict[str, Any]]]] = (
+            WeakKeyDictionary()
+        )
+
+    async def take(
+        self,
+        caller: object,
+        name: str,
+        given: Sequence[dict[str, Any]],
+        *,
+        more: bool,
+        chosen: bool,
+    ) -> dict[str, Any]:
+        """Add lines to the session with that name. `more` holds them back until the caller's last piece;
+        `chosen` says that the owner has chosen the name, which is else that of a file that others may have
+        made. Raises InvalidRequest, StorageError.
+        """
+        key = parse_key(name)
+        staged = self._staged.setdefault(caller, {})
+        lines = staged.setdefault(key, [])
+        lines.extend(given)
+        if more and len(lines) <= _MOST_STAGED:
+            return {"key": key, "rows": 0, "staged": len(lines)}
+        del staged[key]
+        if len(lines) > _MOST_STAGED:
+            raise InvalidRequest(
+                f"a transcript of more than {_MOST_STAGED} lines", cure="split the file"
+            )
+        has_owner = kind_of(key) is Kind.MAIN
+        read = await asyncio.to_thread(
+            read_lines, lines, self._clock.now(), self._clock.zone, has_owner=has_owner
+        )
+        kept = self._blobs.keep(read.pictures) if self._blobs is not None else nullcontext()
+        async with kept:
+            for place, (row, at) in enumerate(read.dated):
+                if any(isinstance(block, Image) for block in row.blocks):
+                    read.dated[place] = (await self._pictured(row), at)
+            dated = await asyncio.to_thread(_paired, read.dated)
+            if not chosen:
+                await self._name_outside(key)
+            count = await self._store.add_rows(key, dated)
+        if self._on_import is not None:
+            self._on_import(key)
+        return {"key": key, "rows": count}
+
+    async def _name_outside(self, key: SessionKey) -> None:
+        """A transcript is about to be called after a file; a session that is there has its name already."""
+        if self._workspace is not None and not await self._store.exists(key):
+            await self._workspace.name_outside([path_of(key)])
+
+    async def _pictured(self, row: NewRow) -> NewRow:
+        """The row with words for images whose bytes did not come along."""
+        return replace(row, blocks=tuple([await self._at_hand(block) for block in row.blocks]))
+
+    async def _at_hand(self, block: Block) -> Block:
+        if not isinstance(block, Image):
+            return block
+        try:
+            if self._blobs is not None and await self._blobs.read(block):
+                return block
+        except AgentdError as error:
+            log.info("image_not_imported", reason=error.reason)
+        return Text(block.left_out("its bytes did not come along"))
+
+
+def _paired(dated: Sequence[tuple[NewRow, datetime]]) -> list[tuple[NewRow, datetime]]:
+    rows = paired([row for row, _ in dated])
+    return [(row, at) for row, (_, at) in zip(rows, dated, strict=True)]
