@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from agentd.domain.health import Problem
-from agentd.paths import ensure_private_dir
+from agentd.paths import ensure_private_dir, sync_directory
 
 MARK = ".damaged-"  # in the names of the folders
 _REPORT = "report.json"
@@ -53,7 +53,7 @@ class Damages:
         return ensure_private_dir(free)
 
     def record(self, folder: Path, problem: Problem, at: datetime) -> None:
-        """Keep what is to be told, whole or not at all. Raises OSError."""
+        """Keep what is to be told, durably, whole or not at all. Raises OSError."""
         part = folder / f"{_REPORT}.part"
         part.unlink(missing_ok=True)
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as new:
@@ -61,6 +61,7 @@ class Damages:
             new.flush()
             os.fsync(new.fileno())
         part.rename(folder / _REPORT)
+        sync_directory(folder)
 
     def all(self) -> tuple[Damage, ...]:
         """What there is, the oldest first."""

@@ -20,6 +20,7 @@ import structlog
 
 from agentd.domain.health import Problem
 from agentd.errors import StateMissing, StorageError
+from agentd.paths import sync_directory, sync_file
 from agentd.storage.acknowledged import commits_in, named, ring_of
 from agentd.storage.damages import MARK, Damages
 from agentd.storage.faults import translate
@@ -141,10 +142,10 @@ def _rescue(path: Path, schema: Schema, damage: str, backup: Path | None, now: d
         forget_count(part)
     except sqlite3.Error as error:
         raise translate(error, part) from error
-    _sync(part)
+    sync_file(part)
     damages.record(folder, _told(path, folder, damage, found, backup), now)
     part.rename(whole)
-    _sync(folder)
+    sync_directory(folder)
     _move(path, folder)
     log.warning("state_salvaged", rows=sum(found.found.values()), folder=str(folder))
 
@@ -217,6 +218,7 @@ def _record(path: Path, problem: Problem, now: datetime) -> None:
         if part.exists():
             shutil.copyfile(part, folder / part.name)
             (folder / part.name).chmod(0o600)
+            sync_file(folder / part.name)
     key = key_of(path)
     if problem.code == "rows_key_lost" and key.exists():
         key.rename(folder / key.name)
@@ -242,9 +244,9 @@ def _move(path: Path, folder: Path) -> None:
         part = path.with_name(path.name + suffix)
         if part.exists():
             part.rename(folder / part.name)
-    _sync(folder)
+    sync_directory(folder)
     (folder / _SALVAGED).rename(path)
-    _sync(path.parent)
+    sync_directory(path.parent)
 
 
 def _told(path: Path, folder: Path, damage: str, found: Salvaged, backup: Path | None) -> Problem:
@@ -278,11 +280,3 @@ def _is_marked(note: Path) -> bool:
             return _OUR_MARK in file.read(_MOST_BYTES)
     except OSError:
         return False
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

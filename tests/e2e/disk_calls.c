@@ -2,10 +2,13 @@
 
    To be preloaded (LD_PRELOAD). A process is followed from the first call on before which DISK_CALLS_ROOT names the
    folder and DISK_CALLS_LOG the log, which must exist and stand outside of it. A record is a head and what it says the
-   lengths of: two paths and data. Calls take turns: each is made and written down before the next one, so that the log
-   is an order in which they may have reached the disk. Words to clients of a Unix socket are written down before
-   they are sent. What is changed through a mapping of a file is not seen; a shared mapping that may be
-   written is written down. The caller gets what it would have got. */
+   lengths of: two paths and data. Calls take turns, each is made and written down before the next one, and so are words
+   to clients of a Unix socket: the log has everything in the order in which it was. Its kinds:
+
+       C created   K folder made   W written   T cut to a size   F synced      P mode    R renamed   L linked
+       D removed   S said          M mapped to be changed, which then is not seen        U anything else
+
+   The caller gets what it would have got, but that the kernel copies nothing between files by itself. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include <errno.h>

@@ -10,16 +10,19 @@ import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
+from random import Random
 
 import pytest
 
 from tests.e2e.disk import ALL, COMPILER, NOTHING, Fate
 from tests.e2e.harness import Home, ModelServer
-from tests.e2e.power_cuts import Campaign, Talk, Verdict
+from tests.e2e.power_cuts import Campaign, Known, Talk, Verdict, recorded
 from tests.e2e.test_days_of_kills import with_a_note_twice, with_other_bytes, without_a_message
 
 HOMES, LIVES, CUTS = 10, 2, 10
 MANY, LONG, OFTEN = 20, 5, 20
+MOMENTS = 12  # of one start
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler: cc or gcc")
 
@@ -71,6 +74,23 @@ async def test_what_was_erased_does_not_come_back_in_a_log_whose_cut_was_lost(
     life = await campaign.first(everything)
     erased = next(end for end in life.acknowledgements() if life.known(end).gone)
     assert await campaign.judge(life, erased, Fate(bytes=0.0, names=1.0)) == []
+
+
+async def nothing(talk: Talk) -> None:
+    """It only starts."""
+
+
+async def test_what_a_start_has_found_lost_is_told_though_the_power_goes_then(
+    campaign: Campaign,
+) -> None:
+    life = await campaign.first(everything)
+    async with campaign.a_home() as home:
+        life.cut(life.acknowledgements()[-1]).write(home.root, ALL)
+        without_the_end_of_the_log(home)
+        start = await recorded(home, Random(1), Known(), count(100), nothing)
+    for cut in range(0, len(start.calls), max(1, len(start.calls) // MOMENTS)):
+        found = await campaign.judge(start, cut, NOTHING)
+        assert "acknowledged_lost" in "\n".join(found), (cut, len(start.calls), found)
 
 
 LOST_SYNCS = {
