@@ -18,11 +18,12 @@ import pytest
 from tests.e2e.disk import ALL, COMPILER, NOTHING, Fate
 from tests.e2e.harness import Home, ModelServer
 from tests.e2e.power_cuts import Campaign, Known, Talk, Verdict, recorded
+from tests.e2e.test_damage import spoil
 from tests.e2e.test_days_of_kills import with_a_note_twice, with_other_bytes, without_a_message
 
 HOMES, LIVES, CUTS = 10, 2, 10
 MANY, LONG, OFTEN = 20, 5, 20
-MOMENTS = 12  # of one start
+MOMENTS = 6  # of one start
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler: cc or gcc")
 
@@ -80,17 +81,30 @@ async def nothing(talk: Talk) -> None:
     """It only starts."""
 
 
+def without_the_end_of_the_log(home: Home) -> None:
+    log = home.root / "state" / "state.db-wal"
+    log.write_bytes(log.read_bytes()[:-20_000])
+
+
+def with_noise(home: Home) -> None:
+    spoil(home.root / "state" / "state.db", "charges")
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [(without_the_end_of_the_log, "acknowledged_lost"), (with_noise, "state_salvaged")],
+)
 async def test_what_a_start_has_found_lost_is_told_though_the_power_goes_then(
-    campaign: Campaign,
+    campaign: Campaign, harm: Callable[[Home], None], code: str
 ) -> None:
     life = await campaign.first(everything)
     async with campaign.a_home() as home:
         life.cut(life.acknowledgements()[-1]).write(home.root, ALL)
-        without_the_end_of_the_log(home)
+        harm(home)
         start = await recorded(home, Random(1), Known(), count(100), nothing)
     for cut in range(0, len(start.calls), max(1, len(start.calls) // MOMENTS)):
         found = await campaign.judge(start, cut, NOTHING)
-        assert "acknowledged_lost" in "\n".join(found), (cut, len(start.calls), found)
+        assert code in "\n".join(found), (cut, len(start.calls), found)
 
 
 LOST_SYNCS = {
@@ -122,11 +136,6 @@ def in_state(change: str) -> Callable[[Home], None]:
             assert db.execute(change).rowcount == 1
 
     return harm
-
-
-def without_the_end_of_the_log(home: Home) -> None:
-    log = home.root / "state" / "state.db-wal"
-    log.write_bytes(log.read_bytes()[:-20_000])
 
 
 def without_a_fact(home: Home) -> None:
