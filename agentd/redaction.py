@@ -204,14 +204,17 @@ class Redactor:
         """Whether `kept` would replace something."""
         return next(self._found(text), None) is not None
 
-    def holds_behind(self, text: str, start: int) -> bool:
-        """`holds` for a text of which it is known that what stands before `start` holds nothing: in the
-        time that what stands behind it takes.
+    def holds_behind(self, text: bytes, start: int) -> bool:
+        """`holds` for the bytes of a text of which it is known that what stands before `start` holds
+        nothing: in the time that what stands behind it takes.
         """
-        begin = text.rfind("\n", 0, start) + 1  # but for these two, no key goes over an end of line
-        key = text.rfind(_PEM, 0, start) if self._formats else -1
-        longest = max(map(len, self._longest()), default=0)
-        return self.holds(text[max(0, min(begin, start - longest, key if key >= 0 else begin)) :])
+        begin = (
+            text.rfind(b"\n", 0, start) + 1
+        )  # but for these two, no key goes over an end of line
+        key = text.rfind(_PEM.encode(), 0, start) if self._formats else -1
+        longest = max((len(one.encode(errors="replace")) for one in self._longest()), default=0)
+        first = max(0, min(begin, start - longest, key if key >= 0 else begin))
+        return self.holds(text[first:].decode(errors="replace"))
 
     def _longest(self) -> Iterator[str]:
         return (max(spellings, key=len) for spellings in self._secrets.values())

@@ -260,7 +260,7 @@ class LiveIndex:
 
     async def _entries(self, chunks: Sequence[Chunk], known: Sequence[Entry] = ()) -> list[Entry]:
         """The chunks as they are indexed. Those that are `known`, on whatever line, are not read again."""
-        held = {_said(one.chunk): one for one in known}
+        held = await self._mirrors.run(_by_words, known) if known else {}
         found: list[Entry] = []
         for first in range(0, len(chunks), _SLICE):  # searches come in between
             found += await self._mirrors.run(self._slice, chunks[first : first + _SLICE], held)
@@ -346,6 +346,10 @@ def _kept(chunk: Chunk, redactor: Redactor) -> Chunk:
     text = redactor.kept(chunk.text, in_lines=True).text
     context = redactor.kept(chunk.context).text
     return replace(chunk, text=text, context=context) if text != chunk.text else chunk
+
+
+def _by_words(entries: Sequence[Entry]) -> dict[_Said, Entry]:
+    return {_said(one.chunk): one for one in entries}
 
 
 def _entries(

@@ -98,7 +98,7 @@ class Folder:
             if found.st_size > limit:
                 raise too_large("/".join(parts), found.st_size, limit)
             pieces, size = [], 0
-            while piece := os.read(fd, _PIECE):
+            while piece := os.read(fd, max(_PIECE, found.st_size + 1 - size)):
                 pieces.append(piece)
                 size += len(piece)
                 if size > limit:

@@ -298,7 +298,7 @@ class Versions:
         if not (old and new and log and new.startswith(old) and log[-1].version.size == len(old)):
             return False
         try:
-            return self._folder.read((home, log[-1].blob), _LIMIT)[: len(old)] == old
+            return self._folder.read((home, log[-1].blob), _LIMIT).startswith(old)
         except FileNotFoundError:
             return False
 
@@ -328,8 +328,7 @@ class Versions:
         The versions that are its beginnings, and the name of the file that holds all of them.
         """
         blob, size, data = log[-1].blob, log[-1].version.size, new.data or b""
-        text = data[:size].decode(errors="replace")
-        if self._redactor.holds_behind(text + data[size:].decode(errors="replace"), len(text)):
+        if self._redactor.holds_behind(data, size):
             return log, _ABSENT
         if self._folder.extend((home, blob), data[size:], size):
             return log, blob
