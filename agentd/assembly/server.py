@@ -15,6 +15,7 @@ from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.commands.alerts import ALERTS, AlertCommands
 from agentd.commands.declaration import Group
+from agentd.commands.export import EXPORT, ExportCommands
 from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.commands.facts import FACTS, FactCommands
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
@@ -24,6 +25,7 @@ from agentd.commands.memory import MEMORY, MemoryCommands
 from agentd.commands.notes import IN_NOTES, NoteCommands
 from agentd.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.commands.sessions import SESSIONS, SessionCommands
+from agentd.commands.status import STATUS, StatusCommands, StatusParts
 from agentd.commands.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
@@ -40,12 +42,10 @@ from agentd.server.importer import Importer
 from agentd.server.listener import inherited_socket
 from agentd.server.methods.exchange import NAMES as EXCHANGED
 from agentd.server.methods.exchange import ExchangeMethods
-from agentd.server.methods.export import ExportMethods
 from agentd.server.methods.graph import GraphMethods
 from agentd.server.methods.graph import refusals as graph_off
 from agentd.server.methods.programs import NAMES as PROGRAMS
 from agentd.server.methods.programs import ProgramMethods
-from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
 from agentd.server.server import Server
@@ -99,7 +99,7 @@ def methods(
     stores, memory, schedule = parts.stores, parts.memory, parts.schedule
     clock, dispatcher = parts.ground.clock, parts.alerts.dispatcher
     return {
-        **StatusMethods(_status(parts, delays), clock, stop).routes(),
+        **declared.methods(STATUS, StatusCommands(_status(parts, delays), clock, stop)),
         **declared.methods(SESSIONS, _sessions(parts)),
         **declared.methods(MEMORY, _memory(parts)),
         **declared.methods(HISTORY, HistoryCommands(memory.files)),
@@ -108,13 +108,7 @@ def methods(
         **declared.methods(HEARTBEAT, _heartbeat(parts)),
         **declared.methods(JOBS, JobCommands(schedule.agenda, schedule.jobs, _own_jobs(parts))),
         **declared.methods(ALERTS, AlertCommands(stores.outbox, dispatcher, clients.listen, clock)),
-        **ExportMethods(
-            stores.outbox,
-            stores.beats,
-            stores.jobs,
-            stores.ledger,
-            (stores.sessions, stores.blobs),
-        ).routes(),
+        **declared.methods(EXPORT, _export(parts)),
     }
 
 
@@ -140,6 +134,12 @@ def _sessions(parts: Parts) -> SessionCommands:
         stores.ledger,
         importer,
     )
+
+
+def _export(parts: Parts) -> ExportCommands:
+    stores = parts.stores
+    pictures = (stores.sessions, stores.blobs)
+    return ExportCommands(stores.outbox, stores.beats, stores.jobs, stores.ledger, pictures)
 
 
 def _memory(parts: Parts) -> MemoryCommands:
@@ -265,8 +265,7 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         retention=memory.retention.status,
         graph=parts.graph.status,
         facts=parts.facts.counts,
-        store=stores.sessions,
-        turns=parts.engine.sessions,
+        sessions=_sessions(parts).used,
         ledger=stores.ledger,
         loop=delays.as_json,
         problems=parts.problems,

@@ -15,6 +15,8 @@ import structlog
 from agentd import backup
 from agentd.assembly.model import check_prices
 from agentd.assembly.parts import Parts
+from agentd.commands.logs import LOGS, LogCommands, LogPlace
+from agentd.commands.upkeep import UPKEEP, UpkeepCommands
 from agentd.config import Config, load
 from agentd.doctor.examine import Check, examine
 from agentd.doctor.facts import Learnt
@@ -41,10 +43,7 @@ from agentd.ownership import configuration
 from agentd.paths import prompt
 from agentd.providers.metered import most_of
 from agentd.reload import Reload
-from agentd.server.methods.backup import BackupMethods
-from agentd.server.methods.doctor import DoctorMethods
-from agentd.server.methods.logs import LogMethods, LogPlace
-from agentd.server.methods.reload import ReloadMethods
+from agentd.server import declared
 from agentd.server.peer import Handler
 from agentd.server.server import Server
 from agentd.units import unit_of
@@ -71,10 +70,13 @@ class Upkeep:
         """Their methods by name."""
         unit = unit_of() if self._output.is_journal else None
         return {
-            **LogMethods(LogPlace(self._output.file, unit), self._ground.clock).routes(),
-            **DoctorMethods(partial(examine, self._checks())).routes(),
-            **ReloadMethods(self._reload.run).routes(),
-            **BackupMethods(self._backup).routes(),
+            **declared.methods(
+                LOGS, LogCommands(LogPlace(self._output.file, unit), self._ground.clock)
+            ),
+            **declared.methods(
+                UPKEEP,
+                UpkeepCommands(partial(examine, self._checks()), self._reload.run, self._backup),
+            ),
         }
 
     def look_after(self, server: Server) -> None:

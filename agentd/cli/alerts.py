@@ -11,7 +11,7 @@ from agentd.cli.report import as_line, note, reporting, say
 from agentd.commands.alerts import ALERTS
 
 if TYPE_CHECKING:
-    from agentd.cli.times import Times
+    from agentd.commands.times import Times
 
 
 def _follow_until_stopped(_: dict[str, Any], *, as_json: bool) -> None:

@@ -24,8 +24,8 @@ _PLACES = {
     "run": "agentd.cli.daemon:run",
     "stop": "agentd.cli.daemon:stop",
     "restart": "agentd.cli.daemon:restart",
-    "reload": "agentd.cli.reload:reload",
-    "status": "agentd.cli.daemon:status",
+    "reload": "agentd.commands.upkeep:UPKEEP",
+    "status": "agentd.commands.status:STATUS",
     "doctor": "agentd.cli.doctor:doctor",
     "backup": "agentd.cli.backup:backup",
     "restore": "agentd.cli.backup:restore",
@@ -34,28 +34,45 @@ _PLACES = {
     "send": "agentd.cli.talk:send",
     "acp": "agentd.cli.talk:acp",
     "export": "agentd.cli.export:export",
-    "sessions": "agentd.cli.sessions:app",
-    "memory": "agentd.cli.memory:app",
-    "facts": "agentd.cli.facts:app",
-    "heartbeat": "agentd.cli.heartbeat:app",
-    "jobs": "agentd.commands.jobs:JOBS",
-    "alerts": "agentd.cli.alerts:app",
-    "import": "agentd.cli.migrate:app",
-    "service": "agentd.cli.service:app",
-    "config": "agentd.cli.config:app",
+}
+_GROUPS = {
+    "sessions": ("agentd.cli.sessions:app", "See, move and shorten conversations."),
+    "memory": ("agentd.cli.memory:app", "Read, write and search what the agent remembers."),
+    "facts": ("agentd.cli.facts:app", "See and change what the agent knows about you."),
+    "heartbeat": (
+        "agentd.cli.heartbeat:app",
+        "Run the heartbeat, and see why it spoke or kept silent.",
+    ),
+    "jobs": ("agentd.commands.jobs:JOBS", "Have something said or done at set times."),
+    "alerts": ("agentd.cli.alerts:app", "See, follow and acknowledge alerts."),
+    "import": (
+        "agentd.cli.migrate:app",
+        "Move in from another agent; nothing that is yours is overwritten.",
+    ),
+    "service": ("agentd.cli.service:app", "Have systemd start the daemon and watch over it."),
+    "config": ("agentd.cli.config:app", "Check and show the configuration."),
 }
 
 
-def _loaded(place: str) -> Any:
-    """The function, or the group, at "package.module:name"."""
-    module, _, name = place.partition(":")
-    found = getattr(import_module(module), name)
-    return declared.grouped(found) if isinstance(found, declaration.Group) else found
+def _loaded(name: str, place: str) -> Any:
+    """The command, or the group, at "package.module:attribute"."""
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, declaration.Group):
+        return found
+    return declared.grouped(found) if found.name else declared.alone(found[name])
+
+
+def _grouped(name: str, place: str, summary: str) -> Group:
+    return Group(summary, inside=partial(_loaded, name, place))
 
 
 app = Group(
     "A personal agent that stays on: it talks, remembers and wakes up by itself.",
-    {name: partial(_loaded, place) for name, place in _PLACES.items()},
+    {
+        **{name: partial(_loaded, name, place) for name, place in _PLACES.items()},
+        **{name: partial(_grouped, name, *told) for name, told in _GROUPS.items()},
+    },
 )
 
 

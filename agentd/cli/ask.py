@@ -15,8 +15,8 @@ from agentd.errors import InvalidRequest
 from agentd.paths import client_sockets
 
 if TYPE_CHECKING:
-    from agentd.cli.times import Times
     from agentd.client.connection import Connection
+    from agentd.commands.times import Times
 
 QUICK_SECONDS = 30.0
 MODEL_SECONDS = 900.0  # commands that wait for a language model
@@ -79,9 +79,9 @@ def agree(question: str, *, yes: bool, ask: bool) -> None:
 
 async def owners_times(connection: Connection) -> Times:
     """The words for times in the zone of the daemon that is asked. Raises RemoteError, Busy."""
-    from agentd.cli.times import Times
     from agentd.client.conversation import introduction
     from agentd.clock import SystemClock
+    from agentd.commands.times import Times
 
     hello = await connection.call("initialize", introduction(deny=True), within=QUICK_SECONDS)
     return Times(SystemClock((hello.get("_meta") or {}).get("agentd/zone", "")))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentd.cli.ask import MODEL_SECONDS, answer
+from agentd.cli.declared import alone, tell
 from agentd.cli.report import AsJson, ConfigPath, note, reporting, show
 from agentd.commands.plain import counted
+from agentd.commands.upkeep import UPKEEP
 from agentd.errors import AgentdError, ConfigError
 from agentd.paths import daemon_places
 
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz.")]
 
 
-def backup(file: File, as_json: AsJson = False) -> None:
-    """Write everything into one file while the daemon runs, and check it."""
-    path = str(file.expanduser().absolute())
-    answer("backup", _written, as_json=as_json, within=MODEL_SECONDS, file=path)
+def _backup(given: dict[str, Any], *, as_json: bool) -> None:
+    path = str(Path(given["file"]).expanduser().absolute())
+    tell(UPKEEP["backup"], {"file": path}, as_json=as_json)
+
+
+backup = alone(UPKEEP["backup"], _backup)
 
 
 def restore(
@@ -78,11 +81,6 @@ def _lines(settings: Sequence[Reaching]) -> Iterator[str]:
     """Each setting, whole, with nothing in it that a terminal would not show."""
     for one in settings:
         yield f"{one.key} = {json.dumps(one.value)}: {one.how}"
-
-
-def _written(result: dict[str, Any]) -> str:
-    files, size = counted(result["files"], "file"), counted(result["bytes"], "byte")
-    return f"{files} in {result['file']}, {size}, checked"
 
 
 def _restored(result: dict[str, Any]) -> str:

@@ -18,12 +18,12 @@ from agentd.cli.pasting import Written
 from agentd.cli.screen import Display
 from agentd.cli.slash import chosen, help_text, misspelt, parse, session_table
 from agentd.cli.statusline import StatusLine
-from agentd.cli.times import Times
 from agentd.cli.toolcalls import Calls
 from agentd.client.connection import alone
 from agentd.client.conversation import Conversation, joined
 from agentd.client.errors import RemoteError
 from agentd.client.reply import Reply, marks, words
+from agentd.commands.times import Times
 from agentd.domain.spans import Spans
 from agentd.errors import AgentdError
 

@@ -15,7 +15,7 @@ from agentd.paths import Places, daemon_places
 if TYPE_CHECKING:
     from agentd.config import Config
 
-app = Group("Check and show the configuration.")
+app = Group()
 
 
 @app.command()

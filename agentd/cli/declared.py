@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, cast, get_args, get_origin
 
@@ -20,7 +21,7 @@ Line = Callable[..., None]
 
 def grouped(declared: declaration.Group, lines: Mapping[str, Line] | None = None) -> Group:
     """The commands of a declared group, as one of the command line."""
-    group = Group(declared.summary)
+    group = Group()
     add_all(group, declared, lines)
     return group
 
@@ -35,7 +36,7 @@ def add_all(
     for command in declared.commands:
         if command.has_line:
             line = (lines or {}).get(command.name)
-            group.command(command.name, help=command.help)(_line(command, line))
+            group.later[command.name] = partial(alone, command, line)
 
 
 def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:
@@ -43,7 +44,8 @@ def tell(command: Command, given: Mapping[str, Any], *, as_json: bool) -> None:
     answer(command.path, command.show, as_json=as_json, within=command.seconds, **given)
 
 
-def _line(command: Command, line: Line | None) -> Line:
+def alone(command: Command, line: Line | None = None) -> Line:
+    """One declared command, as typer takes it; see `add_all`."""
     params = [one for one in command.params() if one.param.help]
     own = [] if line is None else _own_options(line)
 
@@ -59,6 +61,7 @@ def _line(command: Command, line: Line | None) -> Line:
         "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson
     )
     parameters = [*told, *own, as_json]
+    run.__doc__ = command.help
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     cast(Any, run).__signature__ = inspect.Signature(parameters)  # which typer reads
     return run

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentd.cli.ask import fitted
-from agentd.cli.report import AsJson, ConfigFile, reporting, show
+from agentd.cli.declared import alone
+from agentd.cli.report import ConfigFile, reporting, show
+from agentd.commands.upkeep import UPKEEP
 from agentd.errors import AgentdError
 from agentd.paths import Places, daemon_places
 
@@ -22,8 +24,7 @@ _OK = "ok"
 _FAIL = "fail"
 
 
-def doctor(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Check everything that can be wrong; exit code 1 if something does not work."""
+def _doctor(_: dict[str, Any], *, config: ConfigFile = None, as_json: bool) -> None:
     import asyncio
 
     places = daemon_places(os.environ, config)
@@ -33,6 +34,9 @@ def doctor(config: ConfigFile = None, as_json: AsJson = False) -> None:
         show({"ok": is_well, "checks": found}, lambda _: fitted(_told(found)), as_json=as_json)
     if not is_well:
         raise typer.Exit(1)
+
+
+doctor = alone(UPKEEP["doctor"], _doctor)
 
 
 def _configuration(places: Places) -> list[dict[str, str]]:

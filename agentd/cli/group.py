@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import typer
@@ -35,10 +36,14 @@ class _QuickCommand(TyperCommand):
 
 class _QuickGroup(TyperGroup):
     later: ClassVar[Mapping[str, Load]] = {}
+    inside: ClassVar[tuple[Load, ...]] = ()  # at most one
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = _Commands(self.commands, self.later)
+        if self.inside:
+            self.commands = _Inside(*self.inside)
+        else:
+            self.commands = _Commands(self.commands, self.later)
 
     def get_short_help_str(self, limit: int = _SENTENCE) -> str:
         """The first sentence of the help, whole."""
@@ -90,14 +95,47 @@ class _Commands(MutableMapping[str, Any]):
         return len(self._later.keys() | self._made.keys())
 
 
+class _Inside(MutableMapping[str, Any]):
+    """The commands of a group that is loaded when one of them is asked for."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+
+    @cached_property
+    def _commands(self) -> MutableMapping[str, Any]:
+        return typer.main.get_group(self._load()).commands
+
+    def __getitem__(self, name: str) -> Any:
+        return self._commands[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._commands[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+
 class Group(typer.Typer):
-    """Commands under one name; `summary` is its help. Those of `later` are loaded when they are used, by
-    name: each is a function or a Group.
+    """Commands under one name; `summary` is its help. Those of `later` are made when they are used, by name:
+    each is a function or a Group. With `inside` its commands are those of the group which that loads.
     """
 
-    def __init__(self, summary: str, later: Mapping[str, Load] | None = None) -> None:
+    def __init__(
+        self,
+        summary: str = "",
+        later: Mapping[str, Load] | None = None,
+        inside: Load | None = None,
+    ) -> None:
+        self.later: dict[str, Load] = dict(later or {})
+        found = (inside,) if inside else ()
         super().__init__(
-            cls=type("_Later", (_QuickGroup,), {"later": later}) if later else _QuickGroup,
+            cls=type("_Later", (_QuickGroup,), {"later": self.later, "inside": found}),
             help=summary,
             context_settings={"help_option_names": ["--help", "-h"]},  # commands take them over
             no_args_is_help=True,

@@ -5,47 +5,41 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentd.cli.ask import QUICK_SECONDS, owners_times, sockets
-from agentd.cli.report import AsJson, as_line, note, reporting, say
+from agentd.cli.declared import alone
+from agentd.cli.report import as_line, note, reporting, say
+from agentd.commands.logs import LOGS
 from agentd.commands.plain import visible, words
-from agentd.errors import AgentdError, DaemonUnreachable, InvalidRequest
-from agentd.logbook import LEVELS, Logbook, Wanted, parse
+from agentd.errors import AgentdError, DaemonUnreachable
+from agentd.logbook import Logbook, Wanted, parse
 from agentd.paths import daemon_places
 from agentd.units import Unit
 
 if TYPE_CHECKING:
-    from agentd.cli.times import Times
+    from agentd.commands.times import Times
 
 _MOST_AT_ONCE = 1000  # what the daemon gives in one answer
-_ORIGINS = ("user", "heartbeat", "flush", "summary", "job")
 _HEAD = ("at", "level", "event")
 
 
-def logs(
+def _logs(
+    given: dict[str, Any],
+    *,
     number: Annotated[
         int, typer.Option("--number", "-n", min=1, max=1_000_000, help="How many, the newest.")
     ] = 200,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
-    session: Annotated[str, typer.Option(help="Of this session only.")] = "",
-    turn: Annotated[int, typer.Option(min=0, help="Of the turn with this number only.")] = 0,
-    origin: Annotated[
-        str, typer.Option(help="Only user, heartbeat, flush, summary or job turns.")
-    ] = "",
-    level: Annotated[str, typer.Option(help="From this level on: warning, error …")] = "",
-    as_json: AsJson = False,
+    as_json: bool,
 ) -> None:
-    """Show the daemon's log, one record a line."""
     import asyncio
 
-    wanted = Wanted(session, turn, origin, level)
+    wanted = Wanted(**{name: value for name, value in given.items() if value is not None})
     with reporting(as_json=as_json):
-        _check("origin", origin, _ORIGINS)
-        _check("level", level, LEVELS)
         try:
             unit = asyncio.run(_of_daemon(wanted, number, follow=follow, as_json=as_json))
         except DaemonUnreachable:
@@ -58,12 +52,7 @@ def logs(
             _of_journal(unit, wanted, number, show, follow=follow)
 
 
-def _check(option: str, given: str, known: Sequence[str]) -> None:
-    """Raises InvalidRequest for a word that no record has."""
-    if given and given not in known:
-        raise InvalidRequest(
-            f"--{option} {given[:100]!r} is not known", cure=f"give one of {', '.join(known)}"
-        )
+logs = alone(LOGS["logs"], _logs)
 
 
 class Tail:
@@ -113,8 +102,8 @@ async def _of_daemon(wanted: Wanted, number: int, *, follow: bool, as_json: bool
 
 def _of_file(wanted: Wanted, number: int, *, as_json: bool) -> None:
     """What a daemon that does not run any more left behind."""
-    from agentd.cli.times import Times
     from agentd.clock import SystemClock
+    from agentd.commands.times import Times
     from agentd.config import load
     from agentd.logs import file_of
 

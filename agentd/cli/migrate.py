@@ -15,7 +15,7 @@ from agentd.cli.report import AsJson, note, reporting, show
 from agentd.commands.plain import revealed, table
 from agentd.domain.workspace import FACTS_PATH
 
-app = Group("Move in from another agent; nothing that is yours is overwritten.")
+app = Group()
 
 Folder = Annotated[
     Path,

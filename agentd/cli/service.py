@@ -18,7 +18,7 @@ from agentd.errors import AgentdError, DaemonUnreachable
 if TYPE_CHECKING:
     from agentd.cli.installing import Service
 
-app = Group("Have systemd start the daemon and watch over it.")
+app = Group()
 
 System = Annotated[
     bool,

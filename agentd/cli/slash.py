@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentd.cli.times import Times, span
 from agentd.commands.plain import table
+from agentd.commands.times import Times, span
 
 Suggestion = tuple[str, str]  # what is put in, what it is
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentd.domain.alert import Alert
     from agentd.ports import Clock, Outbox
 
-ALERTS = Group("alerts", "See, follow and acknowledge alerts.")
+ALERTS = Group("alerts")
 
 _FIRST_TRIES_SECONDS = 15.0  # longer than a command or a webhook may take by default
 _LOOK_AGAIN_SECONDS = 0.05

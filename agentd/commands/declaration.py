@@ -1,6 +1,6 @@
 """How a command is declared: once, as an annotated coroutine of its group's class.
 
-    JOBS = Group("jobs", "Have something said or done at set times.")
+    JOBS = Group("jobs")
 
     class JobCommands:
         def __init__(self, agenda: Agenda) -> None: ...
@@ -43,6 +43,9 @@ class Caller(Protocol):
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
         """Queue a notification for it. Never blocks, never raises."""
+
+    async def wait_room(self) -> None:
+        """Return when it has read most of what waits for it, or has left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,10 @@ class Given:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that it may be; empty where it may be any."""
+        """The words that may be given; empty where it may be any."""
         for kind in (self.type, *get_args(self.type)):
             if get_origin(kind) is Literal:
-                return get_args(kind)
+                return tuple(word for word in get_args(kind) if word)
         return tuple(self.type) if self.is_enum else ()
 
     @property
@@ -156,11 +159,10 @@ class Slash:
 
 
 class Group:
-    """Commands under one name; "" for those that stand alone. `summary` is its help."""
+    """Commands under one name; "" for those that stand alone."""
 
-    def __init__(self, name: str, summary: str = "") -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.summary = summary
         self._commands: list[Command] = []
         self._slashes: list[Slash] = []
 

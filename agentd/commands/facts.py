@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentd.domain.fact import Fact, FactHit, Learned, Matches
     from agentd.domain.turn import SessionKey
 
-FACTS = Group("facts", "See and change what the agent knows about you.")
+FACTS = Group("facts")
 
 ERASING_SECONDS = 300.0  # every file that agentd wrote is gone through
 REFUSED = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentd.domain.turn import SessionKey
     from agentd.ports import BeatStore, Clock
 
-HEARTBEAT = Group("heartbeat", "Run the heartbeat, and see why it spoke or kept silent.")
+HEARTBEAT = Group("heartbeat")
 
 _FINAL = frozenset({"budget", "busy"})  # what `--force` does not pass either
 _RUN_COLUMNS = ("at", "outcome", "reason", "tokens", "cost_usd", "text")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentd.domain.job import JobRun
     from agentd.jobs.agenda import Agenda
 
-JOBS = Group("jobs", "Have something said or done at set times.")
+JOBS = Group("jobs")
 
 _ID = Annotated[int | str, Param("The job's id, heartbeat or graph.", metavar="ID")]
 _RUN_COLUMNS = ("job", "due", "until", "at", "outcome", "reason", "tokens", "cost_usd", "text")

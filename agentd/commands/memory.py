@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentd.domain.tool import FileIntent
     from agentd.ports import Recall, Workspace
 
-MEMORY = Group("memory", "Read, write and search what the agent remembers.")
+MEMORY = Group("memory")
 
 # As the index counts them: other line separators of Unicode are ordinary characters.
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentd.domain.transcript import SessionInfo
     from agentd.ports import Ledger, SessionStore
 
-SESSIONS = Group("sessions", "See, move and shorten conversations.")
+SESSIONS = Group("sessions")
 
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE_BYTES = 512 * 1024
@@ -116,6 +116,11 @@ class SessionCommands:
         infos = await self._store.sessions()
         listed = (info for info in infos if not is_unused(info) or self._turns.queued(info.key))
         return {"sessions": [session_json(info, self._turns) for info in listed]}
+
+    async def used(self, limit: int) -> list[dict[str, Any]]:
+        """Those that were used last, without those in which nothing was said."""
+        infos = [info for info in await self._store.sessions() if not is_unused(info)]
+        return [session_json(info, self._turns) for info in infos[:limit]]
 
     @SESSIONS.command(fields)
     async def show(self, key: _MainKey) -> dict[str, Any]:

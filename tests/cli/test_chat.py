@@ -17,7 +17,7 @@ from agentd.cli.chat import Chat
 from agentd.cli.pasting import Written
 from agentd.cli.screen import Screen
 from agentd.cli.statusline import StatusLine
-from agentd.cli.times import Times
+from agentd.commands.times import Times
 from agentd.domain.spans import Spans
 from agentd.testing import PNG, FakeClock
 from tests.scripted_daemon import Hangup, Refusal, ScriptedDaemon

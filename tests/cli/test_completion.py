@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from agentd.cli.completion import ChatCompleter, may_complete
 from agentd.cli.slash import OWN, chosen, help_text, misspelt, parse, session_table
 from agentd.cli.statusline import worded
-from agentd.cli.times import Times
+from agentd.commands.times import Times
 from agentd.testing import FakeClock
 
 _SESSIONS = [

@@ -95,8 +95,8 @@ def test_a_failure_that_nobody_can_be_told_keeps_its_exit_code(tmp_path: Path) -
 
 
 def test_letters_that_the_output_does_not_have_are_escaped(tmp_path: Path) -> None:
-    command = ["env", "PYTHONIOENCODING=ascii", sys.executable, "-m", "agentd", "logs"]
-    done = run([*command, "--level", "grüße"], tmp_path)
+    command = ["env", "PYTHONIOENCODING=ascii", sys.executable, "-m", "agentd"]
+    done = run([*command, "memory", "search", "tea", "--sources", "grüße"], tmp_path)
     assert "gr\\xfc\\xdfe" in done.stderr
 
 

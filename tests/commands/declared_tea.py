@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from agentd.commands.declaration import Caller, Group, Param
 from agentd.commands.plain import fields
 
-TEA = Group("tea", "Make tea.")
+TEA = Group("tea")
 
 
 class TeaCommands:

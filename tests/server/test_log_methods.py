@@ -7,8 +7,9 @@ import json
 
 import pytest
 
+from agentd.commands.logs import LOGS, LogCommands, LogPlace
 from agentd.errors import AgentdError
-from agentd.server.methods.logs import LogMethods, LogPlace
+from agentd.server.declared import methods
 from agentd.testing import FakeClock
 from agentd.units import Unit
 
@@ -22,7 +23,7 @@ def file(tmp_path):
 
 
 async def test_a_page_and_what_follows_come_over_the_socket(open_house, file) -> None:
-    routes = LogMethods(LogPlace(file, None), FakeClock()).routes()
+    routes = methods(LOGS, LogCommands(LogPlace(file, None), FakeClock()))
     async with open_house(methods=routes) as house:
         client = await house.client()
         page = await client.call("_agentd/logs", {"limit": 2, "turn": 1})
@@ -40,7 +41,7 @@ async def test_a_page_and_what_follows_come_over_the_socket(open_house, file) ->
 
 async def test_following_ends_when_the_client_leaves(open_house, file) -> None:
     clock = FakeClock()
-    routes = LogMethods(LogPlace(file, None), clock).routes()
+    routes = methods(LOGS, LogCommands(LogPlace(file, None), clock))
     async with open_house(methods=routes) as house:
         client = await house.client()
         await client.send("_agentd/logs/follow", {"after": ""})
@@ -55,7 +56,7 @@ async def test_following_ends_when_the_client_leaves(open_house, file) -> None:
 
 async def test_the_journals_unit_is_named_when_the_log_is_there() -> None:
     unit = Unit("agentd.service", is_users=True)
-    logs = LogMethods(LogPlace(None, unit), FakeClock()).routes()["_agentd/logs"]
+    logs = methods(LOGS, LogCommands(LogPlace(None, unit), FakeClock()))["_agentd/logs"]
     assert await logs({}, None) == {
         "records": [],
         "journal": {"name": "agentd.service", "is_users": True},
@@ -63,7 +64,7 @@ async def test_the_journals_unit_is_named_when_the_log_is_there() -> None:
 
 
 async def test_a_log_that_only_a_terminal_shows_is_refused_with_a_cure() -> None:
-    logs = LogMethods(LogPlace(None, None), FakeClock()).routes()["_agentd/logs"]
+    logs = methods(LOGS, LogCommands(LogPlace(None, None), FakeClock()))["_agentd/logs"]
     with pytest.raises(AgentdError) as caught:
         await logs({}, None)
     assert "agentd up" in caught.value.cure

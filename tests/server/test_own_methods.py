@@ -9,6 +9,7 @@ from agentd.commands.alerts import ALERTS, AlertCommands
 from agentd.commands.heartbeat import HEARTBEAT, HeartbeatCommands
 from agentd.commands.memory import MEMORY, MemoryCommands
 from agentd.commands.sessions import SESSIONS, SessionCommands
+from agentd.commands.status import STATUS, StatusCommands, StatusParts
 from agentd.domain.alert import NewAlert, alert_digest
 from agentd.domain.beat import Beat, Outcome, Reason, Standing
 from agentd.domain.fact import ErasureReport
@@ -22,7 +23,6 @@ from agentd.server.alerts import NobodyListens, SocketAlerts
 from agentd.server.clients import Clients
 from agentd.server.declared import methods
 from agentd.server.importer import Importer
-from agentd.server.methods.status import StatusMethods, StatusParts
 from agentd.server.roles import Role
 from agentd.testing import (
     FakeClock,
@@ -121,12 +121,14 @@ def turns(store):
     return Idle()
 
 
+def sessions_of(store, turns, clock):
+    importer = Importer(store, clock)
+    return SessionCommands(store, turns, store.delete, MemoryLedger(clock), importer)
+
+
 @pytest.fixture
 def sessions(store, turns, clock):
-    importer = Importer(store, clock)
-    return methods(
-        SESSIONS, SessionCommands(store, turns, store.delete, MemoryLedger(clock), importer)
-    )
+    return methods(SESSIONS, sessions_of(store, turns, clock))
 
 
 @pytest.fixture
@@ -181,12 +183,11 @@ async def test_status_has_its_shape(store, turns, clock):
         graph=graph,
         facts=facts,
         retention=lambda: Retained(30),
-        store=store,
-        turns=turns,
+        sessions=sessions_of(store, turns, clock).used,
         ledger=ledger,
         problems=lambda: (Problem("disk", "the disk is full", "make room"),),
     )
-    routes = StatusMethods(parts, clock, lambda: stops.append(1)).routes()
+    routes = methods(STATUS, StatusCommands(parts, clock, lambda: stops.append(1)))
     status = await ask(routes, "status")
     assert status["version"] == "1.2.3"
     assert status["uptime_s"] == 5

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from agentd.cli.times import Times, span
+from agentd.commands.times import Times, span
 from agentd.testing import FakeClock
 
 

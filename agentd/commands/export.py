@@ -1,4 +1,4 @@
-"""`_agentd/export`: what the databases hold beside the transcripts, page by page."""
+"""`export`: what the databases hold beside the transcripts, page by page."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
-
+from agentd.commands.declaration import Group, Param
+from agentd.commands.plain import fields
 from agentd.domain.message import Image
 from agentd.errors import AgentdError
-from agentd.ports import BeatStore, Blobs, JobStore, Ledger, Outbox, SessionStore
-from agentd.server.methods.params import Params, handler
-from agentd.server.peer import Handler
+
+if TYPE_CHECKING:
+    from agentd.ports import BeatStore, Blobs, JobStore, Ledger, Outbox, SessionStore
 
 _ALL = 2**31
 _PAGE_BYTES = 512 * 1024
 
 
-class ExportParams(Params):
-    """Rows of one kind, those left out that the client has already."""
-
-    what: Literal["alerts", "beats", "jobs", "costs", "images"]
-    after: int = Field(0, ge=0)
+EXPORT = Group("")
 
 
-class ExportMethods:
+class ExportCommands:
     """The rows as the export writes them, the oldest first."""
 
     def __init__(
@@ -45,27 +41,31 @@ class ExportMethods:
         self._book = book
         self._ledger = ledger
 
-    def routes(self) -> dict[str, Handler]:
-        """The methods by name."""
-        return {"_agentd/export": handler(ExportParams, self._export)}
-
-    async def _export(self, params: ExportParams) -> dict[str, Any]:
-        """`next` is what to pass as `after` for the next page, None at the end."""
-        if params.what == "images":
-            return await self._image(params.after)
+    @EXPORT.command(fields, line=False)
+    async def export(
+        self,
+        what: Literal["alerts", "beats", "jobs", "costs", "images"],
+        *,
+        after: Annotated[int, Param(least=0)] = 0,
+    ) -> dict[str, Any]:
+        """Rows of one kind, those left out that the client has already: `next` is what to pass as `after`
+        for the next page, None at the end.
+        """
+        if what == "images":
+            return await self._image(after)
         rows: dict[str, Callable[[], Awaitable[list[dict[str, Any]]]]] = {
             "alerts": self._alerts,
             "beats": self._past_beats,
             "jobs": self._jobs,
             "costs": self._costs,
         }
-        found = (await rows[params.what]())[params.after :]
+        found = (await rows[what]())[after:]
         page: list[dict[str, Any]] = []
         size = 0
         for row in found:
             size += len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
             if page and size > _PAGE_BYTES:
-                return {"rows": page, "next": params.after + len(page)}
+                return {"rows": page, "next": after + len(page)}
             page.append(row)
         return {"rows": page, "next": None}
 

@@ -1,0 +1,78 @@
+"""`doctor`, `reload` and `backup`: what looks after the daemon itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from agentd.commands.declaration import MODEL_SECONDS, Group, Param
+from agentd.commands.plain import counted, fields
+from agentd.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from agentd.domain.health import Finding
+
+UPKEEP = Group("")
+
+
+class Outcome(Protocol):
+    """What a reload came to."""
+
+    def as_json(self) -> dict[str, Any]:
+        """`{changed, needs_restart, missing}`."""
+
+
+def _reloaded(result: dict[str, Any]) -> str:
+    lines = []
+    if missing := result.get("missing"):
+        lines.append(f"{missing} does not exist: agentd's defaults hold")
+    if result["changed"]:
+        lines.append(f"changed: {', '.join(result['changed'])}")
+    if result["needs_restart"]:
+        lines.append(f"needs `agentd restart`: {', '.join(result['needs_restart'])}")
+    return "\n".join(lines) or "nothing has changed"
+
+
+def _written(result: dict[str, Any]) -> str:
+    files, size = counted(result["files"], "file"), counted(result["bytes"], "byte")
+    return f"{files} in {result['file']}, {size}, checked"
+
+
+class UpkeepCommands:
+    """The daemon's own checks, its configuration, and copies of what it holds: it is the one process that
+    may touch the databases.
+    """
+
+    def __init__(
+        self,
+        examine: Callable[[], Awaitable[Sequence[Finding]]],
+        take: Callable[[], Awaitable[Outcome]],
+        write: Callable[[Path], Awaitable[dict[str, Any]]],
+    ) -> None:
+        """`examine` makes the checks that only the daemon can make, `take` takes a changed configuration
+        into use, `write` makes the archive at an absolute path.
+        """
+        self._examine = examine
+        self._take = take
+        self._write = write
+
+    @UPKEEP.command(fields)
+    async def doctor(self) -> dict[str, Any]:
+        """Check everything that can be wrong; exit code 1 if something does not work."""
+        return {"checks": [finding.as_json() for finding in await self._examine()]}
+
+    @UPKEEP.command(_reloaded)
+    async def reload(self) -> dict[str, Any]:
+        """Let the daemon read its configuration again; says what needs a restart."""
+        return (await self._take()).as_json()
+
+    @UPKEEP.command(_written, seconds=MODEL_SECONDS)
+    async def backup(
+        self, file: Annotated[str, Param("The archive, a .tar.gz.", metavar="FILE")]
+    ) -> dict[str, Any]:
+        """Write everything into one file while the daemon runs, and check it."""
+        path = Path(file)
+        if not path.is_absolute():
+            raise InvalidRequest("file: is no absolute path", cure="name it from / on")
+        return await self._write(path)
