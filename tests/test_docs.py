@@ -241,3 +241,10 @@ def test_make_targets_that_pages_name_exist() -> None:
 def test_the_changelog_begins_with_this_version() -> None:
     versions = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", PAGES["CHANGELOG.md"], re.MULTILINE)
     assert versions[0] == __version__ == PROJECT["project"]["version"]
+
+
+def test_every_benchmark_is_told_of() -> None:
+    source = (ROOT / "benchmarks" / "__main__.py").read_text(encoding="utf-8")
+    names = re.findall(r'^    "([a-z_]+)": ', source, re.MULTILINE)
+    assert names
+    assert set(names) <= set(code(PAGES["docs/measuring.md"]))
