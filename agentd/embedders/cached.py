@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from agentd.ports import Embedder
 
-MOST = 4 << 20  # bytes; 2,500 questions with vectors of 384 numbers
+MOST = 512 << 10  # bytes; 160 questions with vectors of 768 numbers
 _ENTRY = 200  # bytes of a question beside its vector
 
 
