@@ -24,6 +24,7 @@ from typing import Any
 
 from agentd.domain.workspace import HAND, OWNER, Author, Version
 from agentd.errors import NotFound
+from agentd.paths import ensure_private_dir
 from agentd.redaction import Redactor
 from agentd.workspace.authored import LINES, OUTSIDE, Authored, added, writes_lines
 from agentd.workspace.folder import Folder
@@ -224,8 +225,7 @@ class Versions:
         return self._folder.clear_strays() if self._folder.root.is_dir() else 0
 
     def _make_root(self) -> None:
-        self._folder.root.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        self._folder.root.chmod(FOLDER_MODE)
+        ensure_private_dir(self._folder.root).chmod(FOLDER_MODE)
 
     def _note_outside(
         self,

@@ -336,6 +336,9 @@ class Judge:
             self._require(sha256(file.read_bytes()).hexdigest() == name, f"{name} has other bytes")
         notes = self.home.notes()
         self._require("\0" not in notes, "zeros in a note")
+        changed = any(item.kind in {"note", "fact"} for item in self.known.kept)
+        versions = self.home.root / "state" / "versions"
+        self._require(not changed or any(versions.glob("*/log")), "no version of a file is there")
         return Counter(
             itertools.chain(
                 (("message", text) for text in texts(rows, "user")),

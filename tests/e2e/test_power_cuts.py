@@ -69,6 +69,18 @@ def are_kept(*ends: str) -> Callable[[str], bool]:
     return lambda path: not path.endswith(ends)
 
 
+async def test_what_is_acknowledged_is_there_when_the_power_goes_that_moment(
+    campaign: Campaign,
+) -> None:
+    async def changes(talk: Talk) -> None:
+        for one in (talk.note, talk.fact, talk.message, talk.picture, talk.job):
+            await talk.ask(one())
+
+    life = await campaign.first(changes)
+    for cut in life.acknowledgements():
+        assert await campaign.judge(life, cut, NOTHING) == []
+
+
 async def test_what_was_erased_does_not_come_back_in_a_log_whose_cut_was_lost(
     campaign: Campaign,
 ) -> None:
