@@ -182,14 +182,14 @@ def test_the_readme_leads_to_every_page() -> None:
 
 
 def test_the_socket_page_lists_every_method_and_error_code() -> None:
-    method = re.compile(r"(?:_agentd|session)/[a-z_]+(?:/[a-z_]+)?|initialize|authenticate")
+    method = re.compile(r"(?:_agentd|session)/[a-z_-]+(?:/[a-z_-]+)?|initialize|authenticate")
     listed = {word for word in code(PAGES["docs/socket.md"]) if method.fullmatch(word)}
     source = "\n".join(
         path.read_text(encoding="utf-8")
         for folder in ("server", "commands")
         for path in ROOT.glob(f"agentd/{folder}/**/*.py")
     )
-    written = {word for word in re.findall(r'"([a-z_/]+)"', source) if method.fullmatch(word)}
+    written = {word for word in re.findall(r'"([a-z_/-]+)"', source) if method.fullmatch(word)}
     assert listed == written | {f"_agentd/{command.path}" for command in declared.commands()}
     codes = {str(value) for value in vars(frames).values() if isinstance(value, int) and value < 0}
     assert codes

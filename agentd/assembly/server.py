@@ -15,6 +15,7 @@ from agentd.assembly.ground import Ground
 from agentd.assembly.parts import Parts
 from agentd.commands.alerts import ALERTS, AlertCommands
 from agentd.commands.declaration import Group
+from agentd.commands.exchange import EXCHANGE, ExchangeCommands
 from agentd.commands.export import EXPORT, ExportCommands
 from agentd.commands.fact_changes import FACT_CHANGES, ChangeCommands
 from agentd.commands.facts import FACTS, FactCommands
@@ -23,6 +24,7 @@ from agentd.commands.history import HISTORY, HistoryCommands
 from agentd.commands.jobs import JOBS, JobCommands
 from agentd.commands.memory import MEMORY, MemoryCommands
 from agentd.commands.notes import IN_NOTES, NoteCommands
+from agentd.commands.programs import PROGRAMS, ProgramCommands
 from agentd.commands.proposals import PROPOSALS, ProposalCommands
 from agentd.commands.sessions import SESSIONS, SessionCommands
 from agentd.commands.status import STATUS, StatusCommands, StatusParts
@@ -30,6 +32,7 @@ from agentd.commands.system_jobs import Consolidation, Heartbeat, SystemJob
 from agentd.domain.turn import SessionKey
 from agentd.engine.daily import DAY
 from agentd.errors import FactsOff
+from agentd.graph.formats.changes import as_json
 from agentd.loop_delay import Delays
 from agentd.memory.erasure import Erasure
 from agentd.memory.facts.exchange import take_in
@@ -40,12 +43,7 @@ from agentd.server.commands import Command
 from agentd.server.hub import Hub
 from agentd.server.importer import Importer
 from agentd.server.listener import inherited_socket
-from agentd.server.methods.exchange import NAMES as EXCHANGED
-from agentd.server.methods.exchange import ExchangeMethods
-from agentd.server.methods.graph import GraphMethods
-from agentd.server.methods.graph import refusals as graph_off
-from agentd.server.methods.programs import NAMES as PROGRAMS
-from agentd.server.methods.programs import ProgramMethods
+from agentd.server.methods.graph import GraphMethods, graph_is_off, refusals
 from agentd.server.peer import Handler
 from agentd.server.permissions import Permissions
 from agentd.server.server import Server
@@ -214,11 +212,13 @@ def _facts_are_off() -> FactsOff:
 def _graph(graph: Graph, clock: Clock) -> dict[str, Handler]:
     """How what is known hangs together. Where that is switched off each method says so."""
     if graph.desk is None:
-        return graph_off() | graph_off(EXCHANGED) | graph_off(PROGRAMS)
+        off = (declared.refused(group, graph_is_off) for group in (EXCHANGE, PROGRAMS))
+        return {name: handler for routes in (refusals(), *off) for name, handler in routes.items()}
+    exchanged = ExchangeCommands(graph.exchange, graph.sharing, as_json)
     return {
         **GraphMethods(graph.desk).routes(),
-        **ExchangeMethods(graph.exchange, graph.sharing).routes(),
-        **ProgramMethods(graph.programs, clock).routes(),
+        **declared.methods(EXCHANGE, exchanged),
+        **declared.methods(PROGRAMS, ProgramCommands(graph.programs, clock)),
     }
 
 

@@ -16,6 +16,7 @@ from agentd.cli.declared import add_all, grouped
 from agentd.cli.report import AsJson, as_line, reporting, say, show
 from agentd.cli.texts import piped
 from agentd.commands import fact_words
+from agentd.commands.exchange import EXCHANGE
 from agentd.commands.fact_changes import FACT_CHANGES
 from agentd.commands.facts import ERASING_SECONDS, FACTS
 from agentd.commands.plain import fields, visible
@@ -79,6 +80,7 @@ def _taken_in(
 
 app = grouped(FACTS, {"forget": _forgotten, "import": _taken_in})
 add_all(app, FACT_CHANGES, {"changes": _changed})
+add_all(app, EXCHANGE, exchange.LINES)
 
 
 @app.command()
@@ -97,13 +99,6 @@ for command in (
     states.snapshot,
     states.graph_changes,
     states.apply,
-    exchange.share,
-    exchange.unshare,
-    exchange.send,
-    exchange.take,
-    exchange.import_graph,
-    exchange.export_graph,
-    exchange.chain,
 ):
     app.command()(command)
 

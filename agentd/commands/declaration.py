@@ -54,8 +54,8 @@ class Param:
 
     `help` is for the command line; without it the parameter is one of the method alone. `flags` are the
     option's spellings where `--its-name` will not do, `key` its name on the wire where that is a word of
-    the language. `least` and `most` bound numbers, each one of a list, and `items` how many a list has;
-    `below` and `above` are bounds that only the method knows. `usual` is what the command line asks for
+    the language. `least` and `most` bound numbers, each one of a list, and `length` how many a list or a text has;
+    `below`, `above` and `up_to` are bounds that only the method checks. `usual` is what the command line asks for
     where nothing is given, if that is not the default of the method; None leaves it to the method.
     """
 
@@ -67,7 +67,8 @@ class Param:
     most: float | None = None
     below: float | None = None
     above: float | None = None
-    items: tuple[int, int] | None = None
+    up_to: float | None = None
+    length: tuple[int, int] | None = None
     usual: Any = ...
 
 

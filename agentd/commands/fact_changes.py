@@ -26,7 +26,7 @@ _AGAIN = {
     FactStatus.ACTIVE: "Holds again",
     FactStatus.PROPOSED: "Waits for your yes again",
 }
-_Ids = Annotated[list[str], Param("Ids that `pending` lists.", items=(1, _MOST))]
+_Ids = Annotated[list[str], Param("Ids that `pending` lists.", length=(1, _MOST))]
 
 
 class Book(Protocol):
@@ -120,7 +120,7 @@ class ChangeCommands:
         self,
         keep: Annotated[str, Param("The id of the fact that stays.")],
         others: Annotated[
-            list[str], Param("The ids of those that say the same.", items=(1, _MOST))
+            list[str], Param("The ids of those that say the same.", length=(1, _MOST))
         ],
     ) -> dict[str, Any]:
         """Let one fact stand for others that say the same."""

@@ -115,7 +115,7 @@ class FactCommands:
         ] = False,
         category: _About = None,
         limit: Annotated[int, Param("How many.", least=1, most=_PAGE)] = 200,
-        ids: Annotated[list[str] | None, Param(items=(0, _PAGE))] = None,
+        ids: Annotated[list[str] | None, Param(length=(0, _PAGE))] = None,
         offset: Annotated[int, Param(least=0)] = 0,
     ) -> dict[str, Any]:
         """List the facts that hold now."""
@@ -169,7 +169,7 @@ class FactCommands:
                 "Lines that mention the same, by the numbers of --dry-run.",
                 metavar="N...",
                 least=1,
-                items=(0, _PAGE),
+                length=(0, _PAGE),
             ),
         ] = (),
         dry_run: Annotated[
@@ -221,7 +221,7 @@ class FactCommands:
 
     @FACTS.command(fields, name="import", seconds=ERASING_SECONDS)
     async def take_in(
-        self, facts: Annotated[list[dict[str, Any]], Param(items=(0, _PAGE))]
+        self, facts: Annotated[list[dict[str, Any]], Param(length=(0, _PAGE))]
     ) -> dict[str, Any]:
         """Take in facts that another agentd exported."""
         return await self._carry(facts)  # as if they had been said when they were noted

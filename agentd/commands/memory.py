@@ -107,11 +107,11 @@ class MemoryCommands:
             Param(
                 "The same in other words or another language; up to five times.",
                 ("--also",),
-                items=(0, 5),
+                length=(0, 5),
             ),
         ] = (),
         limit: Annotated[int, Param("How many hits.", least=1, most=100)] = 5,
-        sources: Annotated[_Sources | None, Param(items=(1, 100))] = None,
+        sources: Annotated[_Sources | None, Param(length=(1, 100))] = None,
         max_tokens: Annotated[
             int | None, Param("Of all hits together.", least=1, most=1_000_000)
         ] = None,

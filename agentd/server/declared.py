@@ -84,13 +84,18 @@ def _model(params: Iterable[Given]) -> type[BaseModel]:
 def _field(one: Given) -> tuple[str, Any]:
     """The parameter's name, and its type with what pydantic has to check."""
     param = one.param
-    limits = {"ge": param.least, "le": param.most, "lt": param.below, "gt": param.above}
+    limits = {
+        "ge": param.least,
+        "le": param.up_to if param.most is None else param.most,
+        "lt": param.below,
+        "gt": param.above,
+    }
     bounds: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
     kind: Any = one.type
     if one.is_list and bounds:
         kind, bounds = GenericAlias(list, (Annotated[get_args(kind)[0], Field(**bounds)],)), {}
-    if param.items:
-        bounds |= {"min_length": param.items[0], "max_length": param.items[1]}
+    if param.length:
+        bounds |= {"min_length": param.length[0], "max_length": param.length[1]}
     if one.is_enum:
         bounds["strict"] = False  # JSON has words alone
     default: Any = ... if one.is_needed else one.default

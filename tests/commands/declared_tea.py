@@ -24,10 +24,10 @@ class TeaCommands:
         *,
         cups: Annotated[int, Param("How many.", least=1, most=9, usual=2)] = 1,
         within: Annotated[str, Param("How soon.", key="in")] = "",
-        also: Annotated[list[str] | None, Param("With it.", items=(0, 2))] = None,
+        also: Annotated[list[str] | None, Param("With it.", length=(0, 2))] = None,
         milk: Annotated[bool, Param("With milk.", ("--milk",))] = False,
         lot: Annotated[int | str | None, Param("From this lot.")] = None,
-        spoons: Annotated[Sequence[int], Param("For each.", least=1, items=(0, 3))] = (),
+        spoons: Annotated[Sequence[int], Param("For each.", least=1, length=(0, 3))] = (),
         size: Annotated[Literal["small", "large"], Param("How large.")] = "small",
         silently: bool = False,
     ) -> dict[str, Any]:

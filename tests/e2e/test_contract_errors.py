@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 import agentd.errors
+from agentd.commands.exchange import EXCHANGE
 from agentd.commands.fact_changes import FACT_CHANGES
 from agentd.commands.facts import FACTS
+from agentd.commands.programs import PROGRAMS
 from agentd.commands.proposals import PROPOSALS
 from agentd.domain.concept import Record
 from agentd.errors import AgentdError
 from agentd.graph.formats.writing import write
 from agentd.server import frames
-from agentd.server.methods import exchange, graph, programs
+from agentd.server.methods import graph
 from tests.e2e.contract import Wire, World, misfits, plain
 from tests.e2e.contract_exchange import EXCHANGE_ROWS
 from tests.e2e.contract_facts import FACT_ROWS
@@ -207,7 +209,8 @@ def test_where_the_graph_is_off_each_command_says_so_and_how_to_have_it(scene: W
     file.write_text(f"{before}[graph]\nenabled = false\n")
     shell.wake_again()
     with Wire(shell.socket) as wire:
-        for method in (*graph.NAMES, *exchange.NAMES, *programs.NAMES):
+        declared = (f"_agentd/{it.path}" for it in (*EXCHANGE.commands, *PROGRAMS.commands))
+        for method in (*graph.NAMES, *declared):
             error = wire.error(method)
             assert (error["code"], error["data"]["code"]) == (-32011, "graph_off"), method
             assert "[graph]" in error["data"]["cure"]

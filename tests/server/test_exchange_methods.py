@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from agentd.commands.exchange import EXCHANGE, ExchangeCommands
 from agentd.errors import Busy, GraphError, InvalidRequest
 from agentd.graph.delta import apply, checkpoint
 from agentd.graph.emitter import emit
 from agentd.graph.exchange import snapshot
-from agentd.graph.formats.changes import read_delta
+from agentd.graph.formats.changes import as_json, read_delta
 from agentd.graph.formats.reading import read
 from agentd.graph.formats.writing import write
-from agentd.server.methods.exchange import ExchangeMethods
+from agentd.server.declared import methods
 from tests.graph.home import fact
 from tests.graph.test_sharing import Agent
 
@@ -24,7 +25,7 @@ async def ada():
 
 
 async def call(ada, method, /, **params):
-    routes = ExchangeMethods(ada.exchange, ada.sharing, page=100).routes()
+    routes = methods(EXCHANGE, ExchangeCommands(ada.exchange, ada.sharing, as_json, page=100))
     return await routes[f"_agentd/facts/{method}"](params, None)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agentd.commands.exchange import EXCHANGE
 from agentd.commands.fact_changes import FACT_CHANGES
 from agentd.commands.facts import FACTS
+from agentd.commands.programs import PROGRAMS
 from agentd.commands.proposals import PROPOSALS
 from agentd.errors import FactsOff
 from agentd.server.declared import refused, refused_typed
-from agentd.server.methods import exchange, graph, programs
+from agentd.server.methods import graph
 from tests.e2e.test_contract import registered
 
 OFF = (FACTS, FACT_CHANGES, PROPOSALS)
@@ -21,7 +23,7 @@ def why() -> FactsOff:
 
 def test_each_method_of_facts_is_refused_where_they_are_off():
     named = {name for name in registered() if name.startswith("_agentd/facts/")}
-    of_the_graph = {*graph.NAMES, *exchange.NAMES, *programs.NAMES}
+    of_the_graph = {*graph.NAMES, *refused(EXCHANGE, why), *refused(PROGRAMS, why)}
     off = {name for group in OFF for name in refused(group, why)}
     assert of_the_graph | off == named | {"_agentd/memory/proposals"}
 

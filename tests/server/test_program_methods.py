@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from agentd.commands.programs import MOST, PROGRAMS, ProgramCommands
 from agentd.errors import Busy, InvalidRequest
-from agentd.server.methods.programs import MOST, ProgramMethods
+from agentd.server.declared import methods
 from agentd.testing.clock import FakeClock
 from agentd.testing.graph_records import MemoryGraphRecords
 
 
 @pytest.fixture
 def routes():
-    return ProgramMethods(MemoryGraphRecords(), FakeClock()).routes()
+    return methods(PROGRAMS, ProgramCommands(MemoryGraphRecords(), FakeClock()))
 
 
 async def call(routes, method, **params):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -69,13 +68,18 @@ class GraphMethods:
         return {**picture_json(picture), "text": await self._desk.told(picture, params.form)}
 
 
-def refusals(names: Iterable[str] = NAMES) -> dict[str, Handler]:
+def refusals() -> dict[str, Handler]:
     """A refusal under each name, where the graph is switched off."""
-    return dict.fromkeys(names, _refuse)
+    return dict.fromkeys(NAMES, _refuse)
 
 
-async def _refuse(_params: dict[str, Any], _peer: Peer) -> Any:
-    raise GraphOff(
+def graph_is_off() -> GraphOff:
+    """What is said then."""
+    return GraphOff(
         "the concept graph is switched off",
         cure="set `enabled = true` in the [graph] table of config.toml, then `agentd restart`",
     )
+
+
+async def _refuse(_params: dict[str, Any], _peer: Peer) -> Any:
+    raise graph_is_off()
