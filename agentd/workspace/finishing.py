@@ -23,4 +23,6 @@ async def to_the_end(work: Callable[[], T]) -> T:
             # Being cancelled again changes nothing, and nobody is left to tell a failure to.
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # looked at, so that it is not logged as one that was forgotten
         raise
