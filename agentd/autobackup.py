@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -153,12 +154,18 @@ class AutoBackups:
             places.rows_key,
             state_alone=True,
         )
-        file = ensure_private_dir(self._folder) / f"state-{now:{_STAMP}}-{why}.tar.gz"
+        file = self._free(f"state-{now:{_STAMP}}-{why}")
         told = backup.write(contents, file, now)
         for old in sorted(self._folder.glob(_PATTERN))[: -self._keep]:
             old.unlink()
         log.info("state_backed_up", file=file.name)
         return told
+
+    def _free(self, name: str) -> Path:
+        """A file that is not there yet: a start that was cut after its backup may come again in the same second."""
+        folder = ensure_private_dir(self._folder)
+        names = (f"{name}{f'-{n}' if n > 1 else ''}.tar.gz" for n in count(1))
+        return next(folder / one for one in names if not (folder / one).exists())
 
 
 def _made_at(file: Path) -> datetime:

@@ -103,6 +103,18 @@ async def test_what_is_there_is_backed_up_before_its_shape_changes(places, clock
         assert conn.execute("PRAGMA user_version").fetchone() == (7,)
 
 
+async def test_a_start_that_was_cut_after_its_backup_makes_another_in_the_same_second(
+    places, clock
+):
+    made(places.database, 7)
+    for _ in range(3):
+        AutoBackups(places, clock, 7).before_migration()
+    names = files(places)
+    assert len(names) == 3
+    for name in names:
+        backup.verify(places.state_dir / "backups" / name)
+
+
 async def test_the_daily_copy_is_checked_as_a_whole_even_where_no_backup_is_kept(places, clock):
     for keep in (3, 0):
         backups = AutoBackups(places, clock, keep)

@@ -113,14 +113,17 @@ class Talk:
     asks: dict[int, Ask] = field(default_factory=dict)
 
     async def spend(self) -> None:
-        """Ask for some of everything, and stay until it is answered, or leave before."""
+        """Ask for some of everything, and stay until it is answered, or leave before. Something is answered
+        in any case: a life that had acknowledged nothing would show nothing, wherever it is cut.
+        """
         small = (self.note, self.fact, self.job, self.picture, self.forgetting, self.beat)
         large = (self.compaction, self.deletion, self.backup)
         answers = [self.ask(self.message()) for _ in range(self.chance.randrange(1, 4))]
         answers += [self.ask(one()) for one in self.chance.sample(small, 3)]
         async with asyncio.timeout(PATIENCE):
-            if self.chance.random() < 0.5:
-                await asyncio.wait(answers)
+            stays = self.chance.random() < 0.5
+            first = asyncio.ALL_COMPLETED if stays else asyncio.FIRST_COMPLETED
+            await asyncio.wait(answers, return_when=first)
             answers += await self.chance.choice(large)()
             if self.chance.random() < 0.5:
                 await asyncio.wait(answers)

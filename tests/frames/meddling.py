@@ -34,8 +34,9 @@ async def between(daemon: Path, change: Change) -> AsyncIterator[Path]:
             pass  # one of them has left
         finally:
             sending.cancel()
-            for end in (writer, outer):
+            for end in (writer, outer):  # both before any is waited for, which may be cancelled
                 end.transport.abort()
+            for end in (writer, outer):
                 with suppress(OSError):
                     await end.wait_closed()
 
