@@ -33,7 +33,7 @@ _Key = Annotated[str, Param("The session's key.", metavar="KEY")]
 _MainKey = Annotated[str, Param("The session's key.", metavar="KEY", usual="main")]
 
 
-class Turns(Protocol):
+class WorkingSessions(Protocol):
     """The sessions at work."""
 
     def is_busy(self, session: SessionKey) -> bool:
@@ -98,7 +98,7 @@ class SessionCommands:
     def __init__(
         self,
         store: SessionStore,
-        turns: Turns,
+        turns: WorkingSessions,
         erase: Callable[[SessionKey], Awaitable[None]],
         ledger: Ledger,
         importer: Importing,
@@ -232,13 +232,13 @@ class SessionCommands:
         return await existing_key(self._store, key)
 
 
-def _state(key: SessionKey, turns: Turns) -> str:
+def _state(key: SessionKey, turns: WorkingSessions) -> str:
     if turns.is_waiting(key):
         return "waiting"
     return "running" if turns.is_busy(key) else "idle"
 
 
-def session_json(info: SessionInfo, turns: Turns) -> dict[str, Any]:
+def session_json(info: SessionInfo, turns: WorkingSessions) -> dict[str, Any]:
     """A session in `status` and `sessions list`."""
     return {
         "key": info.key,

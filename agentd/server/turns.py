@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from agentd.domain.compaction import RoomReport
+from agentd.commands.sessions import WorkingSessions
 from agentd.domain.turn import Receipt, SessionKey, Turn, TurnRequest
 
 
@@ -19,7 +19,7 @@ class Ticket(Protocol):
         """How it ended; `failure` is set when it failed. Cancelling this does not end the turn."""
 
 
-class Turns(Protocol):
+class Turns(WorkingSessions, Protocol):
     """The one door to the engine."""
 
     async def submit(self, request: TurnRequest) -> Ticket:
@@ -27,24 +27,3 @@ class Turns(Protocol):
 
     def cancel(self, session: SessionKey, *, message_id: str = "") -> bool:
         """End the running turn, or that of a message; False if there is none."""
-
-    def is_busy(self, session: SessionKey) -> bool:
-        """Whether a turn runs."""
-
-    def is_waiting(self, session: SessionKey) -> bool:
-        """Whether messages wait for the model's service."""
-
-    def queued(self, session: SessionKey) -> int:
-        """How many turns wait."""
-
-    async def compact(self, session: SessionKey, wish: str = "") -> RoomReport:
-        """Make room now; `wish` is what the user wants of the summary."""
-
-    async def flush(self, session: SessionKey) -> RoomReport:
-        """Save to memory what no flush has saved."""
-
-    async def explain(self, session: SessionKey) -> dict[str, Any]:
-        """The inputs of the next decision about flush and compaction."""
-
-    async def start_over(self, session: SessionKey) -> RoomReport:
-        """Flush and begin an empty context."""

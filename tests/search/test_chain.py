@@ -145,6 +145,6 @@ async def test_a_stand_in_stops_when_the_one_before_it_is_back(store, clock, chu
         between.may.set()
         for _ in range(100):
             await asyncio.sleep(0.001)
-        stored = [text for text in between.texts if text != "tea"]  # it may be asked the question, too
+        stored = [text for text in between.texts if text != "tea"]  # the question, if it was asked
         assert len(stored) == FIRST  # what it was at
         running.cancel()
