@@ -1,4 +1,4 @@
-"""What a turn costs: CPU, memory, and how many there are in a second."""
+"""What a turn costs: CPU, memory, and how many there are in a second. The process that makes vectors is not counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def rows() -> AsyncIterator[Row]:
         async with daemon(home, port) as running:
             await running.settled()
             await asyncio.sleep(2)
-            size, kind = memory_mb(running.pid)
+            size, kind = memory_mb(running.pid, alone=True)
             yield Row(f"{kind} idle, before any model call", [size], "MB", below=66)
             await _fresh(running, 2)  # loads the SDK
             costs = [await _cost(running) for _ in range(_ROUNDS)]
@@ -41,7 +41,7 @@ async def rows() -> AsyncIterator[Row]:
             )
             await _fresh(running, max(0, _FOR_MEMORY - done) // _PER_SESSION)
             await running.settled()
-            size, kind = memory_mb(running.pid)
+            size, kind = memory_mb(running.pid, alone=True)
             yield Row(f"{kind} after {max(_FOR_MEMORY, done)} turns", [size], "MB", below=135)
             costs = await _costs_with_history(running)
             yield Row(f"CPU per warm turn, {_OLD_ROWS} rows before it", costs, "ms", below=10)
