@@ -243,6 +243,8 @@ def test_a_daemon_starts_and_stops_and_says_what_became_of_open_calls(world: Wor
         text = [{"type": "text", "text": "gate never"}]
         prompt = wire.start("session/prompt", {"sessionId": "main", "prompt": text})
         wire.heard(lambda frame: frame.get("method") == "_agentd/accepted")
+        while "room_judged" not in follower.stdout.readline():
+            pass  # what it was told before it follows says nothing of this turn
         stopped = wire.start("_agentd/stop")
         assert not list(misfits(wire.answer(stopped)["result"], {"stopping": bool, "pid": int}))
         cut = wire.answer(prompt)["error"]
