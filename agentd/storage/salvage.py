@@ -12,7 +12,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentd.storage.migrations import Schema
@@ -190,21 +190,33 @@ def _fill(conn: sqlite3.Connection, pages: Pages) -> Salvaged:
     found: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     given: list[Record] = []
-    for table, record in _rows(pages, tables):
+    twice: list[tuple[_Table, Record]] = []  # of two with one number damage has changed either's
+    for table, record, is_in_tree in _rows(pages, tables):
         if table.name == _SEQUENCE:
             given.append(record)
-            continue
-        try:
-            conn.execute(*table.insertion(record))
-        except sqlite3.IntegrityError:
-            refused[table.name] += 1
-        else:
+        elif _put(conn, table, record):
             found[table.name] += 1
+        elif is_in_tree and table.has_rowid:
+            twice.append((table, replace(record, rowid=None)))
+        else:
+            refused[table.name] += 1
+    for table, record in twice:  # with a number of its own, once all others have theirs
+        is_put = _put(conn, table, record)
+        (found if is_put else refused)[table.name] += 1
     for name in made.keys() - found.keys():
         marks = ", ".join("?" * len(made[name][0]))
         conn.executemany(_INSERT.replace("TABLE", name).replace("MARKS", marks), made[name])
     _go_on_counting(conn, given, tables)
     return Salvaged(dict(found), dict(refused))
+
+
+def _put(conn: sqlite3.Connection, table: _Table, record: Record) -> bool:
+    """Whether the row could be put into its table."""
+    try:
+        conn.execute(*table.insertion(record))
+    except sqlite3.IntegrityError:
+        return False
+    return True
 
 
 def _go_on_counting(
@@ -250,8 +262,10 @@ def _tables(conn: sqlite3.Connection) -> Iterator[_Table]:
         yield _Table(name, columns, has_rowid=not is_without)
 
 
-def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, Record]]:
-    """Every row with its table: those that the trees of the schema hold, then those on other pages."""
+def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, Record, bool]]:
+    """Every row with its table: those that the trees of the schema hold, then those on other pages, where
+    earlier states of a row may lie, too. The last says whether it was in a tree.
+    """
     seen: set[int] = set()
     loose: list[tuple[_Table, Record]] = []
     for table, root in list(_roots(pages, tables, seen)):
@@ -259,16 +273,17 @@ def _rows(pages: Pages, tables: Mapping[str, _Table]) -> Iterator[tuple[_Table, 
         for number in pages.tree(root, seen, family):
             for record in pages.records(number):
                 if table.takes(record):
-                    yield table, record
+                    yield table, record, True
                 else:
                     loose.append((table, record))
     for table, record in loose:
         own = _fitting([record], tables)
-        yield (own, record) if own is not None else (table, table.forced(record))
+        yield (own, record, True) if own is not None else (table, table.forced(record), True)
     for number in range(1, pages.count + 1):
         if number in seen or pages.kind(number) not in _WITH_ROWS:
             continue
-        yield from _of_page(list(pages.records(number)), tables)
+        for table, record in _of_page(list(pages.records(number)), tables):
+            yield table, record, False
 
 
 def _of_page(

@@ -127,6 +127,25 @@ async def test_a_row_of_which_damage_made_another_kind_is_salvaged_with_a_mark(p
         assert [problem.code for problem in db.problems()] == ["row_damaged"]
 
 
+async def test_a_row_that_damage_gave_the_number_of_another_is_salvaged_as_well(path, clock):
+    before = await fill(path, clock)
+    data = bytearray(path.read_bytes())
+    text = data.index(b"message 5 ")
+    first = text - text % 4096
+    pointers = range(
+        first + 8, first + 8 + 2 * int.from_bytes(data[first + 3 : first + 5], "big"), 2
+    )
+    cells = (first + int.from_bytes(data[at : at + 2], "big") for at in pointers)
+    cell = max(at for at in cells if at < text)
+    number = cell + (2 if data[cell] & 0x80 else 1)  # behind the size, a varint
+    data[number] += 1
+    path.write_bytes(data)
+    sound(path)
+    assert codes(path) == ["state_salvaged"]
+    after = await found(path, clock)
+    assert [(row.seq, row.blocks) for row in after] == [(row.seq, row.blocks) for row in before]
+
+
 @pytest.mark.parametrize("used", [True, False])
 async def test_a_missing_database_is_refused_where_one_was_used(path, clock, used):
     if not used:
