@@ -1,4 +1,4 @@
-"""Which embedder a benchmark measures: the word table, `EMBEDDER=auto` the best that is installed, or
+"""Which embedder a benchmark measures: that of a fresh installation, `EMBEDDER=static` the word table, or
 `EMBEDDER=onnx EMBEDDER_MODEL=DIR`.
 """
 
@@ -19,11 +19,11 @@ from agentd.embedders.settings import EmbedderSettings
 from agentd.ports import Embedder
 
 
-def settings(usual: str = "static") -> EmbedderSettings:
+def settings() -> EmbedderSettings:
     """What the environment asks for."""
     model = {"model": os.environ.get("EMBEDDER_MODEL", "")}
     return EmbedderSettings.model_validate(
-        {"provider": os.environ.get("EMBEDDER", usual), "embedder": model}
+        {"provider": os.environ.get("EMBEDDER", "auto"), "embedder": model}
     )
 
 
@@ -37,12 +37,12 @@ def as_toml() -> str:
 
 
 @asynccontextmanager
-async def opened(usual: str = "static") -> AsyncIterator[Embedder | None]:
+async def opened() -> AsyncIterator[Embedder | None]:
     """That embedder with its process; None for words alone. Raises RuntimeError if it cannot be had."""
     with tempfile.TemporaryDirectory(prefix="agentd-bench-") as state:
         clock = SystemClock(UTC)
         async with (
-            open_embedders(settings(usual), os.environ, Path(state), clock) as found,
+            open_embedders(settings(), os.environ, Path(state), clock) as found,
             asyncio.TaskGroup() as tasks,
         ):
             if found.refusals:

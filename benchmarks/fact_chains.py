@@ -82,7 +82,7 @@ class Told:
 
 async def rows() -> AsyncIterator[Row]:
     """The lines of the table."""
-    async with embedder.opened("auto") as best:
+    async with embedder.opened() as best:
         embedders = [best] if best else []
         found = [told for style in LIVES for told in await told_of(Life(style), embedders)]
         times = [(size, most, await turn(size, embedders)) for size, most in _LIMITS]
@@ -128,7 +128,7 @@ async def turn(size: int, embedders: Sequence[Embedder]) -> float:
 
 
 async def _all() -> None:
-    async with embedder.opened("auto") as best:
+    async with embedder.opened() as best:
         for style in LIVES:
             for told in await told_of(Life(style), [best] if best else []):
                 if not told.is_good or "-v" in sys.argv:

@@ -62,7 +62,7 @@ async def rows() -> AsyncIterator[Row]:
 
 async def measure() -> Figures:
     """All figures."""
-    async with embedder.opened("auto") as best:
+    async with embedder.opened() as best:
         embedders = [best] if best else []
         with_vectors = await _judged(embedders)
         usual = await _usual(embedders)

@@ -8,8 +8,12 @@ from agentd.embedders.settings import EmbedderSettings
 from benchmarks import embedder
 
 
+def test_what_is_measured_is_the_embedder_of_a_fresh_installation(monkeypatch):
+    monkeypatch.delenv("EMBEDDER", raising=False)
+    assert embedder.settings().provider == EmbedderSettings().provider
+
+
 def test_a_daemon_is_told_of_the_embedder_that_is_made_without_one(monkeypatch):
-    assert embedder.settings().provider == "static"
     monkeypatch.setenv("EMBEDDER", "onnx")
     monkeypatch.setenv("EMBEDDER_MODEL", '/models/"quoted" é')
     told = tomllib.loads(embedder.as_toml())["memory_search"]
