@@ -82,6 +82,7 @@ async def open_app(
                 *parts.memory.work,
                 *parts.graph.work,
                 *parts.facts.work,
+                *parts.tools.servers.work,
                 warm.run,
             ),
             upkeep.hangup,

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from agentd.alerts.settings import AlertsSettings
 from agentd.alerts.targets import resolve
-from agentd.domain.settings import Reaches, Settings, Shown
+from agentd.domain.settings import Apart, Reaches, Settings, Shown
 from agentd.embedders.settings import EmbedderSettings
 from agentd.engine.budget import BudgetSettings
 from agentd.engine.compaction.settings import CompactionSettings
@@ -28,6 +28,7 @@ from agentd.graph.settings import GraphSettings
 from agentd.heartbeat.settings import HeartbeatSettings
 from agentd.jobs.settings import JobsSettings
 from agentd.logs import LogSettings
+from agentd.mcp.settings import McpSettings
 from agentd.memory.facts.settings import FactsSettings
 from agentd.memory.settings import IndexSettings, MemoryFlushSettings
 from agentd.mistakes import pasted_secrets, refusal, told
@@ -76,12 +77,17 @@ class Config(Settings):
     server: ServerSettings = ServerSettings()
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
+    mcp: McpSettings = McpSettings()
 
     @property
     def key_variables(self) -> frozenset[str]:
         """The environment variables that may hold keys, set or not."""
         models = [service.key_variable for service in self.provider.services]
-        others = (*self.memory_search.key_variables, self.alerts.webhook_url_env)
+        others = (
+            *self.memory_search.key_variables,
+            *self.mcp.key_variables,
+            self.alerts.webhook_url_env,
+        )
         return frozenset(filter(None, (*models, *others)))
 
     @model_validator(mode="after")
@@ -224,9 +230,20 @@ def example() -> str:
         lines = [f"# {summary}", f"[{'.'.join(table)}]"]
         for name, field, value in _leaves(settings):
             lines.append(f"# {field.description}")
-            lines.append(f"# {name} =" if value is None else f"{name} = {toml(value)}")
+            apart = next((mark for mark in field.metadata if isinstance(mark, Apart)), None)
+            if apart is not None:
+                lines += _table_apart((*table, name, "NAME"), apart.model)
+            else:
+                lines.append(f"# {name} =" if value is None else f"{name} = {toml(value)}")
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
+
+
+def _table_apart(table: Key, model: type[Settings]) -> Iterator[str]:
+    """What may stand in each of many tables, as comments."""
+    yield f"# {table[-2]} = each in a table [{'.'.join(table)}]:"
+    for name, field in model.model_fields.items():
+        yield f"# {name} = {toml(plain(field.default, field))}  # {field.description}"
 
 
 def _text(path: Path) -> str:

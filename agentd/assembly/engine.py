@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from agentd.assembly.facts import Facts
 from agentd.assembly.ground import Ground
+from agentd.assembly.mcp import Offered
 from agentd.assembly.memory import Memory
 from agentd.assembly.model import service_name
 from agentd.assembly.storage import Stores
@@ -15,7 +16,7 @@ from agentd.engine.compaction.plan import smallest_window
 from agentd.engine.sidecall import SideCall
 from agentd.errors import ConfigError
 from agentd.paths import prompt
-from agentd.ports import Approver, Audience, Tool
+from agentd.ports import Approver, Audience
 from agentd.providers.assembly import Model
 from agentd.storage.services import SqliteServiceRecord
 
@@ -29,7 +30,7 @@ async def open_engine(
     facts: Facts,
     calls: SideCall,
     model: Model,
-    tools: tuple[Tool, ...],
+    tools: Offered,
     approver: Approver,
     events: Audience,
 ) -> AsyncIterator[Engine]:
@@ -37,6 +38,7 @@ async def open_engine(
 
     Raises ConfigError for a context window that the fixed prompt alone would fill.
     """
+    shelf = tools.servers.shelf
     outside = Outside(
         store=stores.sessions,
         journal=stores.journal,
@@ -45,8 +47,9 @@ async def open_engine(
         approver=approver,
         events=events,
         clock=ground.clock,
-        tools=tools,
-        sources=(memory.injection, *facts.sources),
+        tools=tools.own,
+        sources=(memory.injection, *facts.sources, *([shelf] if shelf else ())),
+        shelf=shelf,
         hooks=(memory.flush, *facts.hooks),
         offer=model.offer,
         calls=calls,

@@ -12,6 +12,7 @@ from agentd.domain.turn import Origin
 from agentd.engine.budget import Budget, SilentBudget
 from agentd.engine.compaction.plan import Thresholds, thresholds
 from agentd.engine.policy import TaintPolicy
+from agentd.mcp.settings import SEARCH
 from agentd.paths import Places
 from agentd.ports import Clock, Ledger
 from agentd.redaction import Redactor
@@ -36,7 +37,8 @@ class Ground:
     @property
     def tainted_turns(self) -> TaintPolicy:
         """What turns may do whose prompt holds text from outside."""
-        return self.policy or TaintPolicy(frozenset(self.config.tools.when_tainted))
+        named = {*self.config.tools.when_tainted, *self.config.mcp.vouched, SEARCH}
+        return self.policy or TaintPolicy(frozenset(named))
 
     @property
     def workspace(self) -> Path:

@@ -11,6 +11,7 @@ from agentd.assembly.engine import open_engine
 from agentd.assembly.facts import Facts, open_facts
 from agentd.assembly.graph import Graph, build_graph
 from agentd.assembly.ground import Ground
+from agentd.assembly.mcp import Offered, offered
 from agentd.assembly.memory import Memory, open_memory
 from agentd.assembly.model import open_model, side_calls
 from agentd.assembly.schedule import Schedule, build_agenda, open_schedule
@@ -20,7 +21,7 @@ from agentd.domain.health import Problem
 from agentd.engine.assembly import Engine
 from agentd.engine.watchers import Watchers
 from agentd.logs import OpenLog
-from agentd.ports import Approver, Audience, Provider, Tool
+from agentd.ports import Approver, Audience, Provider
 from agentd.providers.assembly import Model
 from agentd.server.clients import Clients
 
@@ -36,7 +37,7 @@ class Parts:
     facts: Facts
     model: Model
     alerts: Alerting
-    tools: tuple[Tool, ...]
+    tools: Offered
     engine: Engine
     schedule: Schedule
 
@@ -57,6 +58,7 @@ class Parts:
             stores.backups,
             stores.index_db,
             self.alerts.dispatcher,
+            self.tools.servers,
             self.engine.compaction,
             self.engine.outage,
         )
@@ -94,7 +96,7 @@ async def open_parts(
         alerts = await opened(open_alerting(ground, stores, clients, events))
         # Tools need the agenda, and the schedule, which is opened last, needs the engine with its tools.
         agenda = build_agenda(ground, stores, wake=lambda: schedule.scheduler.poke())
-        tools = build_tools(ground, stores, memory, graph, facts, alerts, agenda)
+        tools = offered(ground, build_tools(ground, stores, memory, graph, facts, alerts, agenda))
         engine = await opened(
             open_engine(
                 ground,

@@ -232,7 +232,7 @@ def _services(parts: Parts, on_session: Callable[[], None]) -> Services:
         on_session=on_session,
         closed=learnt.learning.finish if learnt else lambda _: None,
         forked=learnt.learning.forked if learnt else None,
-        kinds={tool.spec.name: tool.spec.kind for tool in parts.tools},
+        kinds={tool.spec.name: tool.spec.kind for tool in parts.tools.own},
         blobs=parts.stores.blobs,
         patience=parts.ground.config.provider.patience,
     )
@@ -268,5 +268,6 @@ def _status(parts: Parts, delays: Delays) -> StatusParts:
         sessions=_sessions(parts).used,
         ledger=stores.ledger,
         loop=delays.as_json,
+        mcp=parts.tools.servers.as_json,
         problems=parts.problems,
     )

@@ -23,6 +23,7 @@ from agentd.doctor.facts import Learnt
 from agentd.doctor.graph import Chained
 from agentd.doctor.memory import Injected, Readable, Required, Screened, Shared
 from agentd.doctor.search import Meaningful, Searchable
+from agentd.doctor.servers import Servers
 from agentd.doctor.work import (
     Budgets,
     Drift,
@@ -137,6 +138,7 @@ class Upkeep:
             Drift(self._ground.clock, *self._started),
             Problems(parts.model.problems, "the model's service answers", "provider"),
             Problems(parts.memory.embedders.problems, "the embedder is as configured", "embedder"),
+            Servers(parts.tools.servers.as_json, parts.tools.servers.problems),
             Problems(self._problems, "no part of the daemon complains", "parts"),
             Budgets(self._used_up(Origin.USER), self._used_up(Origin.HEARTBEAT), self._refusal),
             Window(
@@ -170,7 +172,8 @@ class Upkeep:
         """What parts say that no other check looks at."""
         parts, memory = self._parts, self._parts.memory
         alerts, scheduler = parts.alerts.dispatcher, parts.schedule.scheduler
-        others = (parts.model, memory.embedders, memory.files, parts.facts, alerts, scheduler)
+        watched = (parts.model, memory.embedders, memory.files, parts.facts, alerts, scheduler)
+        others = (*watched, parts.tools.servers)
         looked_at = {problem for part in others for problem in part.problems()}
         return tuple(problem for problem in parts.problems() if problem not in looked_at)
 

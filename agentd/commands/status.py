@@ -48,6 +48,7 @@ class StatusParts:
     facts: Callable[[], Awaitable[Mapping[str, Any]]]
     embedder: Callable[[], Mapping[str, str]] = dict
     loop: Callable[[], Mapping[str, Any]] = dict
+    mcp: Callable[[], Sequence[Mapping[str, Any]]] = tuple
     problems: Callable[[], tuple[Problem, ...]] = tuple
 
 
@@ -82,6 +83,7 @@ class StatusCommands:
             "facts": facts,
             "graph": dict(await parts.graph()),
             "loop": dict(parts.loop()),
+            "mcp": [dict(server) for server in parts.mcp()],
             "cost": await self._cost(),
             "problems": [one.as_json() for one in (*parts.problems(), *_undecided(facts))],
         }
@@ -136,6 +138,8 @@ def _lines(status: dict[str, Any]) -> Iterator[str]:
         yield f"graph       {_graph(graph)}"
     if (retention := status.get("retention") or {}).get("days"):
         yield f"retention   {_retention(retention)}"
+    for server in status.get("mcp") or []:
+        yield f"mcp         {_server(server)}"
     if loop := status.get("loop"):
         yield f"loop        {_loop(loop)}"
     yield f"cost        {_cost(status.get('cost') or {})}"
@@ -206,6 +210,13 @@ def _loop(loop: dict[str, Any]) -> str:
     where = (worst.get("stack") or ["?"])[0]
     told = f"{worst.get('ms')} ms ({worst.get('reason')}) at {worst.get('at')}, {where}"
     return f"{usual}, {often}; worst {told}"
+
+
+def _server(server: dict[str, Any]) -> str:
+    why = f" ({words(server['reason'])})" if server.get("reason") else ""
+    counts = [counted(server.get("tools", 0), "tool")]
+    counts += [f"{server[key]} {key}" for key in ("denied", "changed") if server.get(key)]
+    return f"{server.get('name')}: {server.get('state')}{why}, {', '.join(counts)}"
 
 
 def _graph(graph: dict[str, Any]) -> str:

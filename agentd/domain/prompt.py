@@ -28,6 +28,7 @@ class ToolSpec:
     effect: Effect
     kind: str = "other"  # of the Agent Client Protocol: read, edit, search, think, other
     short_schema: JsonObject | None = None  # told in light prompts; the whole one is checked
+    asks: bool = False  # each call needs the yes of the owner, where he is there
     is_guarded: bool = False  # in a tainted turn it marks what it makes, or asks for it by itself
 
 

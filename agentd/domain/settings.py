@@ -44,6 +44,13 @@ class Reaches:
     when: Callable[[Any], bool] = bool
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Settings by name that the file has in a table each: the example shows the keys of one."""
+
+    model: type[Settings]
+
+
 def program_alone(command: Sequence[str]) -> list[str]:
     """The program of a command, and how many arguments it has."""
     program, *arguments = command or [""]

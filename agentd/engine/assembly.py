@@ -39,6 +39,7 @@ from agentd.ports import (
     ServiceRecord,
     SessionStore,
     Tool,
+    ToolShelf,
 )
 from agentd.redaction import Redactor
 
@@ -52,7 +53,7 @@ class Outside:
     `offer` is what sessions may choose; `calls` asks the model on the side, for others too, until
     the engine is drained; None: for the engine alone. `record` says whether the service has ever worked;
     None: messages do not wait for it. `policy` says what tainted turns may call;
-    `redactor` what is a key.
+    `redactor` what is a key, `shelf` has tools that come and go.
     """
 
     store: SessionStore
@@ -69,6 +70,7 @@ class Outside:
     calls: SideCall | None = None
     record: ServiceRecord | None = None
     policy: TaintPolicy = BY_DEFAULT
+    shelf: ToolShelf | None = None
     redactor: Redactor = field(default_factory=Redactor)
 
 
@@ -171,6 +173,7 @@ def _toolbox(outside: Outside, agent: AgentSettings, grants: Grants) -> Toolbox:
         outside.policy,
         grants,
         redactor=outside.redactor,
+        shelf=outside.shelf,
     )
 
 

@@ -32,7 +32,8 @@ class TaintPolicy:
         what needs a yes it shows byte for byte. Nobody is there to be asked in silent turns.
         """
         is_reader = spec.effect is Effect.READ_ONLY and call.name in self.readers
-        if not call.tainted or spec.is_guarded or is_reader:
+        is_asked = spec.asks and call.origin is Origin.USER  # beats have only what the owner chose
+        if not is_asked and (not call.tainted or spec.is_guarded or is_reader):
             return call, Ruling.RUN
         return call, Ruling.ASK if call.origin is Origin.USER else Ruling.REFUSE
 

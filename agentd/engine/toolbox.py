@@ -32,7 +32,7 @@ from agentd.engine.policy import Ruling, TaintPolicy
 from agentd.engine.settings import AgentSettings
 from agentd.errors import AgentdError, StorageError, ToolFailed
 from agentd.failpoints import hit
-from agentd.ports import Approver, Clock, Journal, Tool
+from agentd.ports import Approver, Clock, Journal, Tool, ToolShelf
 from agentd.redaction import Redactor
 
 log = structlog.get_logger()
@@ -45,6 +45,7 @@ _TAINTED = (
     "{name} was not called: this turn has read text from outside and runs without the user. "
     "Tell him what is to be done."
 )
+_STOPPED = "The user stopped this call. What it has done by then is unknown."
 _CHOSEN = "text from outside may have chosen this call"
 
 
@@ -62,8 +63,12 @@ class Toolbox:
         grants: Grants,
         *,
         redactor: Redactor | None = None,
+        shelf: ToolShelf | None = None,
     ) -> None:
-        """Tools get no key that `redactor` finds: what they keep would keep it."""
+        """Tools get no key that `redactor` finds: what they keep would keep it. `shelf` has tools that
+        come and go.
+        """
+        self._shelf = shelf
         self._policy = policy
         self._grants = grants
         self._redactor = redactor or Redactor()
@@ -77,11 +82,12 @@ class Toolbox:
     def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
         """What the model of this turn may call, in a fixed order; in a light prompt in short."""
         light = request.context is Context.LIGHT
-        return tuple(
+        own = tuple(
             _in_short(tool.spec) if light else tool.spec
             for name, tool in self._tools.items()
             if request.tools is None or name in request.tools
         )
+        return (*own, *self._shelf.specs(request)) if self._shelf else own
 
     def spec(self, name: str) -> ToolSpec | None:
         """The tool's description, if there is such a tool."""
@@ -154,15 +160,10 @@ class Toolbox:
     async def _attempt(
         self, turn_id: int, call: ToolCall, request: TurnRequest, interrupt: Interrupt
     ) -> ToolOutput:
-        tool = self._tools.get(call.name)
-        if tool is None or (request.tools is not None and call.name not in request.tools):
-            known = ", ".join(s.name for s in self.specs(request))
-            return ToolOutput(
-                f"There is no tool {call.name!r} here. There are: {known}.", is_error=True
-            )
-        wrong = self._checks[call.name](call.input)
-        if wrong:
-            return ToolOutput(f"The input does not fit {call.name}: {wrong}.", is_error=True)
+        try:
+            tool, call = self._meant(call, request)
+        except ToolFailed as error:
+            return _refusal(error)
         call, ruling = self._policy.judge(call, tool.spec)
         if ruling is Ruling.REFUSE:
             return ToolOutput(_TAINTED.format(name=call.name), is_error=True)
@@ -173,7 +174,9 @@ class Toolbox:
                     return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
                 if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
                     await gate.intend()
-                return await tool.run(call, gate)
+                if call.name in self._tools:
+                    return await tool.run(call, gate)
+                return await self._run_other(tool, call, gate)
         except (StorageError, Interrupted):
             raise
         except AgentdError as error:
@@ -187,6 +190,34 @@ class Toolbox:
             # A defect in one tool must not end the turn: the model is told, the log has the trace.
             log.exception("tool_crashed", tool=call.name, session=call.session)
             return ToolOutput(f"{call.name} failed inside agentd; the log says why.", is_error=True)
+
+    def _meant(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall]:
+        """The tool that is called, and the call as it is to see it. Raises ToolFailed when there is no
+        such tool in this turn, and for an input that does not fit it.
+        """
+        tool = self._tools.get(call.name)
+        if tool is None and self._shelf and (found := self._shelf.find(call, request)):
+            return found
+        if tool is None or (request.tools is not None and call.name not in request.tools):
+            known = ", ".join(s.name for s in self.specs(request))
+            raise ToolFailed(f"There is no tool {call.name!r} here. There are: {known}.")
+        wrong = self._checks[call.name](call.input)
+        if wrong:
+            raise ToolFailed(f"The input does not fit {call.name}: {wrong}.")
+        return tool, call
+
+    async def _run_other(self, tool: Tool, call: ToolCall, gate: _Gate) -> ToolOutput:
+        """Run a tool of the shelf, which the user may stop: nothing of ours would be left half done."""
+        try:
+            async with gate.interrupt.guard():
+                return await tool.run(call, gate)
+        except Interrupted:
+            if tool.spec.effect is Effect.EXTERNAL:
+                output = ToolOutput(_STOPPED, is_error=True)
+                await when_space(
+                    self._clock, lambda: self._journal.settle(gate.turn_id, call.id, output)
+                )
+            raise
 
     async def ask(self, call: ToolCall, approval: Approval, interrupt: Interrupt) -> bool:
         """The user's answer; what a lasting yes covers is not asked again, silent turns get a no. Where

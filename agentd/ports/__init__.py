@@ -2,7 +2,7 @@
 
 clock      Clock
 model      Provider, Breaker, ServiceRecord, Ledger
-turns      Tool, Gate, Approver, EventSink, Audience, ContextSource, CompactionHook
+turns      Tool, ToolShelf, Gate, Approver, EventSink, Audience, ContextSource, CompactionHook
 sessions   SessionStore, Blobs, Journal
 workspace  Workspace
 facts      Facts, FactService, FactStore, FactIndex, FactVectorStore, ErasureStore, ProposalStore, Eraser
@@ -47,6 +47,7 @@ from agentd.ports.turns import (
     EventSink,
     Gate,
     Tool,
+    ToolShelf,
 )
 from agentd.ports.workspace import Workspace
 from agentd.ports.writings import Wanted, Writings
@@ -88,6 +89,7 @@ __all__ = [
     "SessionStore",
     "ShareStore",
     "Tool",
+    "ToolShelf",
     "Triggers",
     "Walk",
     "Wanted",

@@ -31,6 +31,18 @@ class Tool(Protocol):
         """Finish a FILE call that a crash cut after its intent, or say that it conflicts."""
 
 
+class ToolShelf(Protocol):
+    """Tools that come and go while the daemon runs."""
+
+    def specs(self, request: TurnRequest) -> tuple[ToolSpec, ...]:
+        """What the model of this turn is told of them."""
+
+    def find(self, call: ToolCall, request: TurnRequest) -> tuple[Tool, ToolCall] | None:
+        """The tool that a call means, and the call as that tool is to see it; None if it means none of
+        these. Raises ToolFailed for an input that does not fit.
+        """
+
+
 class Gate(Protocol):
     """What a running tool may ask of the engine."""
 

@@ -17,7 +17,7 @@ from agentd.domain.message import (
 )
 from agentd.domain.prompt import Prompt, ToolSpec
 from agentd.domain.strict import is_unicode
-from agentd.providers.labels import call_id, call_name
+from agentd.providers.labels import call_id, call_name, tool_name
 from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.settings import ServiceSettings
 
@@ -102,7 +102,7 @@ def _mark(blocks: list[Json]) -> None:
 
 def _tool(spec: ToolSpec) -> Json:
     return {
-        "name": spec.name,
+        "name": tool_name(spec.name),
         "description": spec.description,
         "input_schema": dict(spec.input_schema),
     }

@@ -30,3 +30,8 @@ def call_id(id_: str, *, strict: bool) -> str:
 def call_name(name: str) -> str:
     """The name of a tool that was called; what cannot stand in one is replaced."""
     return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "unnamed"
+
+
+def tool_name(name: str) -> str:
+    """The name of a tool that may be called: of those of other programs, `SERVER__TOOL`."""
+    return call_name(name.replace(".", "__", 1))

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentd.domain.message import Block, Image, Message, Role, Text, ToolResult, ToolUse
 from agentd.domain.prompt import Prompt, ToolSpec
-from agentd.providers.labels import call_id, call_name
+from agentd.providers.labels import call_id, call_name, tool_name
 from agentd.providers.pictures import NO_PICTURES, Pictures
 from agentd.providers.settings import ServiceSettings
 
@@ -100,7 +100,7 @@ def _call(use: ToolUse) -> Json:
 
 def _tool(spec: ToolSpec) -> Json:
     function = {
-        "name": spec.name,
+        "name": tool_name(spec.name),
         "description": spec.description,
         "parameters": dict(spec.input_schema),
     }

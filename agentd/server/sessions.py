@@ -35,7 +35,7 @@ from agentd.server.updates import Update, notice_updates, replay_updates, usage_
 _PROTOCOL_VERSION = 1
 _PAGE = 100
 _CURSOR = re.compile(r"[1-9][0-9]{0,8}")
-_NO_MCP = "agentd does not connect to MCP servers yet; those this client offers are not used."
+_NO_MCP = "agentd uses the MCP servers of its own configuration alone; those this client offers are not used."
 
 Params = dict[str, Any]
 

@@ -87,6 +87,8 @@ class Client:
         self.lines: list[str] = []
         self.accepted: set[str] = set()
         self.alerts: list[str] = []
+        self.asked: list[Json] = []  # what the user was asked
+        self.chooses = ""  # the kind of answer that is given to it
         self.number = 0  # of the newest request
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -174,8 +176,13 @@ class Client:
                 self.accepted.add(params["messageId"])
             case {"method": "_agentd/alert", "params": params}:
                 self.alerts.append(params["text"])
-            case {"method": "session/request_permission", "id": number}:
-                outcome = {"outcome": {"outcome": "cancelled"}}
+            case {"method": "session/request_permission", "id": number, "params": params}:
+                self.asked.append(params)
+                chosen = [o for o in params["options"] if o["kind"] == self.chooses]
+                picked = (
+                    {"outcome": "selected", "optionId": chosen[0]["optionId"]} if chosen else {}
+                )
+                outcome = {"outcome": picked or {"outcome": "cancelled"}}
                 reply = {"jsonrpc": "2.0", "id": number, "result": outcome}
                 self._writer.write(json.dumps(reply).encode() + b"\n")
             case {"id": int(number)} if "method" not in frame:

@@ -8,7 +8,7 @@ conversation always gets the same answer. Words it understands, at the start of 
     three A B C                three memory_writes at once, then `done`
     do STEP; STEP; …           one step after the other; `&` joins calls of one step. A step is a
                                `write TEXT`, `add PATH TEXT`, `put PATH TEXT`, `patch PATH OLD NEW`,
-                               `read PATH`, `search JSON`, `tell TEXT` (notify), `half TEXT` (a write
+                               `read PATH`, `search JSON`, `use TOOL JSON`, `tell TEXT` (notify), `half TEXT` (a write
                                with half of a surrogate pair), `slash TEXT` (a write whose id holds
                                a blank and a slash) or a last `say TEXT`
     gate NAME                  answers `passed NAME` once GET /…/open/NAME was called
@@ -239,6 +239,8 @@ def _call(part: str) -> tuple[str, Json]:
     match verb:
         case "read":
             return "memory_read", {"path": words[0]}
+        case "use":
+            return words[0], json.loads(" ".join(words[1:]))
         case "search":
             return "memory_search", json.loads(" ".join(words))
         case "add":

@@ -98,3 +98,18 @@ async def test_the_results_of_a_tainted_turn_are_tainted(world: World) -> None:
     await paying(world, Decision.ONCE)
     rows = await world.store.rows(MAIN)
     assert [row.source.tainted for row in rows] == [False, False, True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("origin", "tainted", "ruling"),
+    [
+        (Origin.USER, False, Ruling.ASK),
+        (Origin.USER, True, Ruling.ASK),
+        (Origin.JOB, False, Ruling.RUN),  # silent turns have only what the owner chose for them
+        (Origin.JOB, True, Ruling.REFUSE),
+    ],
+)
+def test_a_tool_that_asks_does_so_where_the_owner_is_there(origin, tainted, ruling):
+    spec = ToolSpec("peek", "p", {"type": "object"}, Effect.EXTERNAL, asks=True)
+    asked = ToolCall("c", "peek", {}, MAIN, Kind.MAIN, origin, tainted)
+    assert POLICY.judge(asked, spec) == (asked, ruling)

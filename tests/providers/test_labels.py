@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentd.domain.message import Message, Role, ToolResult, ToolUse, assistant, user
 from agentd.domain.prompt import Prompt
 from agentd.providers import anthropic_request, openai_request
-from agentd.providers.labels import call_id, call_name
+from agentd.providers.labels import call_id, call_name, tool_name
 from agentd.providers.settings import ProviderSettings
 from agentd.testing import check_api_messages
 
@@ -63,3 +63,9 @@ def test_and_to_any_other_service(id_: str) -> None:
     assert 0 < len(use["id"]) <= 40
     assert use["id"] == told["tool_call_id"]
     assert NAME.fullmatch(use["function"]["name"])
+
+
+def test_the_name_of_a_tool_of_another_program_has_no_dot():
+    assert tool_name("files.read_file") == "files__read_file"
+    assert tool_name("files.get/x.y") == "files__get_x_y"
+    assert tool_name("memory_search") == "memory_search"

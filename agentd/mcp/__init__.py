@@ -1,0 +1,1 @@
+"""Tools of others: programs and services that speak the Model Context Protocol."""

@@ -1,0 +1,52 @@
+"""A server that can be talked to, whatever carries the words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a server says of itself; the tools as they came."""
+
+    instructions: str
+    tools: tuple[Mapping[str, Any], ...]
+    has_resources: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call."""
+
+    text: str
+    is_error: bool = False
+
+
+class Link(Protocol):
+    """A session. `changed` is set when the server has other tools, `ended` when it is gone."""
+
+    changed: asyncio.Event
+    ended: asyncio.Event
+
+    async def introduce(self) -> None:
+        """Shake hands. Raises ServerFault."""
+
+    async def said(self) -> Said:
+        """What it says of itself. Raises ServerFault."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
+        """What the tool answers. Raises ServerFault."""
+
+    async def read(self, uri: str) -> Answer:
+        """A resource. Raises ServerFault."""
+
+
+class Dial(Protocol):
+    """How a server is reached."""
+
+    def __call__(self) -> AbstractAsyncContextManager[Link]:
+        """A session, for as long as the block runs. Raises ServerFault."""

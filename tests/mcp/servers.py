@@ -1,0 +1,86 @@
+"""Servers for tests: the rogue one as a process, and those who ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentd.domain.message import JsonObject
+from agentd.domain.tool import Approval, FileIntent, ToolCall
+from agentd.domain.turn import MAIN, Kind, Origin, TurnRequest
+from agentd.mcp.catalogue import Catalogue
+from agentd.mcp.reaching import dial, source
+from agentd.mcp.server import Server
+from agentd.mcp.settings import McpServer
+from agentd.mcp.shelf import Limits, Shelf
+from agentd.ports import Clock
+from agentd.redaction import Redactor
+
+ROGUE = str(Path(__file__).with_name("rogue.py"))
+
+
+def rogue(*flags: str, **settings: Any) -> McpServer:
+    return McpServer(command=(sys.executable, ROGUE, *flags), **settings)
+
+
+@asynccontextmanager
+async def running(*servers: Server) -> AsyncIterator[None]:
+    """The servers may be started while the block runs."""
+    async with asyncio.TaskGroup() as group:
+        for server in servers:
+            server.open(group)
+        try:
+            yield
+        finally:
+            for server in servers:
+                server.close()
+
+
+def server(
+    folder: Path,
+    clock: Clock,
+    settings: McpServer,
+    environ: Mapping[str, str] | None = None,
+    name: str = "rogue",
+) -> Server:
+    redactor = Redactor()
+    return Server(
+        name,
+        settings,
+        dial(name, settings, environ or {}, redactor, grace=0.5),
+        Catalogue(folder / "mcp", name, source(settings)),
+        clock,
+        redactor,
+    )
+
+
+def shelf(*servers: Server, vouched: frozenset[str] = frozenset(), room: int = 1500) -> Shelf:
+    return Shelf(servers, vouched, Limits(room))
+
+
+def request(origin: Origin = Origin.USER, **others: Any) -> TurnRequest:
+    return TurnRequest(session=MAIN, text="hello", message_id="m1", origin=origin, **others)
+
+
+def call(name: str, given: JsonObject | None = None, *, tainted: bool = False) -> ToolCall:
+    return ToolCall("c1", name, given or {}, MAIN, Kind.MAIN, Origin.USER, tainted)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A gate that answers each question the same way, and keeps it."""
+
+    says: bool = True
+    questions: list[Approval] = field(default_factory=list)
+
+    async def approve(self, approval: Approval) -> bool:
+        self.questions.append(approval)
+        return self.says
+
+    async def intend(self, intent: FileIntent | None = None) -> None:
+        return
