@@ -85,7 +85,7 @@ def build_servers(ground: Ground) -> Servers:
     settings = ground.config.mcp
     if not settings.enabled:
         return Servers((), None, ground.clock)
-    check_installed()
+    check_installed("[mcp.servers]")
     folder = ground.places.state_dir / "mcp"
     servers = tuple(
         Server(

@@ -33,6 +33,7 @@ _PLACES = {
     "chat": "agentd.cli.talk:chat",
     "send": "agentd.cli.talk:send",
     "acp": "agentd.cli.talk:acp",
+    "mcp": "agentd.cli.talk:mcp",
     "export": "agentd.cli.export:export",
 }
 _GROUPS = {

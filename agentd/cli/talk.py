@@ -75,6 +75,19 @@ def acp(
         asyncio.run(carry(sockets(), bind))
 
 
+def mcp() -> None:
+    """Let other agents read the memory: a server of the Model Context Protocol on standard streams."""
+    import asyncio
+
+    from agentd.mcp.reaching import check_installed
+
+    with reporting():
+        check_installed("agentd mcp")
+        from agentd.cli.memory_server import serve
+
+        asyncio.run(serve(sockets()))
+
+
 def seconds(wait: str | None) -> int | None:
     """A duration in whole seconds, None for none. Raises InvalidRequest."""
     from agentd.domain.durations import parse_duration

@@ -23,11 +23,13 @@ from agentd.secrets import find_key
 _GRACE = 1.0  # seconds
 
 
-def check_installed(find: Callable[[str], object | None] = importlib.util.find_spec) -> None:
-    """Raise ConfigError where the SDK is missing; it is looked for, not loaded."""
+def check_installed(
+    what: str, find: Callable[[str], object | None] = importlib.util.find_spec
+) -> None:
+    """Raise ConfigError where the SDK is missing, which `what` needs; it is looked for, not loaded."""
     if find("mcp") is None:
         raise ConfigError(
-            "[mcp.servers] needs the extra `mcp`, which is not installed",
+            f"{what} needs the extra `mcp`, which is not installed",
             cure="`make run EXTRAS=mcp` in the checkout, or `pip install 'agentd[mcp]'`",
         )
 

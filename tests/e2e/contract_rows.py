@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 from tests.e2e.contract import Row
@@ -48,6 +49,17 @@ from tests.e2e.contract_shapes import (
     WRITTEN,
 )
 
+_HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "another", "version": "1"},
+    },
+}
+
 ROWS = (
     Row("init", (), {"created": [str], "config": str, "workspace": str}, "nothing", without=0),
     Row("up", typed="say hello\n", says="hello", notes=True, without=None),
@@ -73,6 +85,7 @@ ROWS = (
         without=None,
     ),
     Row("acp", typed='{"jsonrpc": "2.0", "id": 7, "method": "_agentd/status"}\n', says='"id":7'),
+    Row("mcp", typed=f"{json.dumps(_HELLO)}\n", says='"name":"agentd"'),
     Row("alerts follow", (), ALERT, "", "alerts/follow", answer={"following": bool}, home="own"),
     Row("status", (), STATUS, "provider    anthropic", "status"),
     Row(

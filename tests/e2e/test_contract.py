@@ -31,9 +31,9 @@ from tests.e2e.contract_rows import FOLLOWED, METHODS, ROWS
 from tests.e2e.contract_shapes import ALERT, COMMAND_ERROR, RECORD, TURN
 from tests.e2e.shell import Done, Shell
 
-INTERACTIVE = frozenset({"up", "run", "chat", "acp"})
+INTERACTIVE = frozenset({"up", "run", "chat", "acp", "mcp"})
 NO_COMMANDS = (
-    *(["mcp"], ["storage", "migrate"]),
+    ["storage", "migrate"],
     ["import", "nanobot", "."],
     *(["import", "hermes", "."], ["import", "ironclaw", "."], ["nonsense"]),
 )

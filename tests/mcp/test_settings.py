@@ -53,10 +53,10 @@ def test_what_may_be_secret_is_told_in_part(tmp_path: Path) -> None:
 
 def test_without_the_sdk_the_cure_is_named() -> None:
     with pytest.raises(ConfigError) as caught:
-        check_installed(lambda name: None)
+        check_installed("[mcp.servers]", lambda name: None)
     assert "extra `mcp`" in caught.value.message
     assert "agentd[mcp]" in caught.value.cure
-    check_installed()
+    check_installed("[mcp.servers]")
 
 
 def test_only_what_is_allowed_by_name_counts_as_vouched_for() -> None:
