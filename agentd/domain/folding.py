@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from agentd.domain.scripts import UNSPACED
 from agentd.domain.spans import Span
 
+_TAGS = range(0xE0000, 0xE0200)
 _SAME = str.maketrans(
     {
         **dict.fromkeys('"`´‘’‚‛“”„‟«»‹›′″〝〞〟「」『』', "'"),
@@ -23,8 +24,12 @@ _SAME = str.maketrans(
         **dict.fromkeys(map(chr, range(0x180B, 0x1810))),
         **dict.fromkeys(map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F)))),
         **dict.fromkeys(map(chr, range(0x2060, 0x2070))),
-        **dict.fromkeys(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0000, 0xE0200)))),
+        **dict.fromkeys(map(chr, (*range(0xFE00, 0xFE10), *_TAGS))),
     }
+)
+# Nearly all letters stay as they are, and `translate` looks each of them up: this finds the others.
+_OTHERS = re.compile(
+    f"[{''.join(chr(code) for code in _SAME if 127 < code < _TAGS[0])}{chr(_TAGS[0])}-{chr(_TAGS[-1])}]+"
 )
 _CODED = r"(?:\\{1,8}u[0-9a-fA-F]{4})+"
 _QUOTED = r"\\{1,8}[\"/]"
@@ -156,8 +161,14 @@ def _letters(text: str) -> str:
         text = _ESCAPE.sub(_unescaped, text)
     if text.isascii():
         return text.lower().replace('"', "'").replace("`", "'")
-    text = unicodedata.normalize("NFKC", text.translate(_SAME))
-    return unicodedata.normalize("NFKC", text.casefold()).translate(_SAME)
+    text = unicodedata.normalize("NFKC", _same(text))
+    return _same(unicodedata.normalize("NFKC", text.casefold()))
+
+
+def _same(text: str) -> str:
+    """The text with what counts as the same made the same."""
+    text = text.replace('"', "'").replace("`", "'")
+    return _OTHERS.sub(lambda found: found[0].translate(_SAME), text)
 
 
 def _unescaped(found: re.Match[str]) -> str:

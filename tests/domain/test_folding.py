@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,19 @@ def test_the_quick_form_never_misses_what_is_there(text):
     for word in Folded(text).text.split(" "):
         if word.isalnum() and word.isascii():
             assert word in plain(text)
+
+
+def test_a_text_of_many_characters_folds_like_each_of_them():
+    """What has another form is looked for in the text, and not asked of each letter."""
+    codes = map(chr, (*range(0xD800), *range(0xE000, 0x10000), *range(0xE0000, 0xE0200)))
+    lone = [one for one in codes if not unicodedata.combining(one) and one != "\\"]
+    apart = " ".join(f"a{one}a" for one in lone)
+    assert plain(apart) == " ".join(plain(f"a{one}a") for one in lone)
+
+
+def test_what_nobody_sees_and_kinds_of_quotes_count_for_nothing():
+    unseen = "".join(map(chr, (0xAD, 0x200B, 0xFEFF, *range(0xE0000, 0xE0200))))
+    assert plain(f"Re{unseen}x’s “tea”–time é") == "rex's 'tea'-time é"
 
 
 @pytest.mark.parametrize(
