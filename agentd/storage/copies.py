@@ -39,12 +39,13 @@ class Copies:
         journal: str = "",
         erased: Sequence[Path] = (),
     ) -> None:
-        self._roots = tuple(roots)
+        # As plain text: a home has thousands of files, and paths that are objects cost most of the walk.
+        self._roots = tuple(map(os.fspath, roots))
         self._apart = tuple(
             path.with_name(path.name + end) for path in databases for end in _BESIDE
         )
         self._journal = journal
-        self._erased = frozenset(erased)
+        self._erased = frozenset(map(os.fspath, erased))
 
     async def list(self, words: Erasure) -> tuple[str, ...]:
         """The paths of backups and of what was moved aside, whatever it holds, and of other files with
@@ -61,13 +62,17 @@ class Copies:
             for folder, inner, files in os.walk(root):
                 for name in (*inner, *files):
                     if any(mark in name for mark in _ASIDE) and not name.endswith(("-wal", "-shm")):
-                        yield str(Path(folder, name))
+                        yield f"{folder}/{name}"
                 inner[:] = [name for name in inner if not any(mark in name for mark in _ASIDE)]
-                are_erased = any(Path(folder).is_relative_to(one) for one in self._erased)
-                for path in (Path(folder, name) for name in files if name not in names):
+                are_erased = self._are_erased(folder)
+                for path in (f"{folder}/{name}" for name in files if name not in names):
                     is_erased = are_erased or path in self._erased
                     if _is_copy(path, inodes, Erasure() if is_erased else words):
-                        yield str(path)
+                        yield path
+
+    def _are_erased(self, folder: str) -> bool:
+        """Whether files in the folder are."""
+        return any(f"{folder}/".startswith(f"{one}/") for one in self._erased)
 
 
 def _inodes(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
@@ -77,9 +82,9 @@ def _inodes(paths: Iterable[Path]) -> Iterator[tuple[int, int]]:
             yield seen.st_dev, seen.st_ino
 
 
-def _is_copy(path: Path, apart: frozenset[tuple[int, int]], words: Erasure) -> bool:
+def _is_copy(path: str, apart: frozenset[tuple[int, int]], words: Erasure) -> bool:
     try:
-        seen = path.lstat()
+        seen = os.lstat(path)
         if not stat.S_ISREG(seen.st_mode) or (seen.st_dev, seen.st_ino) in apart:
             return False
         return _holds(path, words) if not _is_packed(path) else _is_backup(path)
@@ -87,12 +92,15 @@ def _is_copy(path: Path, apart: frozenset[tuple[int, int]], words: Erasure) -> b
         return False
 
 
-def _is_packed(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == _GZIP
+def _is_packed(path: str) -> bool:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, len(_GZIP)) == _GZIP
+    finally:
+        os.close(fd)
 
 
-def _is_backup(path: Path) -> bool:
+def _is_backup(path: str) -> bool:
     try:
         with tarfile.open(path, "r|gz") as archive:
             first = archive.next()
@@ -101,10 +109,10 @@ def _is_backup(path: Path) -> bool:
         return False
 
 
-def _holds(path: Path, words: Erasure) -> bool:
+def _holds(path: str, words: Erasure) -> bool:
     if words == Erasure():
         return False
-    with path.open("rb") as file:
+    with Path(path).open("rb") as file:
         tail = b""
         while part := file.read(_PART):
             if words.stands_in((tail + part).decode("utf-8", "replace")):

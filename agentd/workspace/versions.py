@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, compress, count
@@ -341,17 +341,16 @@ class Versions:
         ], name
 
     def _load(self, home: str) -> list[_Entry]:
-        names = self._names(home)
-        if _LOG in names:
+        sizes = self._sizes(home)
+        if _LOG in sizes:
             rows = json.loads(self._folder.read((home, _LOG), _LIMIT))
             return [_loaded(row) for row in rows]
-        return self._unlisted(home, names)
+        return self._unlisted(sizes)
 
-    def _unlisted(self, home: str, names: Sequence[str]) -> list[_Entry]:
+    def _unlisted(self, sizes: Mapping[str, int]) -> list[_Entry]:
         """Contents kept before there was a list: files `STAMP-DIGEST`."""
-        sizes = {e.name: e.size for e in self._folder.entries((home,))} if names else {}
         entries: list[_Entry] = []
-        for name in sorted(name for name in names if "-" in name):
+        for name in sorted(name for name in sizes if "-" in name):
             stamp, _, digest = name.partition("-")
             at = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
             version = Version(len(entries) + 1, at, digest, sizes[name], HAND)
@@ -370,13 +369,17 @@ class Versions:
                 self._folder.delete((home, name))
 
     def _names(self, home: str) -> list[str]:
+        return list(self._sizes(home))
+
+    def _sizes(self, home: str) -> dict[str, int]:
+        """The files that are kept in this folder, each with its bytes."""
         if not self._folder.root.is_dir():
-            return []
+            return {}
         try:
             entries = self._folder.entries((home,))
         except FileNotFoundError:
-            return []
-        return [e.name for e in entries if not e.name.startswith(".")]
+            return {}
+        return {e.name: e.size for e in entries if not e.name.startswith(".")}
 
 
 def digest_of(data: bytes | None) -> str:
