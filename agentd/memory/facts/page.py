@@ -149,8 +149,14 @@ class Page:
         """
         wanted = {fact.id: fact for fact in facts}
         gone = {*dropped, *(buried or {})}
+        named = wanted.keys() | gone
         lines: list[Line] = []
-        for index, line in enumerate(self.lines):
+        kept = 0  # of our lines: of many that stay as they are, a run is taken over at once
+        touched = [at for at, line in enumerate(self.lines) if (e := line.entry) and e.id in named]
+        for index in sorted({*touched, *(adopted or {}), *cut}):
+            lines += self.lines[kept:index]
+            kept = index + 1
+            line = self.lines[index]
             if index in cut or (line.entry and line.id in gone):
                 continue
             fact = (adopted or {}).get(index) or wanted.get(line.id)
@@ -161,6 +167,7 @@ class Page:
                 wanted.pop(fact.id, None)
             else:
                 wanted.setdefault(fact.id, fact)
+        lines += self.lines[kept:]
         marked = {line.id for line in self.lines if line.buried}
         fresh = [_fresh(fact) for fact in wanted.values() if fact.id not in gone]
         fresh += [_grave(i, at) for i, at in (buried or {}).items() if i not in marked]

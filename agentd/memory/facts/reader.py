@@ -250,7 +250,8 @@ class Reader:
             in_turn = [fact.id for each in zip_longest(*near) for fact in each if fact is not None]
             named = {*hinted, *in_turn}
             held = {fact.id: fact for fact in active if fact.id in named}
-            newest = reversed(nlargest(_NEWEST, active, key=_creation))
+            # They come about in their order: seen from the end on, hardly one displaces another.
+            newest = reversed(nlargest(_NEWEST, reversed(active), key=_creation))
             first = (held[i] for i in hinted if i in held)
             shown = _fitting(chain(first, newest, (held[i] for i in in_turn if i in held)))
         return sorted(shown.values(), key=_creation)
