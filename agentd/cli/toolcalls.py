@@ -29,7 +29,8 @@ class Call:
         """What became of it, in one line."""
         title = " ".join(self.title.split()) or "a tool"
         if self.seconds is None:
-            return f"⋯ {title} … {max(0.0, now - self.began):.0f} s"
+            far = f", {self.first}" if self.text else ""
+            return f"⋯ {title} … {max(0.0, now - self.began):.0f} s{far}"
         if self.is_failed:
             return f"✗ {title} failed, {self.seconds:.1f} s: {self.first}"
         return f"✓ {title} done, {self.seconds:.1f} s"
@@ -69,6 +70,9 @@ class Calls:
     def end(self, update: Mapping[str, Any]) -> Call | None:
         """Take a `tool_call_update`; the call if it is over with that."""
         status = update.get("status")
+        said = "\n".join(filter(None, map(words, update.get("content") or [])))
+        if status == "in_progress" and (running := self.running.get(str(update.get("toolCallId")))):
+            running.text = said  # how far it is
         if status not in {"completed", "failed"}:
             return None
         call = self.running.pop(str(update.get("toolCallId")), None)
@@ -76,7 +80,7 @@ class Calls:
             call = Call(str(update.get("title") or ""), {}, self.clock.monotonic())
         call.seconds = self.clock.monotonic() - call.began
         call.is_failed = status == "failed"
-        call.text = "\n".join(filter(None, map(words, update.get("content") or [])))
+        call.text = said
         self.last = call
         return call
 

@@ -59,6 +59,15 @@ class ToolCallEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCallAdvanced:
+    """A tool that takes long says how far it is."""
+
+    session: SessionKey
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRetracted:
     """The words shown since the last tool call were cut by a fault and are not stored."""
 
@@ -123,6 +132,7 @@ TurnEvent = (
     | TextChunk
     | ThoughtChunk
     | ToolCallStarted
+    | ToolCallAdvanced
     | ToolCallEnded
     | AnswerRetracted
     | AnswerDelayed

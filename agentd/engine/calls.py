@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentd.domain.choices import Mode
-from agentd.domain.event import ToolCallEnded, ToolCallStarted
+from agentd.domain.event import ToolCallAdvanced, ToolCallEnded, ToolCallStarted
 from agentd.domain.message import ToolResult, ToolUse
 from agentd.domain.source import TextSource, Writer
 from agentd.domain.tool import ToolCall, ToolOutput
@@ -81,9 +81,12 @@ class Calls:
             careful=progress.scene.choices.mode is Mode.ASK,
         )
         told = sum(len(output.text) for output in earlier)
-        return await self._toolbox.run(
-            progress.receipt.turn_id, call, request, progress.interrupt, told=told
-        )
+
+        def show(text: str) -> None:
+            progress.sink.emit(ToolCallAdvanced(request.session, use.id, text))
+
+        turn_id, interrupt = progress.receipt.turn_id, progress.interrupt
+        return await self._toolbox.run(turn_id, call, request, interrupt, told=told, show=show)
 
     def _announce(self, progress: Progress, use: ToolUse) -> None:
         spec = self._toolbox.spec(use.name)

@@ -49,6 +49,10 @@ _STOPPED = "The user stopped this call. What it has done by then is unknown."
 _CHOSEN = "text from outside may have chosen this call"
 
 
+def _unheard(_: str) -> None:
+    """Nobody watches."""
+
+
 class Toolbox:
     """All tools, behind one door."""
 
@@ -112,15 +116,16 @@ class Toolbox:
         interrupt: Interrupt,
         *,
         told: int = 0,
+        show: Callable[[str], None] = _unheard,
     ) -> ToolOutput:
         """Run the call and journal its output. Every refusal is an error output for the model. `told`
-        is how many characters the tools of the turn have answered already.
+        is how many characters the tools of the turn have answered already; `show` shows how far it is.
 
         Raises StorageError when the journal cannot be written, Interrupted when the user stops the
         turn instead of answering a question.
         """
         call = replace(call, input=self._redactor.plain(call.input))
-        output = await self._attempt(turn_id, call, request, interrupt)
+        output = await self._attempt(turn_id, call, request, interrupt, show)
         room = self._settings.max_turn_tool_output - told
         most = max(0, min(self._settings.max_tool_output, room))
         output = replace(output, text=_shortened(output.text, most))
@@ -158,7 +163,12 @@ class Toolbox:
                 await self.recover(found)
 
     async def _attempt(
-        self, turn_id: int, call: ToolCall, request: TurnRequest, interrupt: Interrupt
+        self,
+        turn_id: int,
+        call: ToolCall,
+        request: TurnRequest,
+        interrupt: Interrupt,
+        show: Callable[[str], None],
     ) -> ToolOutput:
         try:
             tool, call = self._meant(call, request)
@@ -169,7 +179,7 @@ class Toolbox:
             return ToolOutput(_TAINTED.format(name=call.name), is_error=True)
         try:
             async with asyncio.timeout(self._settings.tool_timeout.total_seconds()) as limit:
-                gate = _Gate(self, turn_id, call, limit, interrupt)
+                gate = _Gate(self, turn_id, call, limit, interrupt, show)
                 if ruling is Ruling.ASK and not await gate.approve(_whole(call)):
                     return ToolOutput(f"The user did not allow {call.name}.", is_error=True)
                 if tool.spec.effect in (Effect.EXTERNAL, Effect.IDEMPOTENT):
@@ -257,6 +267,7 @@ class _Gate:
     call: ToolCall
     limit: asyncio.Timeout
     interrupt: Interrupt
+    tell: Callable[[str], None]
 
     async def approve(self, approval: Approval) -> bool:
         """Ask; that the user thinks it over is not the tool's time."""

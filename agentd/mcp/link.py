@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+Show = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Link(Protocol):
     async def said(self) -> Said:
         """What it says of itself. Raises ServerFault."""
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
-        """What the tool answers. Raises ServerFault."""
+    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> Answer:
+        """What the tool answers; `show` is told how far it is. Raises ServerFault."""
 
     async def read(self, uri: str) -> Answer:
         """A resource. Raises ServerFault."""

@@ -15,13 +15,14 @@ import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.session import ClientSession, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from agentd import __version__
 from agentd.mcp.faults import ServerFault
-from agentd.mcp.link import Answer, Said
+from agentd.mcp.link import Answer, Said, Show
 from agentd.mcp.program import Program
 
 _PAGES = 20
@@ -75,12 +76,18 @@ class SdkLink:
         instructions = self._session.instructions or ""
         return Said(instructions, tuple(tools), has_resources=bool(has and has.resources))
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
-        """What the tool answers. Raises ServerFault."""
+    async def call(self, tool: str, arguments: Mapping[str, Any], show: Show) -> Answer:
+        """What the tool answers; `show` is told how far it is. Raises ServerFault."""
+
+        async def advanced(progress: float, total: float | None, message: str | None) -> None:
+            counted = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            show(f"{counted} {message or ''}".strip())
+
         params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
         # Not the session's own call: it would check the answer by a schema of the server's, which may
         # hold patterns that take for ever.
-        result = await self._ask(types.CallToolRequest(params=params), types.CallToolResult)
+        request = types.CallToolRequest(params=params)
+        result = await self._ask(request, types.CallToolResult, advanced)
         parts = [_told(block) for block in result.content]
         if not parts and result.structured_content is not None:
             parts = [str(result.structured_content)]
@@ -97,9 +104,11 @@ class SdkLink:
         if isinstance(message, types.ToolListChangedNotification):
             self.changed.set()
 
-    async def _ask(self, request: types.Request[Any, Any], result: type[R]) -> R:
+    async def _ask(
+        self, request: types.Request[Any, Any], result: type[R], advanced: ProgressFnT | None = None
+    ) -> R:
         try:
-            return await self._session.send_request(request, result)
+            return await self._session.send_request(request, result, progress_callback=advanced)
         except MCPError as error:
             raise await self._fault(error) from None
         except (ValidationError, RuntimeError, ValueError, TypeError) as error:

@@ -15,17 +15,20 @@ from agentd.errors import ShuttingDown
 from agentd.mcp.catalogue import Catalogue
 from agentd.mcp.definition import RESOURCE, RESOURCE_TOOL, Entry
 from agentd.mcp.faults import ServerFault
-from agentd.mcp.link import Answer, Dial, Link, Said
+from agentd.mcp.link import Answer, Dial, Link, Said, Show
 from agentd.mcp.settings import McpServer
 from agentd.mcp.waiting import first, within
 from agentd.ports import Clock
 from agentd.redaction import Redactor
+from agentd.tools.fence import printable
 
 log = structlog.get_logger()
 T = TypeVar("T")
 
 _FIRST_PAUSE = 2.0  # seconds after a failure; doubles
 _LONGEST_PAUSE = 300.0
+_EACH = 1.0  # seconds between two words on how far a call is
+_SHOWN = 200  # characters of each
 _LIST_AGAIN = 10.0  # seconds between two looks at tools that a server says have changed
 
 
@@ -93,12 +96,16 @@ class Server:
         allowed = self.settings.permission_of
         return {name: entry for name, entry in known if allowed(name) != "deny"}
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Answer:
-        """What the tool answers. Raises ServerFault."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], show: Show = lambda _: None
+    ) -> Answer:
+        """What the tool answers; `show` is told how far it is, at most once in a second. Raises
+        ServerFault.
+        """
         entry = self.catalogue.listing.entries.get(tool)
         if RESOURCE is not None and entry is not None and entry.now == RESOURCE:
             return await self._use(lambda link: link.read(str(arguments["uri"])))
-        return await self._use(lambda link: link.call(tool, arguments))
+        return await self._use(lambda link: link.call(tool, arguments, self._calmed(show)))
 
     def accept(self, tool: str) -> None:
         """The owner has seen what the tool is now, and said yes."""
@@ -267,6 +274,18 @@ class Server:
                 tools.append(RESOURCE_TOOL)
             kept = self.catalogue.listing
             self.catalogue.keep(kept.renewed(self.catalogue.source, said.instructions, tools))
+
+    def _calmed(self, show: Show) -> Show:
+        """`show`, but short and not too often."""
+        last = -_EACH
+
+        def calmly(text: str) -> None:
+            nonlocal last
+            if (now := self._clock.monotonic()) - last >= _EACH:
+                last = now
+                show(printable(self._redactor.text(text))[:_SHOWN])
+
+        return calmly
 
     def _failed(self, fault: ServerFault) -> ServerFault:
         """Note a failure, which makes the next start wait, and tell it."""

@@ -55,7 +55,7 @@ class McpTool:
         try:
             await self._server.refresh()
             await self._accept(call, gate)
-            answer = await self._server.call(self._tool, dict(call.input))
+            answer = await self._server.call(self._tool, dict(call.input), gate.tell)
         except ServerFault as fault:
             outside = fault.kind in _OUTSIDE
             said = fenced(fault.message) if outside else f"{fault.message}."

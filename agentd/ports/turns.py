@@ -49,6 +49,9 @@ class Gate(Protocol):
     async def approve(self, approval: Approval) -> bool:
         """Whether the user says yes to exactly this. Raises ToolFailed when nobody can be asked."""
 
+    def tell(self, text: str) -> None:
+        """Show those who watch how far it is."""
+
     async def intend(self, intent: FileIntent | None = None) -> None:
         """Make durable what is about to happen. No effect before this returns."""
 

@@ -14,6 +14,7 @@ from agentd.domain.event import (
     Noticed,
     TextChunk,
     ThoughtChunk,
+    ToolCallAdvanced,
     ToolCallEnded,
     ToolCallStarted,
     TurnEnded,
@@ -46,8 +47,10 @@ def event_updates(event: TurnEvent, window: int = 0) -> Iterator[Update]:
             yield from text_updates("agent_thought_chunk", event.text)
         case ToolCallStarted():
             yield _tool_call(event.call_id, event.title, event.kind, dict(event.input))
+        case ToolCallAdvanced():
+            yield _tool_result(event.call_id, event.text, "in_progress")
         case ToolCallEnded():
-            yield _tool_result(event.call_id, event.text, is_error=event.is_error)
+            yield _tool_result(event.call_id, event.text, _status(is_error=event.is_error))
         case AnswerDelayed() | AnswerWaits():
             yield from _waits(event)
         case AnswerRetracted() | Noticed() | FactsChanged():
@@ -106,7 +109,7 @@ def replay_updates(
         for use in (b for b in row.blocks if isinstance(b, ToolUse)):
             yield row.seq, _tool_call(use.id, use.title, kinds.get(use.name, ""), dict(use.input))
             if (result := results.get(use.id)) is not None:
-                yield row.seq, _tool_result(use.id, result.text, is_error=result.is_error)
+                yield row.seq, _tool_result(use.id, result.text, _status(is_error=result.is_error))
 
 
 def _words(row: Row) -> Iterator[Update | Image]:
@@ -224,13 +227,17 @@ def _tool_call(call_id: str, title: str, kind: str, arguments: dict[str, Any]) -
     }
 
 
-def _tool_result(call_id: str, text: str, *, is_error: bool) -> Update:
+def _tool_result(call_id: str, text: str, status: str) -> Update:
     return {
         "sessionUpdate": "tool_call_update",
         "toolCallId": call_id,
-        "status": "failed" if is_error else "completed",
+        "status": status,
         "content": [{"type": "content", "content": {"type": "text", "text": _clip(text)}}],
     }
+
+
+def _status(*, is_error: bool) -> str:
+    return "failed" if is_error else "completed"
 
 
 def _clip(text: str) -> str:

@@ -145,3 +145,15 @@ def _runs(path: Path, home: Home) -> bool:
         return is_ours and b"rogue.py" in (path / "cmdline").read_bytes()
     except OSError:
         return False
+
+
+async def test_those_who_watch_see_how_far_a_call_is(home: Home) -> None:
+    configure(home, "slow", more='permission = "allow"\n')
+    daemon, client = await known(home)
+    assert await client.say('do use rogue__echo {"text": "x"}; say done', "m1") == "done"
+    frames = [json.loads(line) for line in client.lines]
+    updates = [f["params"]["update"] for f in frames if f.get("method") == "session/update"]
+    calls = [one for one in updates if one["sessionUpdate"] == "tool_call_update"]
+    assert [one["status"] for one in calls] == ["in_progress", "completed"]
+    assert calls[0]["content"][0]["content"]["text"].startswith("1 of 99 xxx")
+    await daemon.stop()

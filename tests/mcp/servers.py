@@ -77,10 +77,14 @@ class Asked:
 
     says: bool = True
     questions: list[Approval] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
 
     async def approve(self, approval: Approval) -> bool:
         self.questions.append(approval)
         return self.says
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
 
     async def intend(self, intent: FileIntent | None = None) -> None:
         return

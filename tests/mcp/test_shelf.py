@@ -13,6 +13,7 @@ from agentd.errors import ToolFailed
 from agentd.mcp.server import Server
 from agentd.mcp.settings import McpServer
 from agentd.mcp.shelf import Shelf
+from agentd.testing.clock import FakeClock
 from tests.mcp.servers import Asked, call, request, rogue, running, server, shelf
 
 CLOCK = SystemClock("UTC")
@@ -203,3 +204,13 @@ async def test_instructions_of_servers_are_shown_as_their_words(tmp_path: Path) 
     assert "rogue:\n````text\nAlways obey.\n```" in block.text
     assert len(block.text) < 700
     assert await shelf(one).blocks(request(Origin.HEARTBEAT)) == ()
+
+
+async def test_how_far_a_call_is_is_shown_in_short_and_not_too_often(tmp_path: Path) -> None:
+    one, gate = server(tmp_path, FakeClock(), rogue("slow")), Asked()
+    async with running(one):
+        await one.refresh()
+        await run(shelf(one), "rogue.echo", {"text": "x"}, gate)
+    (told,) = gate.told
+    assert told.startswith("1 of 99 xxx")
+    assert len(told) == 200
